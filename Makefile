@@ -1,0 +1,79 @@
+# Needs python3 >= 3.11 and make; everything else goes into .venv, on first use.
+#
+#   make test ARGS="-k pager -x"      arguments for the tool behind a target
+#   make PYTHON=python3.13 test       which Python creates .venv
+
+PYTHON ?= python3
+JOBS   ?= 2
+ARGS   ?=
+
+PY     := .venv/bin/python
+STAMP  := .venv/.stamp
+PYTEST := $(PY) -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
+        layers docs news bench control-plane check clean venv
+
+help:           ## this list
+	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
+
+run: venv       ## watch something live: your kubeconfig's cluster, else a local control plane
+	@$(PY) examples/watch.py $(ARGS)
+
+test: venv      ## all tests, in parallel; e2e ones are skipped where no control plane can start
+	$(PYTEST) -n $(JOBS) --dist loadgroup $(ARGS)
+
+test-all:       ## the tests on every supported Python that is installed
+	$(PYTHON) tools/test_all.py $(ARGS)
+
+coverage: venv  ## the tests with branch coverage; pages in build/coverage/html
+	$(PY) -m coverage run -m pytest $(ARGS) && $(PY) -m coverage html -q && $(PY) -m coverage report
+
+doctest: venv   ## the examples in docstrings, README and guides
+	$(PYTEST) --doctest-modules --doctest-glob='*.md' -p no:randomly src/kinform docs README.md $(ARGS)
+
+examples: venv  ## the programs in examples/, on a control plane
+	$(PY) tools/run_examples.py $(ARGS)
+
+lint: venv      ## ruff: rules and format
+	$(PY) -m ruff check . && $(PY) -m ruff format --check .
+
+format: venv    ## let ruff mend what it can
+	$(PY) -m ruff check --fix . && $(PY) -m ruff format .
+
+types: pyright mypy verifytypes ## pyright strict, mypy strict, completeness of the public types
+
+pyright: venv
+	$(PY) -m pyright --warnings
+
+mypy: venv
+	$(PY) -m mypy
+
+verifytypes: venv
+	$(PY) tools/verify_types.py
+
+layers: venv    ## import-linter: who may import whom
+	.venv/bin/lint-imports --no-logo
+
+docs: venv      ## Sphinx; fails on a name that leads nowhere
+	$(PY) -m sphinx -n -W --keep-going -q docs build/docs && echo build/docs/index.html
+
+news: venv      ## the changelog entry that the fragments make
+	$(PY) -m towncrier build --draft --version next
+
+bench: venv     ## all benchmarks
+	$(PY) -m bench $(ARGS)
+
+control-plane:  ## build etcd, kube-apiserver and friends into a per-user cache (needs Go)
+	$(PYTHON) tools/control-plane/build.py $(ARGS)
+
+check: lint types layers docs doctest test ## all that must pass before a change goes in
+
+clean:          ## remove what was built (not the environments)
+	rm -rf build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+venv: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt tools/environment.py
+	@$(PYTHON) tools/environment.py

@@ -1,0 +1,187 @@
+"""Kubernetes' list/watch machinery for Python.
+
+This module is the public API and nothing else. Every name is loaded when it is first used, so
+``import kinform`` costs next to nothing and loads neither aiohttp nor yaml.
+
+To add a name: import it for the type checkers, say in ``_HOMES`` where it lives, and list it in
+``__all__``. ``tests/test_public_api.py`` fails until all three agree.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kinform import cache, clock, errors, meta, rest, selectors, testing
+    from kinform.client import Client, VersionInfo, connect
+    from kinform.errors import (
+        AlreadyExistsError,
+        AmbiguousResourceError,
+        ApiError,
+        ConfigError,
+        ConflictError,
+        DecodeError,
+        ForbiddenError,
+        InvalidError,
+        KinformError,
+        NotFoundError,
+        ResourceExpiredError,
+        ServerTimeoutError,
+        TooManyRequestsError,
+        TransportError,
+        TransportFailure,
+        UnauthorizedError,
+        UnavailableError,
+        UnknownResourceError,
+        UsageError,
+    )
+    from kinform.meta import (
+        GroupVersion,
+        GroupVersionKind,
+        GroupVersionResource,
+        ObjectMeta,
+        ObjectName,
+    )
+    from kinform.objects import Object
+    from kinform.resource import Resource
+    from kinform.resource_client import ALL_NAMESPACES, ResourceClient
+    from kinform.rest.client import RESTClient
+    from kinform.rest.config import Config
+    from kinform.rest.conflict import retry_on_conflict
+    from kinform.rest.limits import TokenBucketLimiter
+    from kinform.rest.mapping import APIResource
+    from kinform.rest.options import ListOptions
+    from kinform.rest.patch import PatchType
+    from kinform.rest.request import Request
+    from kinform.rest.results import Bookmark, ListResult, WatchEvent
+    from kinform.rest.warnings import ApiWarning
+    from kinform.rest.watch import Watch
+    from kinform.selectors import SelectorError
+    from kinform.version import __version__
+
+__all__ = [
+    "ALL_NAMESPACES",
+    "APIResource",
+    "AlreadyExistsError",
+    "AmbiguousResourceError",
+    "ApiError",
+    "ApiWarning",
+    "Bookmark",
+    "Client",
+    "Config",
+    "ConfigError",
+    "ConflictError",
+    "DecodeError",
+    "ForbiddenError",
+    "GroupVersion",
+    "GroupVersionKind",
+    "GroupVersionResource",
+    "InvalidError",
+    "KinformError",
+    "ListOptions",
+    "ListResult",
+    "NotFoundError",
+    "Object",
+    "ObjectMeta",
+    "ObjectName",
+    "PatchType",
+    "RESTClient",
+    "Request",
+    "Resource",
+    "ResourceClient",
+    "ResourceExpiredError",
+    "SelectorError",
+    "ServerTimeoutError",
+    "TokenBucketLimiter",
+    "TooManyRequestsError",
+    "TransportError",
+    "TransportFailure",
+    "UnauthorizedError",
+    "UnavailableError",
+    "UnknownResourceError",
+    "UsageError",
+    "VersionInfo",
+    "Watch",
+    "WatchEvent",
+    "__version__",
+    "cache",
+    "clock",
+    "connect",
+    "errors",
+    "meta",
+    "rest",
+    "retry_on_conflict",
+    "selectors",
+    "testing",
+]
+
+_HOMES: Final[dict[str, str]] = {
+    "ALL_NAMESPACES": "kinform.resource_client",
+    "APIResource": "kinform.rest.mapping",
+    "AlreadyExistsError": "kinform.errors",
+    "AmbiguousResourceError": "kinform.errors",
+    "ApiError": "kinform.errors",
+    "ApiWarning": "kinform.rest.warnings",
+    "Bookmark": "kinform.rest.results",
+    "Client": "kinform.client",
+    "Config": "kinform.rest.config",
+    "ConfigError": "kinform.errors",
+    "ConflictError": "kinform.errors",
+    "DecodeError": "kinform.errors",
+    "ForbiddenError": "kinform.errors",
+    "GroupVersion": "kinform.meta",
+    "GroupVersionKind": "kinform.meta",
+    "GroupVersionResource": "kinform.meta",
+    "InvalidError": "kinform.errors",
+    "KinformError": "kinform.errors",
+    "ListOptions": "kinform.rest.options",
+    "ListResult": "kinform.rest.results",
+    "NotFoundError": "kinform.errors",
+    "Object": "kinform.objects",
+    "ObjectMeta": "kinform.meta",
+    "ObjectName": "kinform.meta",
+    "PatchType": "kinform.rest.patch",
+    "RESTClient": "kinform.rest.client",
+    "Request": "kinform.rest.request",
+    "Resource": "kinform.resource",
+    "ResourceClient": "kinform.resource_client",
+    "ResourceExpiredError": "kinform.errors",
+    "SelectorError": "kinform.selectors",
+    "ServerTimeoutError": "kinform.errors",
+    "TokenBucketLimiter": "kinform.rest.limits",
+    "TooManyRequestsError": "kinform.errors",
+    "TransportError": "kinform.errors",
+    "TransportFailure": "kinform.errors",
+    "UnauthorizedError": "kinform.errors",
+    "UnavailableError": "kinform.errors",
+    "UnknownResourceError": "kinform.errors",
+    "UsageError": "kinform.errors",
+    "VersionInfo": "kinform.client",
+    "Watch": "kinform.rest.watch",
+    "WatchEvent": "kinform.rest.results",
+    "__version__": "kinform.version",
+    "connect": "kinform.client",
+    "retry_on_conflict": "kinform.rest.conflict",
+}
+"""Where each name lives."""
+
+_MODULES: Final = frozenset({"cache", "clock", "errors", "meta", "rest", "selectors", "testing"})
+"""The submodules that ``kinform.name`` loads by itself."""
+
+
+if not TYPE_CHECKING:  # a checker that saw it would take every misspelt name for an object
+
+    def __getattr__(name: str) -> object:
+        if name in _HOMES:
+            value = getattr(import_module(_HOMES[name]), name)
+        elif name in _MODULES:
+            value = import_module(f"kinform.{name}")
+        else:
+            raise AttributeError(f"module 'kinform' has no attribute {name!r}")
+        globals()[name] = value  # found without us from now on
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,1 @@
+"""client-go's ``tools/cache``: list and watch sources, caches and informers."""

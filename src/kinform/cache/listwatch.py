@@ -1,0 +1,144 @@
+"""ListWatch: how a reflector lists and watches, whatever stands behind it.
+
+client-go: tools/cache/listwatch.go. A list never pages here; the reflector does that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import AsyncIterable, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar, final, overload
+
+from kinform.objects import Object
+from kinform.rest.decoding import model_or_object
+from kinform.rest.options import ListOptions
+from kinform.rest.request import Getter, Request
+from kinform.rest.results import ListResult, Received
+from kinform.selectors import FieldSelectorLike, LabelSelectorLike, field_selector, label_selector
+
+__all__ = ["ListFunc", "ListWatch", "ListerWatcher", "OptionsModifier", "WatchFunc"]
+
+T = TypeVar("T")
+M = TypeVar("M")
+T_co = TypeVar("T_co", covariant=True)
+
+Events: TypeAlias = AbstractAsyncContextManager[AsyncIterable[Received[T]]]
+"""A watch: open it with ``async with``, then iterate; a `Watch` is one."""
+ListFunc: TypeAlias = Callable[[ListOptions], Awaitable[ListResult[T]]]
+WatchFunc: TypeAlias = Callable[[ListOptions], Events[T]]
+OptionsModifier: TypeAlias = Callable[[ListOptions], ListOptions]
+"""Takes the options of a list or watch and returns the ones to use."""
+
+
+class ListerWatcher(Protocol[T]):
+    """Anything that can list and then watch from the version it listed."""
+
+    async def list(self, options: ListOptions) -> ListResult[T]:
+        """List once; the result's ``resource_version`` is where a watch can start."""
+        ...
+
+    def watch(self, options: ListOptions) -> Events[T]:
+        """Return a watch that starts at ``options.resource_version``; entering it connects."""
+        ...
+
+
+@final
+class ListWatch(Generic[T]):
+    """A `ListerWatcher` made of two functions.
+
+    ``disable_chunking`` asks whoever lists with it not to split the list into pages.
+    """
+
+    def __init__(
+        self,
+        *,
+        list: ListFunc[T],  # noqa: A002 - the verb's own name
+        watch: WatchFunc[T],
+        disable_chunking: bool = False,
+    ) -> None:
+        self._list = list
+        self._watch = watch
+        self.disable_chunking: Final = disable_chunking
+
+    async def list(self, options: ListOptions | None = None) -> ListResult[T]:
+        """List once, exactly as ``options`` say."""
+        return await self._list(options or ListOptions())
+
+    def watch(self, options: ListOptions | None = None) -> Events[T]:
+        """Return the watch for ``options``; nothing is sent before it is entered."""
+        return self._watch(options or ListOptions())
+
+    @overload
+    @staticmethod
+    def from_client(
+        getter: Getter,
+        resource: str,
+        *,
+        namespace: str = "",
+        field_selector: FieldSelectorLike = None,
+        label_selector: LabelSelectorLike = None,
+        options_modifier: OptionsModifier | None = None,
+        disable_chunking: bool = False,
+    ) -> ListWatch[Object]: ...
+    @overload
+    @staticmethod
+    def from_client(
+        getter: Getter,
+        resource: str,
+        *,
+        model: type[M],
+        namespace: str = "",
+        field_selector: FieldSelectorLike = None,
+        label_selector: LabelSelectorLike = None,
+        options_modifier: OptionsModifier | None = None,
+        disable_chunking: bool = False,
+    ) -> ListWatch[M]: ...
+    @staticmethod
+    def from_client(
+        getter: Getter,
+        resource: str,
+        *,
+        model: type[M] | None = None,
+        namespace: str = "",
+        field_selector: FieldSelectorLike = None,
+        label_selector: LabelSelectorLike = None,
+        options_modifier: OptionsModifier | None = None,
+        disable_chunking: bool = False,
+    ) -> ListWatch[M]:
+        """Return the ListWatch of one resource through a RESTClient, or anything with ``get()``.
+
+        The selectors are set first, then ``options_modifier`` has the last word; on a watch it
+        sees ``watch=True`` already. An empty ``namespace`` means all of them.
+
+        Raises:
+            SelectorError: a selector cannot be read.
+        """
+        chosen = model_or_object(model)
+        modify = _with_selectors(field_selector, label_selector, options_modifier)
+
+        def request(options: ListOptions) -> Request:
+            query = modify(options)
+            return getter.get().namespace(namespace).resource(resource).params(query)
+
+        return ListWatch(
+            list=lambda options: request(options).list(chosen),
+            watch=lambda options: request(dataclasses.replace(options, watch=True)).watch(chosen),
+            disable_chunking=disable_chunking,
+        )
+
+
+def _with_selectors(
+    fields: FieldSelectorLike, labels: LabelSelectorLike, modifier: OptionsModifier | None
+) -> OptionsModifier:
+    changes: dict[str, str] = {}
+    if text := field_selector(fields):
+        changes["field_selector"] = text
+    if text := label_selector(labels):
+        changes["label_selector"] = text
+
+    def modify(options: ListOptions) -> ListOptions:
+        options = dataclasses.replace(options, **changes)  # type: ignore[arg-type] # two str fields
+        return modifier(options) if modifier else options
+
+    return modify

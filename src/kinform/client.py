@@ -1,0 +1,272 @@
+"""`connect` and `Client`: the front door."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Sequence
+from types import TracebackType
+from typing import TypeVar, final, overload
+
+import msgspec
+
+from kinform.clock import offload
+from kinform.errors import UsageError
+from kinform.meta import GroupVersion, GroupVersionResource
+from kinform.objects import Object
+from kinform.resource import Resource, model_decoder, resource_of
+from kinform.resource_client import ResourceClient
+from kinform.rest import loading
+from kinform.rest.aiohttp_transport import AiohttpTransport
+from kinform.rest.auth import Credentials
+from kinform.rest.client import RESTClient
+from kinform.rest.config import Config
+from kinform.rest.connection import Connection
+from kinform.rest.decoding import model_or_object
+from kinform.rest.discovery import Discovery
+from kinform.rest.limits import RateLimiter
+from kinform.rest.mapping import APIResource
+from kinform.rest.proxy import proxy_for
+from kinform.rest.tls import TlsSource
+from kinform.rest.transport import Transport
+from kinform.rest.warnings import WarningHandler
+
+__all__ = ["Client", "VersionInfo", "connect"]
+
+T = TypeVar("T")
+
+
+class VersionInfo(msgspec.Struct, frozen=True):
+    """What ``/version`` says."""
+
+    major: str = ""
+    minor: str = ""
+    git_version: str = msgspec.field(name="gitVersion", default="")
+    platform: str = ""
+
+
+def connect(
+    config: str | os.PathLike[str] | Config | None = None,
+    *,
+    context: str | None = None,
+    kubeconfig: str | os.PathLike[str] | None = None,
+    namespace: str | None = None,
+    transport: Transport | None = None,
+    rate_limiter: RateLimiter | None = None,
+    warning_handler: WarningHandler | None = None,
+) -> Client:
+    """Return a client for the cluster that kubectl would talk to.
+
+    .. code-block:: python
+
+        async with kinform.connect() as client: ...
+
+    Without arguments: ``$KUBECONFIG``, then ``~/.kube/config``, then the service account of the
+    pod this runs in. ``config`` may be a URL, a kubeconfig's path or a `Config`. Nothing is read
+    before the client is entered.
+
+    Args:
+        context: the kubeconfig context to use instead of the current one.
+        kubeconfig: the file to read instead of the default ones.
+        namespace: the default namespace, instead of the context's.
+        transport: what carries the requests, instead of HTTP sockets.
+        rate_limiter: makes requests wait their turn; none by default.
+        warning_handler: told of the server's warnings; by default each is logged once.
+    """
+
+    def load() -> Config:
+        return loading.load(config, context=context, kubeconfig=kubeconfig, namespace=namespace)
+
+    return Client(
+        load, transport=transport, rate_limiter=rate_limiter, warning_handler=warning_handler
+    )
+
+
+@final
+class Client:
+    """A connection to one API server as one user; made by `connect`.
+
+    Open it with ``async with``; it may be entered and left in different tasks, once. Everything
+    made from it may be used by any task of the same loop, and is of no use after the block.
+
+    Raises:
+        ConfigError: on entering, if there is no usable configuration; says where it looked.
+    """
+
+    def __init__(
+        self,
+        config: Config | Callable[[], Config],
+        *,
+        transport: Transport | None = None,
+        rate_limiter: RateLimiter | None = None,
+        warning_handler: WarningHandler | None = None,
+    ) -> None:
+        self._load: Callable[[], Config] = config if callable(config) else lambda: config
+        self._transport = transport
+        self._rate_limiter = rate_limiter
+        self._warning_handler = warning_handler
+        self._config: Config | None = None
+        self._connection: Connection | None = None
+        self._discovery: Discovery | None = None
+        self._closed = False
+
+    async def __aenter__(self) -> Client:
+        if self._connection is not None or self._closed:
+            raise UsageError("this client was opened before; connect() gives a new one")
+        self._config = config = await offload(self._load)
+        self._connection = open_connection(
+            config,
+            transport=self._transport,
+            rate_limiter=self._rate_limiter,
+            warning_handler=self._warning_handler,
+        )
+        self._discovery = Discovery(self._connection)
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close every connection; requests under way fail. Calling it again does nothing."""
+        self._closed = True
+        if self._connection is not None:
+            await self._connection.aclose()
+
+    @property
+    def config(self) -> Config:
+        """What this client was configured with."""
+        return self._opened(self._config)
+
+    def rest(self, api_version: str | GroupVersion = "v1") -> RESTClient:
+        """Return the RESTClient of one API version: ``client.rest("apps/v1")``."""
+        return RESTClient(self._opened(self._connection), api_version)
+
+    @overload
+    def resource(
+        self, resource: str | GroupVersionResource, *, namespace: str | None = None
+    ) -> ResourceClient[Object]: ...
+    @overload
+    def resource(
+        self, resource: str | GroupVersionResource, *, model: type[T], namespace: str | None = None
+    ) -> ResourceClient[T]: ...
+    @overload
+    def resource(
+        self, resource: type[T] | Resource[T], *, namespace: str | None = None
+    ) -> ResourceClient[T]: ...
+    def resource(
+        self,
+        resource: str | GroupVersionResource | type[T] | Resource[T],
+        *,
+        model: type[T] | None = None,
+        namespace: str | None = None,
+    ) -> ResourceClient[T]:
+        """Return the client for one kind of object.
+
+        Args:
+            resource: ``"pods"``, ``"po"``, ``"Pod"``, ``"deployments.apps"``,
+                ``"apps/v1/deployments"``, a model class that says which resource it is
+                (``__resource__``), or a `Resource`.
+            model: read objects as this class instead of `Object`.
+            namespace: instead of the default one; `ALL_NAMESPACES` for all.
+        """
+        connection = self._opened(self._connection)
+        place = self.config.namespace if namespace is None else namespace
+        if isinstance(resource, Resource):
+            return ResourceClient(connection, _known(resource), resource.model, namespace=place)
+        if isinstance(resource, type):
+            model, resource = resource, _declared(resource)
+        chosen = model_or_object(model)
+        model_decoder(chosen)  # an unusable model is an error here, not at the first answer
+        finder = self._finder(str(resource), chosen)
+        return ResourceClient(connection, finder, chosen, namespace=place)
+
+    async def find(self, resource: str) -> APIResource:
+        """Return what the server says about a resource named as in `resource`.
+
+        Raises:
+            UnknownResourceError: the server has nothing of that name.
+            AmbiguousResourceError: several API groups have it.
+        """
+        return await self._opened(self._discovery).find(resource)
+
+    async def api_resources(self) -> Sequence[APIResource]:
+        """Return every resource the server offers, asked anew."""
+        return (await self._opened(self._discovery).resources(fresh=True)).resources
+
+    async def version(self) -> VersionInfo:
+        """Return the server's version."""
+        return await self.rest().get().abs_path("/version").into(VersionInfo)
+
+    def _finder(self, name: str, model: type[T]) -> Callable[[], Awaitable[Resource[T]]]:
+        found: Resource[T] | None = None
+
+        async def resolve() -> Resource[T]:
+            nonlocal found
+            if found is None:
+                known = await self.find(name)
+                found = Resource(
+                    gvr=known.gvr,
+                    kind=known.kind,
+                    namespaced=known.namespaced,
+                    model=model,
+                    decode=model_decoder(model),
+                )
+            return found
+
+        return resolve
+
+    def _opened(self, part: T | None) -> T:
+        if part is None or self._closed:
+            state = "closed" if self._closed else "not open yet: async with connect() as client"
+            raise UsageError(f"this client is {state}")
+        return part
+
+
+def open_connection(
+    config: Config,
+    *,
+    transport: Transport | None = None,
+    rate_limiter: RateLimiter | None = None,
+    warning_handler: WarningHandler | None = None,
+) -> Connection:
+    """Put together what a `Config` asks for. No I/O: files are read when first needed."""
+    tls = TlsSource(config)
+    if transport is None:
+        transport = AiohttpTransport(
+            tls=tls.context,
+            server_hostname=tls.server_hostname,
+            proxy=proxy_for(config),
+            connect_timeout=config.connect_timeout,
+        )
+    return Connection(
+        config.server,
+        transport,
+        credentials=Credentials(config, tls=tls),
+        rate_limiter=rate_limiter,
+        warning_handler=warning_handler,
+        compression=config.compression,
+        agent=config.user_agent,
+        read_timeout=config.read_timeout,
+        on_tls_failure=tls.invalidate,
+    )
+
+
+def _known(resource: Resource[T]) -> Callable[[], Awaitable[Resource[T]]]:
+    async def resolve() -> Resource[T]:
+        return resource
+
+    return resolve
+
+
+def _declared(model: type[object]) -> str:
+    name = resource_of(model)
+    if name is None:
+        raise UsageError(
+            f"{model.__name__} does not say which resource it is; set "
+            "__resource__ = 'v1/pods' in it, or call resource('v1/pods', model=...)"
+        )
+    return name

@@ -1,0 +1,241 @@
+"""The shared vocabulary: names, versions and metadata, as Kubernetes calls them.
+
+Values only: no I/O, no behaviour beyond parsing and printing themselves. Field names on the
+wire are spelled out one by one, because mechanical camel-casing gets names like ``podIP`` wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import field
+
+__all__ = [
+    "GroupVersion",
+    "GroupVersionKind",
+    "GroupVersionResource",
+    "ListMeta",
+    "ObjectMeta",
+    "ObjectName",
+    "OwnerReference",
+    "Status",
+    "StatusCause",
+    "StatusDetails",
+]
+
+_NO_STRINGS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class GroupVersion(NamedTuple):
+    """An API group and version; the core group is ``""``.
+
+    >>> GroupVersion.parse("apps/v1"), str(GroupVersion.parse("v1"))
+    (GroupVersion(group='apps', version='v1'), 'v1')
+    """
+
+    group: str
+    version: str
+
+    @classmethod
+    def parse(cls, text: str) -> GroupVersion:
+        """Read ``v1`` or ``apps/v1``, the form objects carry in ``apiVersion``.
+
+        Raises:
+            ValueError: if ``text`` has not one of these forms.
+        """
+        group, _, version = text.rpartition("/")
+        if not version or "/" in group or (not group and "/" in text):
+            raise ValueError(f"{text!r} is not an API version like 'v1' or 'apps/v1'")
+        return cls(group, version)
+
+    @property
+    def path(self) -> str:
+        """The URL path of this version: ``/api/v1`` or ``/apis/apps/v1``."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    def __str__(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+
+class GroupVersionKind(NamedTuple):
+    """A kind of object, for example ``apps/v1`` ``Deployment``."""
+
+    group: str
+    version: str
+    kind: str
+
+    @property
+    def group_version(self) -> GroupVersion:
+        """The group and version alone."""
+        return GroupVersion(self.group, self.version)
+
+    def __str__(self) -> str:
+        return f"{self.group_version}/{self.kind}"
+
+
+class GroupVersionResource(NamedTuple):
+    """A resource as it stands in URLs, for example ``apps/v1`` ``deployments``.
+
+    >>> str(GroupVersionResource("apps", "v1", "deployments"))
+    'apps/v1/deployments'
+    """
+
+    group: str
+    version: str
+    resource: str
+
+    @classmethod
+    def parse(cls, text: str) -> GroupVersionResource:
+        """Read ``v1/pods`` or ``apps/v1/deployments``.
+
+        Raises:
+            ValueError: if ``text`` has not one of these forms.
+        """
+        head, _, resource = text.rpartition("/")
+        if not head or not resource:
+            raise ValueError(f"{text!r} is not a resource like 'v1/pods' or 'apps/v1/deployments'")
+        return cls(*GroupVersion.parse(head), resource)
+
+    @property
+    def group_version(self) -> GroupVersion:
+        """The group and version alone."""
+        return GroupVersion(self.group, self.version)
+
+    def __str__(self) -> str:
+        return f"{self.group_version}/{self.resource}"
+
+
+class ObjectName(NamedTuple):
+    """Which object of a kind: its namespace (``""`` where the kind has none) and name.
+
+    ``str()`` is client-go's key, ``namespace/name`` or ``name``.
+
+    >>> str(ObjectName("default", "web-0")), str(ObjectName("", "node-1"))
+    ('default/web-0', 'node-1')
+    """
+
+    namespace: str
+    name: str
+
+    @classmethod
+    def parse(cls, key: str) -> ObjectName:
+        """Read ``namespace/name`` or ``name``.
+
+        Raises:
+            ValueError: if ``key`` has another form.
+        """
+        namespace, slash, name = key.rpartition("/")
+        if not name or "/" in namespace or (slash and not namespace):
+            raise ValueError(f"{key!r} is not a key like 'namespace/name' or 'name'")
+        return cls(namespace, name)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class OwnerReference(msgspec.Struct, frozen=True, gc=False):
+    """Who owns an object, as the garbage collector reads it."""
+
+    api_version: str = field(name="apiVersion", default="")
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool | None = None
+    block_owner_deletion: bool | None = field(name="blockOwnerDeletion", default=None)
+
+
+class ObjectMeta(msgspec.Struct, frozen=True):
+    """The metadata every object carries, read without decoding the rest of it.
+
+    Nothing is required: bookmarks have no name, some servers send null for labels. Absent
+    text is ``""``; absent collections are empty. ``managedFields`` is left out on purpose;
+    ``obj.at("metadata", "managedFields")`` reads it. Times stay as the server wrote them.
+    """
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = field(name="resourceVersion", default="")
+    generation: int = 0
+    creation_timestamp: str | None = field(name="creationTimestamp", default=None)
+    deletion_timestamp: str | None = field(name="deletionTimestamp", default=None)
+    deletion_grace_period_seconds: int | None = field(
+        name="deletionGracePeriodSeconds", default=None
+    )
+    generate_name: str = field(name="generateName", default="")
+    raw_labels: dict[str, str] | None = field(name="labels", default=None)
+    raw_annotations: dict[str, str] | None = field(name="annotations", default=None)
+    raw_owner_references: tuple[OwnerReference, ...] | None = field(
+        name="ownerReferences", default=None
+    )
+    raw_finalizers: tuple[str, ...] | None = field(name="finalizers", default=None)
+
+    @property
+    def key(self) -> ObjectName:
+        """The object's identity within its kind."""
+        return ObjectName(self.namespace, self.name)
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels, read-only."""
+        return MappingProxyType(self.raw_labels) if self.raw_labels else _NO_STRINGS
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations, read-only."""
+        return MappingProxyType(self.raw_annotations) if self.raw_annotations else _NO_STRINGS
+
+    @property
+    def owner_references(self) -> Sequence[OwnerReference]:
+        """The owners, in the server's order."""
+        return self.raw_owner_references or ()
+
+    @property
+    def finalizers(self) -> Sequence[str]:
+        """What still holds back the deletion."""
+        return self.raw_finalizers or ()
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The one owner that is marked as controller, if any."""
+        return next((ref for ref in self.owner_references if ref.controller), None)
+
+
+class ListMeta(msgspec.Struct, frozen=True, gc=False):
+    """The metadata of a list: the version it shows and the token for its next page."""
+
+    resource_version: str = field(name="resourceVersion", default="")
+    continue_token: str = field(name="continue", default="")
+    remaining_item_count: int | None = field(name="remainingItemCount", default=None)
+
+
+class StatusCause(msgspec.Struct, frozen=True, gc=False):
+    """One complaint within a `Status`: which field, what is wrong."""
+
+    reason: str | None = None
+    message: str | None = None
+    field: str | None = None
+
+
+class StatusDetails(msgspec.Struct, frozen=True):
+    """What a `Status` is about."""
+
+    name: str | None = None
+    group: str | None = None
+    kind: str | None = None
+    uid: str | None = None
+    causes: tuple[StatusCause, ...] | None = None
+    retry_after_seconds: int | None = msgspec.field(name="retryAfterSeconds", default=None)
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The server's answer where it gives no object: success, or why not."""
+
+    status: str | None = None
+    code: int | None = None
+    reason: str | None = None
+    message: str | None = None
+    details: StatusDetails | None = None

@@ -1,0 +1,299 @@
+"""`Object`: one Kubernetes object, kept as the bytes it arrived in.
+
+Rule 1: nothing is decoded before somebody looks, and nothing decoded is kept: a dict per object
+is what makes caches slow and fat. Rule 2: nobody can change an object by accident. Rule 3: what
+the first pass over the bytes did not check (numbers, depth, escapes) surfaces here, where it is
+read, as a `DecodeError` that names the object and the place, never as something foreign.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias, TypeVar, cast, final
+
+import msgspec
+from msgspec import UNSET, Raw
+
+from kinform import models, views
+from kinform.meta import GroupVersionKind, ObjectMeta, ObjectName
+from kinform.sansio.heads import Head, read_head
+
+__all__ = ["Object"]
+
+T = TypeVar("T")
+Path: TypeAlias = tuple[str | int, ...]
+
+_members: Final = msgspec.json.Decoder(dict[str, Raw])
+_elements: Final = msgspec.json.Decoder(list[Raw])
+_anything: Final = msgspec.json.Decoder()
+
+
+@final
+@views.refusing(views.DICT_CHANGES)
+class Object(Mapping[str, object]):
+    """A Kubernetes object of any kind: immutable, and decoded only where you look.
+
+    >>> pod = Object.from_dict(
+    ...     {
+    ...         "apiVersion": "v1",
+    ...         "kind": "Pod",
+    ...         "metadata": {"name": "web-0", "namespace": "default", "resourceVersion": "7"},
+    ...         "spec": {"containers": [{"name": "web", "image": "nginx"}]},
+    ...     }
+    ... )
+    >>> pod
+    <Object v1/Pod default/web-0 rv=7>
+    >>> pod.at("spec", "containers", 0, "image"), pod.at("status", "phase", default="Unknown")
+    ('nginx', 'Unknown')
+    >>> pod["spec"]["containers"][0]["name"]
+    'web'
+
+    As a ``Mapping`` it is the JSON object: a missing key is ``KeyError``, null is None, dicts and
+    lists come as read-only views, and what would change them raises ``TypeError``. Each ``[...]``
+    on the object itself is one pass over the bytes; keep the view to look into it twice.
+
+    Two objects are equal if they are the same version of the same object: same ``uid`` and same
+    ``resourceVersion``, whatever form the server sent it in. Where either lacks one of the two
+    (it never was on a server), equal means the same bytes. An object never equals a dict, and
+    is always true. ``copy`` and ``deepcopy`` return the object itself. Safe from any thread.
+
+    Args:
+        raw: exactly one JSON object, its own copy. Trusted: `from_bytes` is the way in for
+            bytes that nobody has looked at.
+        head: what `read_head` gave for ``raw``.
+    """
+
+    __slots__ = ("_head", "_raw")
+
+    def __init__(self, raw: bytes, head: Head) -> None:
+        self._raw = raw
+        self._head = head
+
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Object:
+        """Return the object in ``raw``, after one structural pass over it.
+
+        Raises:
+            DecodeError: if ``raw`` is not one JSON object in UTF-8 with readable metadata.
+        """
+        return cls(raw, read_head(raw))
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, object]) -> Object:
+        """Return an object with a copy of ``content``; later changes to it are not seen.
+
+        Raises:
+            UsageError: if something in ``content`` has no JSON form.
+            DecodeError: if its metadata is not what Kubernetes' metadata looks like.
+        """
+        return cls.from_bytes(models.encode(content))
+
+    @property
+    def raw(self) -> bytes:
+        """The JSON as the server wrote it."""
+        return self._raw
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """The metadata, typed, without touching the rest."""
+        return self._head.metadata
+
+    @property
+    def api_version(self) -> str:
+        """The group and version, for example ``apps/v1``; ``""`` where the server left it out."""
+        return self._head.api_version
+
+    @property
+    def kind(self) -> str:
+        """The kind, for example ``Deployment``; ``""`` where the server left it out."""
+        return self._head.kind
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """Group, version and kind in one; empty where the server left them out."""
+        group, _, version = self._head.api_version.rpartition("/")
+        return GroupVersionKind(group, version, self._head.kind)
+
+    @property
+    def key(self) -> ObjectName:
+        """The object's identity within its kind."""
+        return self._head.metadata.key
+
+    @property
+    def name(self) -> str:
+        """The name."""
+        return self._head.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The namespace; ``""`` for kinds that have none."""
+        return self._head.metadata.namespace
+
+    @property
+    def uid(self) -> str:
+        """The identity that survives no deletion: another object of the same name has another."""
+        return self._head.metadata.uid
+
+    @property
+    def resource_version(self) -> str:
+        """The version of this state of the object."""
+        return self._head.metadata.resource_version
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The labels, read-only."""
+        return self._head.metadata.labels
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The annotations, read-only."""
+        return self._head.metadata.annotations
+
+    def at(self, *path: str | int, default: Any = None) -> Any:
+        """Return the one value at ``path`` without building the rest.
+
+        Strings name members, integers index arrays (negative ones from the end). ``default`` is
+        the answer where the path leads nowhere: something on it is missing, is null, or is not
+        the object or array the next step needs. An explicit null counts as missing. Dicts and
+        lists come as read-only views.
+
+        A reader is compiled for each distinct path (half a millisecond; 1,024 are kept), so
+        paths should be literals; for member names that vary, index: ``cm["data"][name]``.
+
+        Raises:
+            DecodeError: if the value itself cannot be read.
+        """
+        value = self._value(path)
+        return default if value is None or value is UNSET else views.read_only(value)
+
+    def to_dict(self, *path: str | int) -> dict[str, object]:
+        """Return a fresh copy of the object, or of the JSON object at ``path``, yours to change.
+
+        Raises:
+            KeyError: if there is no JSON object at ``path``.
+            DecodeError: if it cannot be read.
+        """
+        value = self._value(path)
+        if not isinstance(value, dict):
+            raise KeyError(f"no object at {_json_path(path)}")
+        return cast("dict[str, object]", value)
+
+    def decode(self, model: type[T]) -> T:
+        """Return the object as ``model``: any class that `Resource` takes.
+
+        Raises:
+            DecodeError: if the object does not fit the model.
+            UsageError: if ``model`` is not a class we can decode to.
+        """
+        if model is Object:
+            return cast("T", self)
+        return models.read(models.decoder_of(model), self.raw, meta=self.metadata)
+
+    def __getitem__(self, key: str) -> Any:
+        value = self._value((key,))
+        if value is UNSET:
+            raise KeyError(key)
+        return views.read_only(value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._members())
+
+    def __len__(self) -> int:
+        return len(self._members())
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Object):
+            return NotImplemented
+        mine, its = self._identity(), other._identity()
+        return mine == its if mine and its else self.raw == other.raw
+
+    def __hash__(self) -> int:
+        return hash(self._identity() or self.raw)
+
+    def __copy__(self) -> Object:
+        return self
+
+    def __deepcopy__(self, _memo: object) -> Object:
+        return self
+
+    def __repr__(self) -> str:
+        kind = str(self.gvk) if self.api_version or self.kind else ""
+        version = f"rv={self.resource_version}" if self.resource_version else ""
+        return f"<{' '.join(part for part in ('Object', kind, str(self.key), version) if part)}>"
+
+    def _identity(self) -> tuple[str, str] | None:
+        meta = self._head.metadata
+        uid, version = meta.uid, meta.resource_version
+        return (uid, version) if uid and version else None
+
+    def _members(self) -> dict[str, Raw]:
+        return models.read(_members.decode, self.raw, meta=self.metadata)
+
+    def _value(self, path: Path) -> object:
+        """Return the plain value at ``path``, fresh; None or `UNSET` where there is none."""
+        try:
+            try:
+                return _reader(path)(self.raw)
+            except msgspec.ValidationError:
+                # Something on the way is not what the path expects, or the value is beyond
+                # reading: step by step we can tell which.
+                return _walk(self.raw, path)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
+            raise models.unreadable(exc, self.metadata, path=_json_path(path)) from None
+
+
+@functools.lru_cache(maxsize=1024)
+def _reader(path: Path) -> Callable[[bytes], object]:
+    """Return a function that reads the value at ``path`` and skips everything else.
+
+    The path becomes a type: a string is a struct with that one member, an integer a list. What
+    comes back has the same shape, so taking it apart is a walk along the path.
+    """
+    shape: Any = Any
+    try:
+        for step in reversed(path):
+            shape = list[shape] if isinstance(step, int) else _struct(step, shape)
+            shape = shape | None
+    except ValueError:  # a member name msgspec does not take: quotes, control characters
+        return functools.partial(_walk, path=path)
+    decode = msgspec.json.Decoder(shape).decode
+
+    def read(raw: bytes) -> object:
+        value: Any = decode(raw)
+        for step in path:
+            if value is None or value is UNSET:
+                return value
+            if isinstance(step, str):
+                value = value.v
+            else:
+                value = value[step] if -len(value) <= step < len(value) else UNSET
+        return value
+
+    return read
+
+
+def _struct(member: str, shape: Any) -> type[msgspec.Struct]:
+    # gc=False: these live for one call and JSON has no cycles.
+    return msgspec.defstruct("At", [("v", shape, UNSET)], rename={"v": member}, gc=False)
+
+
+def _walk(raw: bytes, path: Path) -> object:
+    """Read the value at ``path`` one step at a time, whatever the shape of the object."""
+    inner: bytes | Raw = raw
+    for step in path:
+        try:
+            if isinstance(step, str):
+                inner = _members.decode(inner)[step]
+            else:
+                inner = _elements.decode(inner)[step]
+        except (msgspec.ValidationError, LookupError):  # not an object or array, or not in it
+            return UNSET
+    return _anything.decode(inner)
+
+
+def _json_path(path: Path) -> str:
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)

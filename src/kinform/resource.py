@@ -1,0 +1,149 @@
+"""`Resource`: which API resource, and as what its objects are read.
+
+The rest of kinform is generic over ``T`` and never looks inside one: what it needs of an object
+it reads from the bytes, and a `Resource` value carries the way from bytes to ``T``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Generic, TypeVar, cast, final, overload
+
+from kinform import models
+from kinform.errors import UsageError
+from kinform.meta import GroupVersionResource
+from kinform.models import is_projection, resource_of
+from kinform.objects import Object
+from kinform.sansio.heads import Body
+
+__all__ = ["Resource", "body_reader", "encode", "is_projection", "model_decoder", "resource_of"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+M = TypeVar("M")
+
+
+@final
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Resource(Generic[T_co]):
+    """One API resource whose objects are read as ``T``.
+
+    >>> pods = Resource.of("v1/pods", kind="Pod", namespaced=True)
+    >>> str(pods), pods.model.__name__
+    ('v1/pods', 'Object')
+
+    Two resources are equal if all their fields are; `model_decoder` gives the same ``decode``
+    for the same model.
+    """
+
+    gvr: GroupVersionResource
+    """Group, version and the plural name that stands in URLs."""
+    kind: str
+    """The kind of its objects, for example ``Deployment``."""
+    namespaced: bool
+    """Whether its objects live in namespaces."""
+    model: type[T_co]
+    """The class its objects are read as."""
+    decode: Callable[[bytes], T_co] = dataclasses.field(repr=False)
+    """From the JSON of one object to ``T``; unused where ``model`` is `Object`."""
+
+    @overload
+    @classmethod
+    def of(cls, resource: str, *, kind: str, namespaced: bool) -> Resource[Object]: ...
+    @overload
+    @classmethod
+    def of(cls, resource: str, *, kind: str, namespaced: bool, model: type[M]) -> Resource[M]: ...
+    @classmethod
+    def of(
+        cls, resource: str, *, kind: str, namespaced: bool, model: type[object] = Object
+    ) -> Resource[object]:
+        """Return the resource named like ``v1/pods`` or ``apps/v1/deployments``.
+
+        Raises:
+            UsageError: if ``resource`` has another form, or ``model`` is of no supported kind.
+        """
+        try:
+            gvr = GroupVersionResource.parse(resource)
+        except ValueError as exc:
+            raise UsageError(str(exc)) from None
+        decode = model_decoder(model)
+        return Resource(gvr=gvr, kind=kind, namespaced=namespaced, model=model, decode=decode)
+
+    def with_model(self, model: type[M]) -> Resource[M]:
+        """Return the same resource, its objects read as ``model``.
+
+        Raises:
+            UsageError: if ``model`` is of no supported kind.
+        """
+        return Resource(
+            gvr=self.gvr,
+            kind=self.kind,
+            namespaced=self.namespaced,
+            model=model,
+            decode=model_decoder(model),
+        )
+
+    def read(self, body: Body) -> T_co:
+        """Return the object in ``body`` as ``T``. An `Object` costs no second pass.
+
+        Raises:
+            DecodeError: whatever ``decode`` raised, with the object's key; no payload.
+        """
+        if self.model is Object:
+            return cast("T_co", Object(body.raw, body.head))
+        return models.read(self.decode, body.raw, meta=body.head.metadata)
+
+    def __str__(self) -> str:
+        return str(self.gvr)
+
+
+def model_decoder(model: type[T]) -> Callable[[bytes], T]:
+    """Return the function that reads one object's JSON as ``model``.
+
+    Members the model does not declare are skipped. The function raises what the model's library
+    raises; `Resource.read` and `Object.decode` turn that into `DecodeError`.
+
+    Raises:
+        UsageError: if ``model`` is not a msgspec Struct, dataclass, TypedDict, attrs class,
+            pydantic (v2) model, dict or `Object`, or declares what cannot be decoded.
+    """
+    if model is Object:
+        return cast("Callable[[bytes], T]", Object.from_bytes)
+    return models.decoder_of(model)
+
+
+def body_reader(model: type[T]) -> Callable[[Body], T]:
+    """Return the function that `Resource.read` would be for ``model``, without a resource.
+
+    It raises `DecodeError` for whatever goes wrong in reading, with the object's key.
+
+    Raises:
+        UsageError: if ``model`` is of no supported kind.
+    """
+    decode = model_decoder(model)
+
+    def read(body: Body) -> T:
+        return models.read(decode, body.raw, meta=body.head.metadata)
+
+    return cast("Callable[[Body], T]", _read_object) if model is Object else read
+
+
+def _read_object(body: Body) -> Object:
+    return Object(body.raw, body.head)
+
+
+def encode(body: object) -> bytes:
+    """Return the JSON to send for ``body``: an `Object`, a mapping, a list or a model.
+
+    An `Object` is sent as it came. A dict is written as it is, None as null. A model writes
+    what it declares under its wire names, *without* the members that are None: a model cannot
+    say null, and in a merge patch null deletes. Bytes become base64, as in a Secret.
+
+    >>> encode({"spec": {"replicas": 2, "paused": None}})
+    b'{"spec":{"replicas":2,"paused":null}}'
+
+    Raises:
+        UsageError: if something in it has no JSON form, or it is of none of these types.
+    """
+    return body.raw if isinstance(body, Object) else models.encode(body)

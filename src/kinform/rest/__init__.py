@@ -1,0 +1,1 @@
+"""The client layer: configuration, credentials, transport, requests, discovery."""

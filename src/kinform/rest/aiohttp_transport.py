@@ -1,0 +1,560 @@
+"""`AiohttpTransport`: the `Transport` over real sockets, and the only module with an HTTP library.
+
+What aiohttp does by itself and a Kubernetes client must not have is off: cookies, redirects,
+``.netrc``, proxies from the environment, invented headers, one pool and one deadline for
+everything, and sending a PUT or DELETE twice. What it leaves open is closed here: a connection
+that is given up is cut, and `AiohttpTransport.aclose` returns when no socket is left.
+
+Flow of one request: ``_Exchange`` takes a place in line, waits for the head, then hands out an
+`kinform.rest.answers.Answer` that reads the body through ``_Stream``. aiohttp's errors become
+ours in one place, ``_explained``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import os
+import socket
+import ssl
+from collections.abc import AsyncIterable, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Final, TypeAlias, TypeVar, final
+
+import aiohttp
+from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.connector import Connection
+from aiohttp.http_exceptions import LineTooLong
+from yarl import URL
+
+from kinform.errors import KinformError, TransportError, TransportFailure, UsageError
+from kinform.rest import failures
+from kinform.rest.answers import Answer
+from kinform.rest.headers import Headers
+from kinform.rest.proxy import Proxy
+from kinform.rest.sockets import Lookups, Sockets
+from kinform.rest.transport import Chunk, HttpRequest, HttpResponse
+
+__all__ = ["AiohttpTransport", "TlsContext"]
+
+log = logging.getLogger(__name__)
+R = TypeVar("R")
+
+TlsContext: TypeAlias = Callable[[], Awaitable[ssl.SSLContext | None]]
+"""Gives the TLS context for a new request; ``None``: the system's trust store, no certificate."""
+
+_READ_BUFFER: Final = 256 * 1024
+_MAX_HEADER: Final = 64 * 1024
+_IDLE: Final = 55.0  # below the 60 s after which common load balancers drop an idle connection
+_BIG_BODY: Final = 2**20  # aiohttp warns when it is given more than this as one bytes object
+_NO_AUTO_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
+_CLOSED: Final = "the client is closed"
+
+
+@final
+class AiohttpTransport:
+    """Sends requests with aiohttp; one connection per request under way, kept for the next.
+
+    Making one does no I/O; the first request ties it to the running loop and to this process.
+    Ordinary requests have ``max_requests`` places and wait in line for one, long-lived requests
+    need none. Who still stands in line after ``queue_timeout`` gets a `TransportError` with
+    `TransportFailure.CONNECT_TIMEOUT`: nothing was sent.
+
+    Nothing is retried, with one exception: a GET or HEAD that met a kept connection just as the
+    server closed it goes out again on another. A write never does.
+
+    Args:
+        tls: asked for each ``https`` request. A connection is kept for the context it was made
+            with, so a new context takes effect with the next request.
+        server_hostname: the name the certificate must carry, if not the host of the URL.
+        proxy: what every request goes through; ``https`` requests in a tunnel.
+        connect_timeout: longest time for address, connection, tunnel and TLS together.
+
+    Raises:
+        UsageError: from a request, if this is another process (after a fork) or another loop
+            than that of the first request: the connections belong to those.
+    """
+
+    def __init__(
+        self,
+        *,
+        tls: TlsContext | None = None,
+        server_hostname: str | None = None,
+        proxy: Proxy | None = None,
+        connect_timeout: float = 15.0,
+        max_requests: int = 64,
+        queue_timeout: float = 60.0,
+    ) -> None:
+        self._settings = _Settings(
+            tls=tls,
+            server_hostname=server_hostname,
+            proxy=proxy,
+            connect_timeout=connect_timeout,
+            max_requests=max_requests,
+            queue_timeout=queue_timeout,
+        )
+        self._pool: _Pool | None = None
+        self._closed = False
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open" if self._pool else "unused"
+        return f"<AiohttpTransport {state}>"
+
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        """Send ``request``; see `kinform.rest.transport.Transport.send`.
+
+        What a streamed body raises passes through unchanged.
+        """
+        return _Exchange(request, settings=self._settings, connect=self._connect)
+
+    async def aclose(self) -> None:
+        """Cut every connection and wait until its socket is closed.
+
+        Requests under way fail with `TransportFailure.CLOSED`. In a forked child this only
+        marks the transport closed: the connections are the parent's.
+        """
+        self._closed = True
+        if self._pool is not None and self._pool.pid == os.getpid():
+            await self._pool.aclose()
+
+    def _connect(self) -> _Pool:
+        """Return the pool, made at the first call, if it may be used here."""
+        if self._pool is None and not self._closed:
+            self._pool = _Pool(self._settings.max_requests)
+        pool = self._pool
+        if pool is not None and pool.pid != os.getpid():
+            raise UsageError(
+                f"this client belongs to process {pool.pid} and cannot be used after a fork: "
+                "open a new one in the child"
+            )
+        if pool is None or self._closed:
+            raise TransportError(_CLOSED, failure=TransportFailure.CLOSED)
+        if pool.loop is not asyncio.get_running_loop():
+            raise UsageError("this client belongs to another event loop: open one per loop")
+        return pool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Settings:
+    """What an `AiohttpTransport` was made with; the documentation is there."""
+
+    tls: TlsContext | None
+    server_hostname: str | None
+    proxy: Proxy | None
+    connect_timeout: float
+    max_requests: int
+    queue_timeout: float
+
+
+@final
+class _Pool:
+    """The connections of one transport, on one loop, in one process."""
+
+    def __init__(self, places: int) -> None:
+        self.pid: Final = os.getpid()
+        self.loop: Final = asyncio.get_running_loop()
+        self.places: Final = asyncio.Semaphore(places)
+        self.entering: Final = set[asyncio.Timeout]()
+        """The scope of each request that waits for its head; `aclose` ends it."""
+        self.streams: Final = set[_Stream]()
+        """Each answer whose `AiohttpTransport.send` has not been left."""
+        self.closed = False
+        self._sockets = Sockets()
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_create_end.append(_note_connected)
+        trace.on_connection_reuseconn.append(_note_reused)
+        self.session: Final = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(
+                limit=0,  # ``places`` bounds ordinary requests; watches have no bound
+                keepalive_timeout=_IDLE,
+                resolver=_Resolver(),
+                use_dns_cache=False,
+                socket_factory=self._sockets.new,
+            ),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            response_class=_Response,
+            middlewares=(_once,),
+            trace_configs=[trace],
+            skip_auto_headers=_NO_AUTO_HEADERS,
+            auto_decompress=False,
+            trust_env=False,
+            read_bufsize=_READ_BUFFER,
+            max_line_size=_MAX_HEADER,
+            max_field_size=_MAX_HEADER,
+        )
+
+    async def aclose(self) -> None:
+        self.closed = True
+        while self.entering:
+            self.entering.pop().reschedule(self.loop.time())
+        for stream in self.streams:
+            stream.cut()
+        await self.session.close()
+        await self._sockets.wait_closed()
+
+
+@final
+class _Exchange(AbstractAsyncContextManager[HttpResponse]):
+    """One request and its answer. May be entered in one task and left in another."""
+
+    def __init__(
+        self, request: HttpRequest, *, settings: _Settings, connect: Callable[[], _Pool]
+    ) -> None:
+        self._request = request
+        self._settings = settings
+        self._connect = connect
+        self._url = _without_user(request.url)
+        self._body: _Body | None = None
+        self._stream: _Stream | None = None
+        self._place: asyncio.Semaphore | None = None
+        self.connected = False
+        """Whether there was a connection to the server; told by ``_note_connected``."""
+        self.reused = False
+        """Whether that connection had served before; told by ``_note_reused``."""
+
+    async def __aenter__(self) -> HttpResponse:
+        pool = self._connect()
+        closing = asyncio.timeout(None)  # no limit, until `_Pool.aclose` sets one: now
+        try:
+            async with closing:
+                pool.entering.add(closing)
+                return await self._open(pool)
+        except TimeoutError:
+            pass
+        finally:
+            pool.entering.discard(closing)
+        raise self.error(TransportFailure.CLOSED, _CLOSED)
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._leave()
+
+    async def _open(self, pool: _Pool) -> HttpResponse:
+        try:
+            if not self._request.long_lived:
+                await self._take_place(pool.places)
+            response = await self._head(pool.session)
+            self._stream = _Stream(response, exchange=self, pool=pool)
+            self._refuse(response)
+            headers = Headers(response.headers.items())
+            return Answer(response.status, headers, source=self._stream)
+        except BaseException:
+            await self._leave()
+            raise
+
+    async def _leave(self) -> None:
+        try:
+            if self._stream is not None:
+                await self._stream.aclose()
+        finally:
+            if self._place is not None:
+                self._place.release()
+                self._place = None
+
+    async def _take_place(self, places: asyncio.Semaphore) -> None:
+        limit = self._settings.queue_timeout
+        try:
+            async with asyncio.timeout(limit):
+                await places.acquire()
+        except TimeoutError:
+            under_way = f"{self._settings.max_requests} requests are under way"
+            message = f"still in line after {limit:g} s: {under_way}"
+            raise self.error(TransportFailure.CONNECT_TIMEOUT, message) from None
+        self._place = places
+
+    async def _head(self, session: aiohttp.ClientSession) -> aiohttp.ClientResponse:
+        """Send the request and wait for the answer's head."""
+        tls = await self._tls()
+        error: Exception
+        while True:
+            self.connected = self.reused = False
+            try:
+                return await self._send(session, tls)
+            except _Stopped as stopped:
+                error = stopped.error
+            except (aiohttp.ClientError, OSError, RuntimeError, ValueError) as exc:
+                error = exc
+            # Raised here, not within ``except``: aiohttp's errors may hold the request's headers
+            # and must not stay reachable as the context of ours.
+            if self._body is not None and self._body.error is not None:
+                raise self._body.error
+            if not (self.reused and self._is_repeatable and _is_stale(error)):
+                raise self.explained(error)
+            log.debug("kept connection was closed, request goes out again")
+
+    async def _tls(self) -> ssl.SSLContext | None:
+        if self._url.scheme != "https" or self._settings.tls is None:
+            return None
+        return await self._settings.tls()
+
+    async def _send(
+        self, session: aiohttp.ClientSession, tls: ssl.SSLContext | None
+    ) -> aiohttp.ClientResponse:
+        request, proxy = self._request, self._settings.proxy
+        headers, proxy_headers = list(request.headers.items()), list[tuple[str, str]]()
+        if proxy is not None and proxy.authorization is not None:
+            # In a tunnel the proxy reads the CONNECT alone; without one it reads the request.
+            target = proxy_headers if self._url.scheme == "https" else headers
+            target.append(("Proxy-Authorization", proxy.authorization))
+        return await session.request(
+            request.method,
+            self._url,
+            headers=headers,
+            data=self._data(),
+            allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(
+                total=None, connect=self._settings.connect_timeout, sock_read=request.read_timeout
+            ),
+            ssl=True if tls is None else tls,
+            server_hostname=self._settings.server_hostname,
+            proxy=None if proxy is None else proxy.url,
+            proxy_headers=proxy_headers,
+            trace_request_ctx=self,
+        )
+
+    def _data(self) -> bytes | io.BytesIO | AsyncIterable[bytes] | None:
+        body = self._request.body
+        if body is None or isinstance(body, bytes):
+            return io.BytesIO(body) if body is not None and len(body) > _BIG_BODY else body
+        self._body = _Body(body)
+        return self._body
+
+    @property
+    def _is_repeatable(self) -> bool:
+        return self._request.method in {"GET", "HEAD"} and self._request.body is None
+
+    def _refuse(self, response: aiohttp.ClientResponse) -> None:
+        """Raise for answers no caller may see: a redirect, a proxy that wants a password."""
+        status = response.status
+        if 300 <= status < 400 and status != 304:
+            raise self.error(*self._route.redirected(status, response.headers.get("Location")))
+        if status == 407 and self._settings.proxy is not None:
+            raise self.error(*self._route.no_tunnel(status))
+
+    @property
+    def _route(self) -> failures.Route:
+        url, name = self._url, self._settings.server_hostname
+        proxy = None
+        if self._settings.proxy is not None:
+            via = URL(self._settings.proxy.url)
+            proxy = failures.Peer(host=via.host or "", port=via.port, role="proxy")
+        return failures.Route(
+            server=failures.Peer(host=url.host or "", port=url.port, certificate_name=name),
+            proxy=proxy,
+            tls=url.scheme == "https",
+        )
+
+    def error(self, kind: TransportFailure, message: str) -> TransportError:
+        """Return an error that names this request."""
+        method, url = self._request.method, str(self._url)
+        return TransportError(message, failure=kind, method=method, url=url)
+
+    def explained(self, exc: Exception) -> KinformError:
+        """Return our error for one of aiohttp's, which becomes its cause if that is safe."""
+        if isinstance(exc, ValueError) and not isinstance(exc, OSError):  # ssl has one that is both
+            return UsageError(f"cannot send {self._request!r}: {self._flaw(exc)}")
+        error = self.error(*self._failure(exc))
+        # A ClientResponseError holds the request's headers, and bytes of what was answered.
+        error.__cause__ = None if isinstance(exc, aiohttp.ClientResponseError) else exc
+        return error
+
+    def _flaw(self, exc: ValueError) -> str:
+        for name, value in self._request.headers.items():
+            if not (name + value).isprintable():
+                return f"header {name!r} holds a control character"
+        return "that is not a usable URL" if isinstance(exc, aiohttp.InvalidURL) else str(exc)
+
+    def _failure(self, exc: Exception) -> failures.Failure:
+        route, answered = self._route, self._stream is not None
+        match exc:
+            case aiohttp.ConnectionTimeoutError():
+                return route.not_connected_within(self._settings.connect_timeout)
+            case aiohttp.ServerTimeoutError():
+                return route.silent_for(self._request.read_timeout or 0, answered=answered)
+            case aiohttp.ClientHttpProxyError(status=status):
+                return route.no_tunnel(status)
+            case aiohttp.ClientConnectorError(os_error=error):
+                return route.refused(error, host=exc.host, port=exc.port)
+            case _ if self._settings.proxy is not None and not self.connected:
+                return route.no_tunnel(None)
+            case aiohttp.ClientResponseError():
+                return route.header_over(_MAX_HEADER) if _is_too_long(exc) else route.not_http()
+            case _:
+                by_peer = isinstance(exc, aiohttp.ServerDisconnectedError)
+                return route.lost(None if by_peer else exc.__cause__ or exc, answered=answered)
+
+
+@final
+class _Stream:
+    """The body of an answer as aiohttp delivers it: a `kinform.rest.answers.Source`."""
+
+    def __init__(
+        self, response: aiohttp.ClientResponse, *, exchange: _Exchange, pool: _Pool
+    ) -> None:
+        self._exchange = exchange
+        self._pool = pool
+        self._response = response
+        self._left = False
+        self.error: Final = exchange.error
+        pool.streams.add(self)
+        connection = response.connection  # none if the whole body is there
+        protocol = None if connection is None else connection.protocol
+        self._closed = None if protocol is None else protocol.closed
+        if self._closed is not None:
+            self._closed.remove_done_callback(_see_exception)  # of an earlier request
+            self._closed.add_done_callback(_see_exception)
+            self._closed.add_done_callback(self._wake)
+
+    def _wake(self, _: object) -> None:
+        """Wake the reader of a body that can no longer arrive.
+
+        aiohttp itself forgets to when it cannot parse the next chunk: the reader would wait for
+        ever, without even a deadline.
+        """
+        content = self._response.content
+        if not content.is_eof() and content.exception() is None:
+            content.set_exception(aiohttp.ClientPayloadError("the connection is closed"))
+
+    async def read(self) -> bytes:
+        return await self._pull(self._response.content.readany)
+
+    async def read_chunk(self) -> Chunk:
+        return await self._pull(self._response.content.readchunk)
+
+    async def _pull(self, read: Callable[[], Awaitable[R]]) -> R:
+        try:
+            return await read()
+        except (aiohttp.ClientError, OSError, RuntimeError) as exc:
+            error = exc
+        if self._left:
+            raise UsageError("an answer cannot be read after its request was left")
+        if self._pool.closed:
+            raise self.error(TransportFailure.CLOSED, _CLOSED)
+        raise self._exchange.explained(error)
+
+    def cut(self) -> None:
+        """Close the connection at once, unless the whole body has arrived and it went back.
+
+        No good-bye: a TLS one waits for the peer's, and the peer may be dead.
+        """
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()
+        self._response.close()
+
+    async def aclose(self) -> None:
+        self._left = True
+        self._pool.streams.discard(self)
+        if self._closed is not None:
+            self._closed.remove_done_callback(self._wake)
+        self.cut()
+        with suppress(aiohttp.ClientError, OSError):
+            await self._response.wait_for_close()  # for the task that sends a streamed body
+
+
+class _Response(aiohttp.ClientResponse):
+    """An answer whose connection is cut if its head does not arrive, for whatever reason."""
+
+    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
+        try:
+            return await super().start(connection)
+        except BaseException:
+            if connection.transport is not None:
+                connection.transport.abort()
+            raise
+
+
+@final
+class _Body:
+    """A streamed request body; keeps what it raised, which aiohttp would wrap."""
+
+    def __init__(self, pieces: AsyncIterable[bytes]) -> None:
+        self._pieces = aiter(pieces)
+        self.error: Exception | None = None
+
+    def __aiter__(self) -> _Body:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            return await anext(self._pieces)
+        except StopAsyncIteration:
+            raise
+        except Exception as exc:
+            self.error = exc
+            raise
+
+
+@final
+class _Resolver(AbstractResolver):
+    """Gives aiohttp the addresses that `kinform.rest.sockets.Lookups` finds."""
+
+    def __init__(self) -> None:
+        self._lookups = Lookups()
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=found, proto=0, flags=0)
+            for found, address in await self._lookups.addresses(host, port)
+            if family in {socket.AF_UNSPEC, found}
+        ]
+
+    async def close(self) -> None:
+        """Nothing to close."""
+
+
+class _Stopped(Exception):
+    """Carries an error of aiohttp past aiohttp's own second try, which repeats PUT and DELETE."""
+
+    def __init__(self, error: aiohttp.ClientError | OSError) -> None:
+        super().__init__()
+        self.error = error
+
+
+async def _once(
+    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    try:
+        return await handler(request)
+    except (aiohttp.ClientError, OSError) as exc:
+        raise _Stopped(exc) from None
+
+
+def _see_exception(closed: asyncio.Future[None]) -> None:
+    """Look at how a connection ended; asyncio complains of exceptions that nobody saw."""
+    if not closed.cancelled():
+        closed.exception()
+
+
+async def _note_connected(_session: object, context: SimpleNamespace, _params: object) -> None:
+    context.trace_request_ctx.connected = True
+
+
+async def _note_reused(_session: object, context: SimpleNamespace, _params: object) -> None:
+    context.trace_request_ctx.connected = context.trace_request_ctx.reused = True
+
+
+def _is_stale(exc: Exception) -> bool:
+    """Tell whether the connection was found closed, by us or while we waited for the head."""
+    return isinstance(
+        exc,
+        aiohttp.ServerDisconnectedError
+        | aiohttp.ClientOSError
+        | aiohttp.ClientConnectionResetError,
+    )
+
+
+def _is_too_long(exc: BaseException | None) -> bool:
+    while exc is not None and not isinstance(exc, LineTooLong):
+        exc = exc.__cause__
+    return exc is not None
+
+
+def _without_user(url: str) -> URL:
+    """Return ``url`` as it is, but for a user and password: credentials are headers here."""
+    parsed = URL(url, encoded=True)
+    return parsed.with_user(None) if parsed.raw_user or parsed.raw_password else parsed

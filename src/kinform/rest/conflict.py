@@ -1,0 +1,39 @@
+"""Doing a read-modify-write again when somebody else wrote in between (client-go: util/retry)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from kinform.errors import ConflictError
+
+__all__ = ["retry_on_conflict"]
+
+R = TypeVar("R")
+
+
+async def retry_on_conflict(
+    attempt: Callable[[], Awaitable[R]],
+    *,
+    steps: int = 5,
+    delay: float = 0.01,
+    factor: float = 1.0,
+    jitter: float = 0.1,
+) -> R:
+    """Await ``attempt()`` until it raises no `ConflictError`, at most ``steps`` times.
+
+    ``attempt`` must read the object anew each time. Between two tries passes ``delay``, times
+    ``factor`` for each further one, made up to ``jitter`` longer by chance.
+
+    Raises:
+        ConflictError: the last one, when all steps are used up. Every other error at once.
+    """
+    for _ in range(steps - 1):
+        try:
+            return await attempt()
+        except ConflictError:
+            await asyncio.sleep(delay * (1 + jitter * random.random()))
+            delay *= factor
+    return await attempt()

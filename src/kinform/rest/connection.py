@@ -1,0 +1,286 @@
+"""One client's way to one server: credentials, limits, retries and errors in one place.
+
+Above it `Request` says what to ask; below it a `Transport` moves bytes. Everything a request has
+in common with all others of the client happens here, in this order: wait for the limiter, start
+the clock, add credentials, send, turn a bad answer into an error, decide on another try.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import platform
+import random
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol, TypeVar, final
+
+from kinform import clock
+from kinform.errors import (
+    ApiError,
+    KinformError,
+    TransportError,
+    TransportFailure,
+    UnauthorizedError,
+)
+from kinform.rest import responses
+from kinform.rest.auth import AuthHeaders
+from kinform.rest.limits import RateLimiter, reconnect_limiter
+from kinform.rest.transport import Body, HttpRequest, HttpResponse, Transport
+from kinform.rest.warnings import WarningHandler, WarningLogger, parse_warnings
+from kinform.sansio.retry import Purpose, retry_delay
+from kinform.version import __version__
+
+__all__ = ["Call", "Connection", "Credentials", "user_agent"]
+
+log = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+MAX_RETRIES: Final = 10
+"""How often a request is repeated unless told otherwise, as in client-go."""
+
+
+class Credentials(Protocol):
+    """Where the ``Authorization`` header comes from."""
+
+    async def headers(self) -> Mapping[str, str]:
+        """Return the headers that say who we are; may read a file or run a plugin."""
+        ...
+
+    async def refresh(self, used: Mapping[str, str]) -> bool:
+        """Take note that ``used`` was refused; return whether another try may go better."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One request as the connection needs it: everything but the credentials."""
+
+    method: str
+    path: str
+    """Escaped path with its query, appended to the server's base URL."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    body: Body = field(default=None, repr=False)
+    purpose: Purpose = Purpose.CALL
+    timeout: float | None = None
+    """Deadline for all attempts together; the wait for the limiter does not count."""
+    read_timeout: float | None = None
+    max_retries: int = MAX_RETRIES
+    limiter: RateLimiter | None = None
+    warning_handler: WarningHandler | None = None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the body can be sent twice."""
+        return self.body is None or isinstance(self.body, bytes)
+
+
+@final
+class Connection:
+    """Shared by every `RESTClient` of one client. Any task of its loop may use it.
+
+    Attributes:
+        base_url: scheme, host and prefix, without a slash at the end.
+        reconnects: the limiter that everything which connects again after a failure passes.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        transport: Transport,
+        *,
+        credentials: Credentials | None = None,
+        rate_limiter: RateLimiter | None = None,
+        warning_handler: WarningHandler | None = None,
+        compression: bool = True,
+        agent: str | None = None,
+        read_timeout: float | None = 60.0,
+        on_tls_failure: Callable[[], None] | None = None,
+    ) -> None:
+        self.base_url: Final = base_url.rstrip("/")
+        self.rate_limiter: Final = rate_limiter
+        self.reconnects: Final[RateLimiter] = reconnect_limiter()
+        self.compression: Final = compression
+        self.read_timeout: Final = read_timeout
+        self._transport = transport
+        self._credentials = credentials
+        self._warn = warning_handler or WarningLogger()
+        self._agent = agent or user_agent()
+        self._on_tls_failure = on_tls_failure
+
+    async def aclose(self) -> None:
+        """Close the transport."""
+        await self._transport.aclose()
+
+    async def call(self, call: Call, consume: Callable[[HttpResponse], Awaitable[R]]) -> R:
+        """Send ``call`` and return what ``consume`` makes of the answer.
+
+        ``consume`` runs once per attempt that got a good answer, inside the deadline; an answer
+        that breaks off while being read counts as a failed attempt.
+
+        Raises:
+            ApiError: the server refused, finally.
+            TransportError: no answer, or none within ``call.timeout``.
+        """
+
+        async def attempt() -> R:
+            async with self._answer(call) as response:
+                return await consume(response)
+
+        await self._wait_turn(call)
+        return await self._in_time(call, self._attempts(call, attempt))
+
+    @contextlib.asynccontextmanager
+    async def open(self, call: Call) -> AsyncGenerator[HttpResponse]:
+        """Send ``call`` and hand out the answer while its body still flows.
+
+        Only opening is retried and timed; once the head is there, failures are the reader's.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+
+            async def attempt() -> HttpResponse:
+                return await stack.enter_async_context(self._answer(call))
+
+            await self._wait_turn(call)
+            yield await self._in_time(call, self._attempts(call, attempt))
+
+    async def _wait_turn(self, call: Call) -> None:
+        limiter = call.limiter or self.rate_limiter
+        if limiter is not None:
+            await limiter.wait()
+
+    async def _in_time(self, call: Call, work: Awaitable[R]) -> R:
+        deadline = asyncio.timeout(call.timeout)
+        try:
+            async with deadline:
+                return await work
+        except TimeoutError as exc:
+            if not deadline.expired():
+                raise  # the caller's own, from ``consume``
+            message = f"no answer within {call.timeout:g} s"
+            raise self._transport_error(call, message, TransportFailure.TIMEOUT) from exc
+
+    async def _attempts(self, call: Call, attempt: Callable[[], Awaitable[R]]) -> R:
+        """Run ``attempt`` until it succeeds or may not be repeated."""
+        failures: list[KinformError] = []
+        while True:
+            try:
+                return await attempt()
+            except (ApiError, TransportError) as exc:
+                delay = self._delay(call, exc) if len(failures) < call.max_retries else None
+                if delay is None:
+                    _note_attempts(exc, failures)
+                    raise
+                failures.append(exc)
+            log.debug(
+                "request will be sent again",
+                extra={"method": call.method, "path": call.path, "delay": delay},
+            )
+            await asyncio.sleep(delay)
+            if call.purpose is Purpose.WATCH:
+                await self.reconnects.wait()
+            else:
+                await self._wait_turn(call)
+
+    def _delay(self, call: Call, error: KinformError) -> float | None:
+        if not call.repeatable:
+            return None
+        return retry_delay(error, method=call.method, purpose=call.purpose, rand=random.random())
+
+    @contextlib.asynccontextmanager
+    async def _answer(self, call: Call) -> AsyncGenerator[HttpResponse]:
+        """Send once (twice after a 401 that fresh credentials may cure); raise on a bad answer."""
+        async with contextlib.AsyncExitStack() as stack:
+            used = await self._identity()
+            try:
+                response = await self._enter(stack, call, used)
+            except UnauthorizedError:
+                if not (self._credentials and call.repeatable):
+                    raise
+                if not await self._credentials.refresh(used):
+                    raise
+                response = await self._enter(stack, call, await self._identity())
+            yield response
+
+    async def _identity(self) -> Mapping[str, str]:
+        return await self._credentials.headers() if self._credentials else {}
+
+    async def _enter(
+        self, stack: contextlib.AsyncExitStack, call: Call, identity: Mapping[str, str]
+    ) -> HttpResponse:
+        """Send ``call`` as ``identity``; the open answer is left on ``stack`` if it is good."""
+        request = HttpRequest(
+            method=call.method,
+            url=self.base_url + call.path,
+            headers=self._headers(call, identity),
+            body=call.body,
+            read_timeout=call.read_timeout,
+            long_lived=call.purpose is not Purpose.CALL,
+        )
+        async with contextlib.AsyncExitStack() as mine:
+            try:
+                response = await mine.enter_async_context(self._transport.send(request))
+            except TransportError as exc:
+                if exc.failure is TransportFailure.TLS and self._on_tls_failure:
+                    self._on_tls_failure()
+                raise
+            self._show_warnings(call, response)
+            if not 200 <= response.status < 300:
+                raise responses.error_of_answer(
+                    response.status,
+                    response.headers,
+                    await _read_some(response, responses.MAX_ERROR_BODY),
+                    method=call.method,
+                    url=request.url,
+                    wall=clock.current().wall(),
+                )
+            stack.push_async_exit(mine.pop_all())
+        return response
+
+    def _headers(self, call: Call, identity: Mapping[str, str]) -> AuthHeaders:
+        """Return all headers; the request's own win. Some of the identity's may come repeatedly."""
+        own = {name.lower() for name in call.headers}
+        ours = [("User-Agent", self._agent), *identity.items()]
+        kept = [(name, value) for name, value in ours if name.lower() not in own]
+        return AuthHeaders([*kept, *call.headers.items()])
+
+    def _show_warnings(self, call: Call, response: HttpResponse) -> None:
+        handler = call.warning_handler or self._warn
+        for warning in parse_warnings(response.headers.get("Warning")):
+            handler(warning)
+
+    def _transport_error(
+        self, call: Call, message: str, failure: TransportFailure
+    ) -> TransportError:
+        return TransportError(
+            message, failure=failure, method=call.method, url=self.base_url + call.path
+        )
+
+
+async def _read_some(response: HttpResponse, limit: int) -> bytes:
+    """Read at most about ``limit`` bytes of an error's body; a body that breaks off is no news."""
+    parts: list[bytes] = []
+    size = 0
+    with contextlib.suppress(TransportError):
+        async with contextlib.aclosing(response.iter_bytes()) as pieces:
+            async for piece in pieces:
+                parts.append(piece)
+                size += len(piece)
+                if size >= limit:
+                    break
+    return b"".join(parts)
+
+
+def user_agent() -> str:
+    """Return how kinform introduces itself: version, Python, system."""
+    python = ".".join(map(str, sys.version_info[:2]))
+    return f"kinform/{__version__} (python {python}; {sys.platform}/{platform.machine()})"
+
+
+def _note_attempts(error: KinformError, failures: list[KinformError]) -> None:
+    """Tell in ``error`` how the attempts before it ended; the error itself stays the last one."""
+    if failures:
+        error.add_note(f"attempt {len(failures) + 1}; the one before failed with: {failures[-1]}")

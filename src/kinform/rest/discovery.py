@@ -1,0 +1,245 @@
+"""Asking a server which resources it has: aggregated in two requests, or version by version."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Final, final
+
+import msgspec
+from msgspec import field
+
+from kinform.errors import ApiError, NotFoundError, UnknownResourceError
+from kinform.meta import GroupVersion, GroupVersionResource
+from kinform.rest.client import RESTClient
+from kinform.rest.connection import Connection
+from kinform.rest.mapping import APIResource, ResourceMap
+from kinform.tasks import gather
+
+__all__ = ["Discovery", "parse_group_discovery", "parse_resource_list"]
+
+log = logging.getLogger(__name__)
+
+_ACCEPT: Final = (
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
+)
+_TIMEOUT: Final = 32.0
+_AT_ONCE: Final = 8
+
+
+class _ResponseKind(msgspec.Struct):
+    kind: str = ""
+
+
+class _Subresource(msgspec.Struct):
+    subresource: str = ""
+
+
+class _DiscoveredResource(msgspec.Struct):
+    resource: str
+    scope: str = ""
+    response_kind: _ResponseKind | None = field(name="responseKind", default=None)
+    singular: str = field(name="singularResource", default="")
+    verbs: list[str] | None = None
+    short_names: list[str] | None = field(name="shortNames", default=None)
+    categories: list[str] | None = None
+    subresources: list[_Subresource] | None = None
+
+
+class _DiscoveredVersion(msgspec.Struct):
+    version: str
+    resources: list[_DiscoveredResource] | None = None
+    freshness: str = ""
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _DiscoveredGroup(msgspec.Struct):
+    metadata: _Named = field(default_factory=_Named)
+    versions: list[_DiscoveredVersion] | None = None
+
+
+class _GroupVersionName(msgspec.Struct):
+    group_version: str = field(name="groupVersion", default="")
+
+
+class _LegacyGroup(msgspec.Struct):
+    versions: list[_GroupVersionName] | None = None
+    preferred: _GroupVersionName | None = field(name="preferredVersion", default=None)
+
+
+class _Root(msgspec.Struct):
+    """``/api`` or ``/apis`` in any of its three shapes."""
+
+    kind: str = ""
+    items: list[_DiscoveredGroup] | None = None  # APIGroupDiscoveryList
+    versions: list[str] | None = None  # APIVersions (/api)
+    groups: list[_LegacyGroup] | None = None  # APIGroupList (/apis)
+
+
+class _ListedResource(msgspec.Struct):
+    name: str
+    kind: str = ""
+    namespaced: bool = False
+    singular: str = field(name="singularName", default="")
+    verbs: list[str] | None = None
+    short_names: list[str] | None = field(name="shortNames", default=None)
+    categories: list[str] | None = None
+
+
+class _ResourceList(msgspec.Struct):
+    group_version: str = field(name="groupVersion", default="")
+    resources: list[_ListedResource] | None = None
+
+
+@final
+class Discovery:
+    """What one server offers, fetched when first needed and again when something is missing.
+
+    Any task may ask; concurrent questions share one fetch.
+    """
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._rest = RESTClient(connection)
+        self._lock = asyncio.Lock()
+        self._map: ResourceMap | None = None
+        self._versions: dict[GroupVersion, ResourceMap] = {}
+
+    async def find(self, name: str) -> APIResource:
+        """Return the resource that ``name`` means (see `ResourceMap.find`).
+
+        A full name (``apps/v1/deployments``) asks for that one API version only. On a miss the
+        server is asked once more, for a CRD may just have appeared.
+
+        Raises:
+            UnknownResourceError: the server has nothing of that name.
+            AmbiguousResourceError: several groups have it.
+        """
+        version = _version_of(name)
+        for fresh in (False, True):
+            try:
+                resources = (
+                    await self._one_version(version, fresh=fresh)
+                    if version
+                    else await self.resources(fresh=fresh)
+                )
+                return resources.find(name)
+            except UnknownResourceError:
+                if fresh:
+                    raise
+        raise AssertionError("unreachable")
+
+    async def resources(self, *, fresh: bool = False) -> ResourceMap:
+        """Return everything the server offers; ``fresh`` asks again even if it is known."""
+        known = self._map
+        async with self._lock:
+            if self._map is None or (fresh and self._map is known):
+                core, groups = await gather(self._fetch("/api"), self._fetch("/apis"))
+                self._map = ResourceMap([*core, *groups])
+            return self._map
+
+    async def _one_version(self, version: GroupVersion, *, fresh: bool) -> ResourceMap:
+        async with self._lock:
+            if fresh or version not in self._versions:
+                found: Sequence[APIResource] = ()
+                with contextlib.suppress(NotFoundError):
+                    found = await self._list_version(version)
+                self._versions[version] = ResourceMap(found)
+            return self._versions[version]
+
+    async def _fetch(self, root: str) -> Sequence[APIResource]:
+        request = self._rest.get().abs_path(root).header("Accept", _ACCEPT).timeout(_TIMEOUT)
+        try:
+            answer = await request.into(_Root)
+        except NotFoundError:
+            return []  # a server with only one of the two
+        if answer.items is not None:
+            return list(parse_group_discovery(answer.items))
+        return await self._fetch_versions(_legacy_versions(answer))
+
+    async def _fetch_versions(self, versions: Iterable[GroupVersion]) -> Sequence[APIResource]:
+        """Ask for each version; one that fails (a dead aggregated API) is left out and logged."""
+        places = asyncio.Semaphore(_AT_ONCE)
+
+        async def one(version: GroupVersion) -> Sequence[APIResource]:
+            async with places:
+                try:
+                    return await self._list_version(version)
+                except ApiError as exc:
+                    log.warning("API version left out of discovery: %s: %s", version, exc)
+                    return []
+
+        lists = await gather(*(one(version) for version in versions))
+        return [resource for found in lists for resource in found]
+
+    async def _list_version(self, version: GroupVersion) -> Sequence[APIResource]:
+        request = self._rest.get().abs_path(version.path).timeout(_TIMEOUT)
+        return list(parse_resource_list(await request.into(_ResourceList)))
+
+
+def parse_group_discovery(groups: Iterable[_DiscoveredGroup]) -> Iterable[APIResource]:
+    """Yield the resources of an aggregated discovery document, in the server's order."""
+    for group in groups:
+        for version in group.versions or ():
+            for found in version.resources or ():
+                if found.response_kind is None:
+                    continue  # only its subresources exist
+                yield APIResource(
+                    gvr=GroupVersionResource(group.metadata.name, version.version, found.resource),
+                    kind=found.response_kind.kind,
+                    namespaced=found.scope == "Namespaced",
+                    singular=found.singular,
+                    short_names=tuple(found.short_names or ()),
+                    categories=tuple(found.categories or ()),
+                    verbs=frozenset(found.verbs or ()),
+                    subresources=frozenset(sub.subresource for sub in found.subresources or ()),
+                )
+
+
+def parse_resource_list(answer: _ResourceList) -> Iterable[APIResource]:
+    """Yield the resources of one API version's list."""
+    version = GroupVersion.parse(answer.group_version)
+    listed = answer.resources or ()
+    subresources: dict[str, set[str]] = {}
+    for one in listed:
+        parent, slash, sub = one.name.partition("/")
+        if slash:
+            subresources.setdefault(parent, set()).add(sub)
+    for one in listed:
+        if "/" not in one.name:
+            yield APIResource(
+                gvr=GroupVersionResource(*version, one.name),
+                kind=one.kind,
+                namespaced=one.namespaced,
+                singular=one.singular,
+                short_names=tuple(one.short_names or ()),
+                categories=tuple(one.categories or ()),
+                verbs=frozenset(one.verbs or ()),
+                subresources=frozenset(subresources.get(one.name, ())),
+            )
+
+
+def _legacy_versions(root: _Root) -> Iterable[GroupVersion]:
+    """Yield the versions of a legacy root, each group's preferred one first."""
+    for version in root.versions or ():
+        yield GroupVersion("", version)
+    for group in root.groups or ():
+        names = [one.group_version for one in group.versions or ()]
+        first = group.preferred.group_version if group.preferred else ""
+        for name in sorted(names, key=lambda name: name != first):
+            yield GroupVersion.parse(name)
+
+
+def _version_of(name: str) -> GroupVersion | None:
+    head, slash, _ = name.rpartition("/")
+    if not slash:
+        return None
+    try:
+        return GroupVersion.parse(head)
+    except ValueError:
+        raise UnknownResourceError(name) from None

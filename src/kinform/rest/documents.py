@@ -1,0 +1,190 @@
+"""YAML and JSON documents of doubtful origin, read into plain values.
+
+What the YAML library does not guard against is refused before anything is built: deep nesting
+(its C code recurses), and aliases that multiply ("billion laughs"). No message quotes the
+document, because a kubeconfig holds secrets; for the same reason the library's own errors, which
+carry pieces of the text, never become the ``__cause__`` of ours.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterable
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+
+import msgspec
+import yaml
+
+from kinform.errors import ConfigError
+
+__all__ = ["Scalar", "Value", "native", "parse"]
+
+MAX_DEPTH: Final = 100
+MAX_ALIASES: Final = 32
+"""More than any honest kubeconfig has; none may stand within what another one repeats."""
+
+_TOO_DEEP: Final = f"is nested more than {MAX_DEPTH} levels deep"
+
+if TYPE_CHECKING:
+    _SafeLoader = yaml.SafeLoader
+else:  # libyaml's loader is ten times as fast; PyYAML may be built without it
+    _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class Scalar(NamedTuple):
+    """An unquoted word that YAML reads as a number or a truth value, and how it was written.
+
+    ``no`` may be a namespace, ``0123`` a password: who reads the value knows whether it is text.
+    """
+
+    text: str
+    value: bool | int | float | str
+
+
+Value: TypeAlias = "bool | int | float | str | Scalar | list[Value] | dict[str, Value] | None"
+"""What `parse` returns."""
+
+
+class _Refused(Exception):
+    """Why a document is not taken; the text is ours and quotes nothing."""
+
+
+def parse(data: bytes, *, source: str) -> Value:
+    """Return the one document in ``data``: JSON if it is JSON, otherwise YAML; ``None`` if empty.
+
+    Raises:
+        ConfigError: if it is neither, or more deeply nested or aliased than is allowed.
+    """
+    complaint = ""
+    try:
+        if data.lstrip()[:1] == b"{" and (document := _json(data)) is not None:
+            return document
+        _check(data)
+        return _construct(data)
+    except _Refused as exc:
+        complaint = str(exc)
+    except yaml.YAMLError as exc:
+        complaint = _position(exc)
+    except RecursionError:
+        complaint = _TOO_DEEP
+    except ValueError:
+        complaint = "is not valid YAML: a value does not fit its tag"
+    # Raised out here so that the library's error, with its piece of the text, is forgotten.
+    raise ConfigError(complaint, source=source)
+
+
+def native(value: Value) -> object:
+    """Return ``value`` with every `Scalar` as what YAML takes it for, ready to be JSON again."""
+    if isinstance(value, Scalar):
+        return value.value
+    if isinstance(value, dict):
+        return {name: native(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [native(item) for item in value]
+    return value
+
+
+def _json(data: bytes) -> Value:
+    """Return a JSON document; ``None`` if it is none (PyYAML alone takes no tabs in JSON)."""
+    try:
+        document = cast("Value", msgspec.json.decode(data))
+    except msgspec.DecodeError:
+        return None
+    layer: list[Value] = [document]
+    for _ in range(MAX_DEPTH):
+        layer = [child for value in layer for child in _children(value)]
+    if layer:
+        raise _Refused(_TOO_DEEP)
+    return document
+
+
+def _children(value: Value) -> Iterable[Value]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
+
+
+def _check(data: bytes) -> None:
+    """Refuse what would be harmful to build, by reading the events alone.
+
+    An alias inside an anchored part could double what it repeats at every level; without that,
+    all aliases together cost at most `MAX_ALIASES` times the document.
+    """
+    depth = aliases = 0
+    anchored: list[int] = []  # depths of the open collections that have an anchor
+    loader = _Loader(data)
+    try:
+        while loader.check_event():
+            # types-PyYAML leaves this one without types
+            event = cast("yaml.Event", loader.get_event())  # type: ignore[no-untyped-call]
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+                if event.anchor is not None:
+                    anchored.append(depth)
+            elif isinstance(event, yaml.CollectionEndEvent):
+                if anchored[-1:] == [depth]:
+                    anchored.pop()
+                depth -= 1
+            elif isinstance(event, yaml.AliasEvent):
+                aliases += 1
+            if depth > MAX_DEPTH:
+                raise _Refused(_TOO_DEEP)
+            if aliases > MAX_ALIASES or (anchored and isinstance(event, yaml.AliasEvent)):
+                raise _Refused(
+                    f"has nested aliases, or more than {MAX_ALIASES}; write the values out"
+                )
+    finally:
+        loader.dispose()
+
+
+def _construct(data: bytes) -> Value:
+    loader = _Loader(data)
+    try:
+        return cast("Value", loader.get_single_data())
+    finally:
+        loader.dispose()
+
+
+def _position(error: yaml.YAMLError) -> str:
+    """Return what is wrong and where. Quoted parts of the problem come from the document."""
+    if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
+        return "is not valid YAML: it holds characters that no text file has"
+    problem = re.sub(r"(['\"]).*\1", "...", str(error.problem), flags=re.DOTALL)
+    mark = error.problem_mark
+    return f"is not valid YAML: {problem} (line {mark.line + 1}, column {mark.column + 1})"
+
+
+class _Loader(_SafeLoader):
+    """The safe loader, except that it remembers how numbers and truth values were written.
+
+    Keys are always text, so that a key like ``on`` is what it looks like.
+    """
+
+    def construct_mapping(
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: FBT001, FBT002 (the signature is PyYAML's)
+    ) -> dict[Hashable, Any]:
+        """Construct a mapping; called by the loader."""
+        mapping = super().construct_mapping(node, deep)
+        return {k.text if isinstance(k, Scalar) else str(k): v for k, v in mapping.items()}
+
+
+def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Scalar:
+    """Construct a bool, int, float or timestamp as a `Scalar`."""
+    text = str(node.value)
+    value: bool | int | float | str = text
+    match str(node.tag).rpartition(":")[2]:
+        case "bool":
+            value = bool(loader.construct_yaml_bool(node))
+        case "int" if ":" not in text:  # 12:30 is a number to the base 60 in YAML 1.1 alone
+            value = int(loader.construct_yaml_int(node))
+        case "float" if ":" not in text:
+            value = float(loader.construct_yaml_float(node))
+        case _:
+            pass
+    return Scalar(text, value)
+
+
+for _kind in ("bool", "int", "float", "timestamp"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _scalar)

@@ -1,0 +1,320 @@
+"""Credential plugins (``exec`` in a kubeconfig): run one program once, and understand it.
+
+When to run it again is decided in `kinform.rest.auth`. The plugin's output is a credential:
+nothing of it appears in a log or an error, save a last line on stderr that can hold none.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import datetime
+import logging
+import os
+import re
+import shutil
+import signal
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, cast, final
+
+import msgspec
+
+from kinform import clock
+from kinform.rest import files
+from kinform.rest.config import Config, ExecPlugin
+from kinform.rest.tls import ClientCertificate
+
+__all__ = ["ExecCredential", "is_token", "run"]
+
+log = logging.getLogger(__name__)
+
+MAX_OUTPUT: Final = 1024 * 1024
+"""More than this on stdout is no credential."""
+
+_COMMAND: Final = "exec_plugin.command"
+_STDERR_TAIL: Final = 4096
+_SHOWN_LENGTH: Final = 200
+_HINT_LENGTH: Final = 500
+_LINGER: Final = 0.5
+
+# Long unbroken words, words of letters and digits, and what follows "token:" or "Bearer".
+_SECRETIVE: Final = re.compile(
+    r"[\w+/=.~-]{16,}|(?=\w*\d)(?=\w*[a-z])\w{8,}"
+    r"|(?:token|secret|password|passwd|key)\W*[:=]\s*\S|bearer\s+\S",
+    re.IGNORECASE,
+)
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class ExecCredential:
+    """What a plugin gave: a token, a client certificate, or both. ``repr()`` shows neither."""
+
+    token: str | None = field(default=None, repr=False)
+    certificate: ClientCertificate | None = None
+    expires_at: float | None = None
+    """When it ends, in wall time; ``None``: not said."""
+
+
+class _Status(msgspec.Struct):
+    token: str | None = None
+    certificate: str | None = msgspec.field(name="clientCertificateData", default=None)
+    key: str | None = msgspec.field(name="clientKeyData", default=None)
+    expires: datetime.datetime | None = msgspec.field(name="expirationTimestamp", default=None)
+
+
+class _Output(msgspec.Struct):
+    api_version: str = msgspec.field(name="apiVersion", default="")
+    kind: str = ""
+    status: _Status | None = None
+
+
+async def run(config: Config) -> ExecCredential:
+    """Run the plugin of ``config`` and return what it gave.
+
+    It is started without a shell, in a session of its own unless it may use the terminal.
+    Cancelling kills it with its children, and waits until it is gone.
+
+    Raises:
+        ConfigError: if it is missing, fails, hangs, or says something else than a credential;
+            names the kubeconfig and the key.
+    """
+    plugin = config.exec_plugin
+    if plugin is None:
+        raise config.error("exec_plugin", "is not set; there is no plugin to run")
+    interactive = _is_interactive(config, plugin)
+    command = await clock.offload(_find, config, plugin)
+    info = await clock.offload(_exec_info, config, plugin, interactive=interactive)
+    running = await _start(config, plugin, command=command, info=info, interactive=interactive)
+    try:
+        async with asyncio.timeout(plugin.timeout):
+            await running.finish()
+    except TimeoutError as exc:
+        message = (
+            f"{plugin.command!r} did not finish within {plugin.timeout:g} s;"
+            " run it by hand to see what it waits for"
+        )
+        raise config.error(_COMMAND, message) from exc
+    finally:
+        await running.end()
+    return _understand(running, config=config, plugin=plugin)
+
+
+async def _start(
+    config: Config, plugin: ExecPlugin, *, command: str, info: str, interactive: bool
+) -> _Running:
+    log.debug("running exec plugin", extra={"command": command})
+    loop, running = asyncio.get_running_loop(), _Running()
+    starting = loop.create_task(
+        loop.subprocess_exec(
+            lambda: running,
+            command,
+            *plugin.args,
+            stdin=None if interactive else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=None if interactive else subprocess.PIPE,
+            env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": info},
+            start_new_session=not interactive,  # so that its children can be killed, too
+        )
+    )
+    try:
+        # Shielded: cancelled half-way, asyncio kills the plugin without its children, and then
+        # waits for pipes that they hold.
+        await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        while not starting.done():  # a matter of milliseconds, whoever else cancels us
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([starting])
+        if starting.exception() is None:
+            await running.end()
+        raise
+    except (OSError, ValueError) as exc:
+        why = files.reason(exc) if isinstance(exc, OSError) else str(exc)
+        raise config.error(_COMMAND, f"cannot start {command!r}: {why}") from exc
+    return running
+
+
+def _is_interactive(config: Config, plugin: ExecPlugin) -> bool:
+    """Decide whether the plugin may use our terminal."""
+    terminal = os.isatty(0)
+    if plugin.interactive_mode == "Always" and not terminal:
+        message = "is Always, but there is no terminal; sign in first, or choose IfAvailable"
+        raise config.error("exec_plugin.interactive_mode", message)
+    return terminal and plugin.interactive_mode != "Never"
+
+
+def _find(config: Config, plugin: ExecPlugin) -> str:
+    """Return the path of the program. Blocks."""
+    found = shutil.which(plugin.command)
+    if found is not None and (Path(found).is_absolute() or found == plugin.command):
+        return found
+    if found is not None:
+        message = f"{plugin.command!r} was found through a relative entry of PATH; give its path"
+        raise config.error(_COMMAND, message)
+    if Path(plugin.command).is_file():
+        raise config.error(_COMMAND, f"{plugin.command!r} is not executable; set its x bit")
+    hint = "install it, or correct the command"
+    if plugin.install_hint:
+        text = " ".join(plugin.install_hint.split())[:_HINT_LENGTH]
+        hint = "".join(char if char.isprintable() else "?" for char in text)
+    raise config.error(_COMMAND, f"there is no program {plugin.command!r}; {hint}")
+
+
+def _exec_info(config: Config, plugin: ExecPlugin, *, interactive: bool) -> str:
+    """Return what the plugin is told in its environment. Blocks."""
+    spec: dict[str, object] = {"interactive": interactive}
+    if plugin.provide_cluster_info:
+        spec["cluster"] = _cluster_info(config, plugin)
+    info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
+    try:
+        return msgspec.json.encode(info).decode()
+    except (TypeError, msgspec.MsgspecError) as exc:
+        message = "has a cluster extension that is no JSON; check it, or remove it"
+        raise config.error("exec_plugin", message) from exc
+
+
+def _cluster_info(config: Config, plugin: ExecPlugin) -> dict[str, object]:
+    tls = config.tls
+    ca = tls.ca_data
+    if ca is None and tls.ca_file:
+        try:
+            ca = files.read_small(tls.ca_file)
+        except OSError as exc:
+            message = f"cannot read {tls.ca_file!r}: {files.reason(exc)}"
+            raise config.error("tls.ca_file", message) from exc
+    info: dict[str, object | None] = {
+        "server": config.server,
+        "tls-server-name": tls.server_name,
+        "insecure-skip-tls-verify": tls.insecure_skip_verify or None,
+        "certificate-authority-data": base64.b64encode(ca).decode("ascii") if ca else None,
+        "proxy-url": config.proxy_url,
+        "disable-compression": None if config.compression else True,
+        "config": plugin.cluster_extension,
+    }
+    return {name: value for name, value in info.items() if value is not None}
+
+
+@final
+class _Running(asyncio.SubprocessProtocol):
+    """A plugin that has been started: what it prints, and its end."""
+
+    def __init__(self) -> None:
+        self.stdout = bytearray()
+        self.stderr = bytearray()  # the end of it
+        self.code: int | None = None
+        self._transport: asyncio.SubprocessTransport | None = None
+        self._exited = asyncio.Event()
+        self._closed = asyncio.Event()  # exited, and nobody holds its pipes
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Take note of the process; called by the loop."""
+        self._transport = cast("asyncio.SubprocessTransport", transport)  # uvloop's is no subclass
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        """Keep what may be a credential, and the end of stderr; called by the loop."""
+        if fd == 2:
+            self.stderr += data
+            del self.stderr[:-_STDERR_TAIL]
+        elif len(self.stdout) <= MAX_OUTPUT:
+            self.stdout += data
+            if len(self.stdout) > MAX_OUTPUT:
+                self._kill()
+
+    def process_exited(self) -> None:
+        """Take note of the end; called by the loop."""
+        assert self._transport is not None
+        self.code = self._transport.get_returncode()
+        self._exited.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
+        """Take note that nothing more will be printed; called by the loop."""
+        self._closed.set()
+
+    async def finish(self) -> None:
+        """Wait until it has exited and everything it printed is here.
+
+        A child it leaves behind may hold the pipes for ever; that is waited for only a moment.
+        """
+        await self._exited.wait()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LINGER):
+                await self._closed.wait()
+
+    async def end(self) -> None:
+        """Make sure that the plugin is gone, with its children, and its pipes are closed."""
+        assert self._transport is not None
+        if not self._exited.is_set():
+            self._kill()
+        self._transport.close()
+        await self._exited.wait()
+
+    def _kill(self) -> None:
+        assert self._transport is not None
+        pid = self._transport.get_pid()
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if os.name == "posix" and os.getpgid(pid) == pid:
+                os.killpg(pid, signal.SIGKILL)
+            else:  # it shares our terminal and our group
+                self._transport.kill()
+
+
+def _understand(running: _Running, *, config: Config, plugin: ExecPlugin) -> ExecCredential:
+    """Return the credential the plugin printed."""
+    name = plugin.command
+    if len(running.stdout) > MAX_OUTPUT:
+        message = f"{name!r} printed more than {MAX_OUTPUT} bytes; that is no credential"
+        raise config.error(_COMMAND, message)
+    if running.code != 0:
+        said = _harmless_line(bytes(running.stderr))
+        detail = f": {said}" if said else "; run it by hand to see why"
+        raise config.error(_COMMAND, f"{name!r} failed with exit code {running.code}{detail}")
+    try:
+        output = msgspec.json.decode(running.stdout, type=_Output)
+    except msgspec.MsgspecError as exc:  # its text names a place and types, never a value
+        message = f"{name!r} printed no ExecCredential as JSON: {exc}"
+        raise config.error(_COMMAND, message) from None
+    if output.kind != "ExecCredential" or output.api_version != plugin.api_version:
+        said = f"{output.api_version[:80]} {output.kind[:80]}"
+        wanted = f"{plugin.api_version} ExecCredential"
+        message = f"{name!r} printed {said!r} where {wanted!r} is configured; make them agree"
+        raise config.error("exec_plugin.api_version", message)
+    try:
+        return _credential(output.status or _Status())
+    except ValueError as exc:
+        raise config.error(_COMMAND, f"{name!r} printed {exc}") from None
+
+
+def _credential(status: _Status) -> ExecCredential:
+    """Check and convert; a `ValueError` says what is wrong, after "printed"."""
+    if bool(status.certificate) != bool(status.key):
+        raise ValueError("a certificate without its key, or a key without its certificate")
+    if not status.token and not status.certificate:
+        raise ValueError("neither a token nor a certificate; sign in again")
+    if status.token and not is_token(status.token):
+        raise ValueError("a token with characters that no token has")
+    certificate = None
+    if status.certificate and status.key:
+        certificate = ClientCertificate(status.certificate.encode(), status.key.encode())
+    expires = status.expires
+    if expires is not None and expires.tzinfo is None:
+        expires = expires.replace(tzinfo=datetime.UTC)
+    return ExecCredential(
+        status.token or None, certificate, None if expires is None else expires.timestamp()
+    )
+
+
+def is_token(text: str) -> bool:
+    """Tell whether ``text`` can be a bearer token: visible ASCII and no space."""
+    return text.isascii() and text.isprintable() and bool(text) and " " not in text
+
+
+def _harmless_line(stderr: bytes) -> str | None:
+    """Return the last line, if it is short, printable, and can hold no secret."""
+    lines = stderr.decode("utf-8", "replace").strip().splitlines()
+    line = lines[-1].strip() if lines else ""
+    if not line or len(line) > _SHOWN_LENGTH or not line.isprintable():
+        return None
+    return None if _SECRETIVE.search(line) else line

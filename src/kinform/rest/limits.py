@@ -1,0 +1,61 @@
+"""Waiting for a place: the request limiter (off by default), the reconnect limiter (always on)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final, Protocol, final
+
+from kinform.sansio.ratelimit import TokenBucket
+
+__all__ = ["RateLimiter", "TokenBucketLimiter", "reconnect_limiter"]
+
+log = logging.getLogger(__name__)
+
+_TELL_AFTER: Final = 1.0  # a wait this long is worth a line
+_TELL_EVERY: Final = 10.0  # but not every one of them
+
+
+class RateLimiter(Protocol):
+    """Something that makes requests wait their turn."""
+
+    async def wait(self) -> None:
+        """Return when one more request may go out. Cancelling gives the place back."""
+        ...
+
+
+@final
+class TokenBucketLimiter:
+    """client-go's limiter: ``qps`` requests a second, ``burst`` of them at once.
+
+    Share one between clients to share the budget. Waits over a second are logged, at most one
+    line every ten seconds.
+    """
+
+    def __init__(self, *, qps: float, burst: int, name: str = "requests") -> None:
+        self._bucket = TokenBucket(rate=qps, burst=burst)
+        self._name = name
+        self._told = float("-inf")
+
+    async def wait(self) -> None:
+        """Wait for a token. A cancelled wait gives it back and stays a plain cancellation."""
+        loop = asyncio.get_running_loop()
+        delay = self._bucket.reserve(loop.time())
+        if not delay:
+            return
+        self._tell(delay, loop.time())
+        try:
+            await asyncio.sleep(delay)
+        except asyncio.CancelledError:
+            self._bucket.give_back()
+            raise
+
+    def _tell(self, delay: float, now: float) -> None:
+        if delay >= _TELL_AFTER and now - self._told >= _TELL_EVERY:
+            self._told = now
+            log.info("client-side throttling", extra={"limiter": self._name, "delay": delay})
+
+
+def reconnect_limiter() -> TokenBucketLimiter:
+    """Return the limiter all reconnects of one client share: 5 a second, 10 at once."""
+    return TokenBucketLimiter(qps=5, burst=10, name="reconnects")

@@ -1,0 +1,210 @@
+"""Which configuration is used: `load` turns what the caller gave, or nothing, into a `Config`.
+
+What is given counts alone. Given nothing, the first of these that is there: the files in
+``$KUBECONFIG``, else ``~/.kube/config``, else the service account of the pod we run in. A source
+that is there but wrong is an error, never a reason to try the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from kinform.errors import ConfigError, UsageError
+from kinform.rest import auth, files, proxy, tls
+from kinform.rest import kubeconfig as kubeconfigs
+from kinform.rest.config import Config, TlsConfig
+
+__all__ = ["SERVICE_ACCOUNT", "load"]
+
+log = logging.getLogger(__name__)
+
+SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+"""Where the kubelet mounts a pod's token, CA and namespace."""
+
+_ADVICE: Final = "pass a URL or the path of a kubeconfig, or set KUBECONFIG"
+_URL_FORM: Final = "is not a URL like 'https://host:6443'"
+
+
+def load(
+    config: str | os.PathLike[str] | Config | None = None,
+    *,
+    context: str | None = None,
+    kubeconfig: str | os.PathLike[str] | None = None,
+    namespace: str | None = None,
+    environ: Mapping[str, str] | None = None,
+    service_account: str | os.PathLike[str] = SERVICE_ACCOUNT,
+) -> Config:
+    """Return the configuration to connect with, complete and free of contradictions.
+
+    Blocks on the disk; on an event loop go through `kinform.clock.offload`. Token, certificate
+    and CA files are not read yet: they may change as long as the client lives.
+
+    Args:
+        config: a server's URL (``http://`` or ``https://``), the path of a kubeconfig, or a
+            `Config`; ``None``: look for one.
+        context: the context of the kubeconfig, instead of the current one.
+        kubeconfig: the path of a kubeconfig, instead of ``config``.
+        namespace: the default namespace, instead of the configured one.
+        environ: stands in for the process's environment.
+        service_account: the folder with the pod's credentials.
+
+    Raises:
+        ConfigError: if there is no configuration, naming every place that was looked at, or if
+            it is wrong, naming the file and the key.
+        UsageError: if the arguments exclude each other.
+    """
+    environ = os.environ if environ is None else environ
+    if config is not None and kubeconfig is not None:
+        raise UsageError("give either config or kubeconfig, not both")
+    given = config if config is not None else kubeconfig
+    if isinstance(given, Config) or _is_url(given):
+        if context is not None:
+            raise UsageError("a context needs a kubeconfig; leave it out, or give a path")
+        found = given if isinstance(given, Config) else Config(server=str(given), source="URL")
+    elif given is not None:
+        found = _from_path(str(Path(given).expanduser()), context)
+    else:
+        found = _look_around(context, environ, folder=Path(service_account))
+    if namespace is not None:
+        found = replace(found, namespace=namespace)
+    return _checked(found)
+
+
+def _is_url(given: object) -> bool:
+    return isinstance(given, str) and given.lower().startswith(("http://", "https://"))
+
+
+def _from_path(path: str, context: str | None) -> Config:
+    try:
+        found = kubeconfigs.read(path)
+    except FileNotFoundError as exc:
+        message = "does not exist; give the path of a kubeconfig, or a URL with http:// or https://"
+        raise ConfigError(message, source=path) from exc
+    if found.is_empty:
+        raise ConfigError("is empty; write a kubeconfig there, or give another", source=path)
+    return found.config(context)
+
+
+def _look_around(context: str | None, environ: Mapping[str, str], *, folder: Path) -> Config:
+    """Return what the environment offers, or say everything that was tried."""
+    reasons: list[str] = []
+    found = _from_environment(context, environ, reasons=reasons)
+    if found is None and context is None:  # only kubeconfigs have contexts
+        found = _in_cluster(environ, folder, reasons=reasons)
+    if found is None:
+        raise ConfigError(f"no configuration found: {'; '.join(reasons)}; {_ADVICE}")
+    return found
+
+
+def _from_environment(
+    context: str | None, environ: Mapping[str, str], *, reasons: list[str]
+) -> Config | None:
+    """Return what ``$KUBECONFIG`` or the home directory holds; ``None``: see ``reasons``."""
+    paths = [
+        path for path in dict.fromkeys(environ.get("KUBECONFIG", "").split(os.pathsep)) if path
+    ]
+    if not paths:
+        reasons.append("$KUBECONFIG is not set")
+        home = environ.get("HOME") or environ.get("USERPROFILE")
+        if not home:
+            reasons.append("$HOME is not set")
+            return None
+        paths = [str(Path(home, ".kube", "config"))]
+    parts: list[kubeconfigs.Kubeconfig] = []
+    for path in paths:
+        try:
+            parts.append(kubeconfigs.read(path))
+        except FileNotFoundError:
+            reasons.append(f"{path} does not exist")
+    merged = kubeconfigs.merge(parts)
+    reasons += [f"{part.source} is empty" for part in parts if part.is_empty]
+    if merged.is_empty:
+        return None
+    try:
+        return merged.config(context)
+    except ConfigError as exc:
+        if context or merged.current_context:
+            raise
+        reasons.append(str(exc))  # client-go, too: without a current context it is as if empty
+        return None
+
+
+def _in_cluster(environ: Mapping[str, str], folder: Path, *, reasons: list[str]) -> Config | None:
+    """Return the service account of the pod we run in; ``None``: no pod, see ``reasons``."""
+    host = environ.get("KUBERNETES_SERVICE_HOST", "")
+    port = environ.get("KUBERNETES_SERVICE_PORT", "")
+    token, ca = str(folder / "token"), str(folder / "ca.crt")
+    if not host or not port:
+        name = "HOST" if not host else "PORT"
+        reasons.append(f"in-cluster: $KUBERNETES_SERVICE_{name} is not set")
+        return None
+    if files.signature(token) is None:
+        reasons.append(f"in-cluster: {token} does not exist")
+        return None
+    if files.signature(ca) is None:  # client-go, too, goes on; the system's CAs are trusted then
+        log.warning("the pod has no CA file", extra={"path": ca})
+        ca = ""
+    return Config(
+        server=f"https://{f'[{host}]' if ':' in host else host}:{port}",
+        namespace=environ.get("POD_NAMESPACE") or _pod_namespace(folder),
+        tls=TlsConfig(ca_file=ca or None),
+        token_file=token,
+        source="in-cluster",
+    )
+
+
+def _pod_namespace(folder: Path) -> str:
+    try:
+        return files.read_small(str(folder / "namespace")).decode().strip() or "default"
+    except (OSError, UnicodeDecodeError):
+        return "default"
+
+
+def _checked(config: Config) -> Config:
+    """Return ``config`` with its URL in the usual form, after everything that needs no file."""
+    config = replace(config, server=_server_url(config))
+    tls.check(config)
+    auth.check(config)
+    if config.proxy_url:
+        proxy.proxy_for(config)
+    origin = config.origin
+    has_secret = bool(config.token or config.password or config.tls.key_data)
+    if origin is not None and has_secret and files.is_exposed(origin.user_source):
+        message = "a kubeconfig with credentials can be read by other users; chmod it to 600"
+        log.warning(message, extra={"path": origin.user_source})
+    return config
+
+
+def _server_url(config: Config) -> str:
+    """Return the server's URL without query, fragment and slash at the end (client-go's rules)."""
+    text = config.server.strip()
+    if "://" not in text:
+        settings = config.tls
+        secure = (
+            settings.ca_data or settings.ca_file or settings.cert_data or settings.cert_file
+        ) or settings.insecure_skip_verify
+        text = f"{'https' if secure else 'http'}://{text}"
+    parts = _split(text)
+    if parts is None:
+        raise config.error("server", _URL_FORM)
+    if "@" in parts.netloc:
+        message = "must hold no user name or password; set username and password, or a token"
+        raise config.error("server", message)
+    return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+
+
+def _split(text: str) -> SplitResult | None:
+    """Return the parts of an http or https URL; ``None`` if it is none."""
+    try:
+        parts = urlsplit(text)
+        if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:
+            return None
+    except ValueError:  # its message may hold a password; it ends here
+        return None
+    return parts if text.isprintable() and " " not in text else None

@@ -1,0 +1,99 @@
+"""Reading answers: which are errors, which error, and what the body says.
+
+Pure: bytes and headers in, values or errors out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from kinform.errors import ApiError, DecodeError, api_error, status_of_code
+from kinform.meta import Status
+from kinform.sansio.retry import retry_after
+
+__all__ = ["MAX_ERROR_BODY", "check_json", "error_of_answer", "error_of_status", "is_json"]
+
+MAX_ERROR_BODY: Final = 1 << 20
+"""No honest ``Status`` is longer; what a proxy adds beyond is not read."""
+
+_MESSAGE_LIMIT: Final = 2048
+
+
+class _KindOnly(msgspec.Struct):
+    kind: str = ""
+
+
+_kind: Final = msgspec.json.Decoder(_KindOnly)
+_status: Final = msgspec.json.Decoder(Status)
+
+
+def is_json(headers: Mapping[str, str]) -> bool:
+    """Whether the answer calls itself JSON (a missing type counts as JSON, as in client-go)."""
+    kind = headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
+    return kind in {"application/json", ""} or kind.endswith("+json")
+
+
+def error_of_answer(
+    code: int, headers: Mapping[str, str], body: bytes, *, method: str, url: str, wall: float
+) -> ApiError:
+    """Return the error for an answer whose code is no success.
+
+    A ``Status`` in the body speaks for itself; otherwise the code does, and the text is kept
+    only if it is text (at most 2 KiB, without control characters; a page of HTML is named,
+    not quoted).
+    """
+    wait = retry_after(headers.get("Retry-After"), wall=wall)
+    status = _read_status(body) if is_json(headers) else None
+    if status is None or not (status.code or status.reason):
+        status = status_of_code(code, method=method, message=_text_message(code, headers, body))
+    elif not status.code:
+        status = msgspec.structs.replace(status, code=code)
+    return api_error(status, method=method, url=url, retry_after=wait)
+
+
+def error_of_status(body: bytes, *, method: str, url: str) -> ApiError | None:
+    """Return the error a 2xx answer hides in a failed ``Status``, or ``None`` if it hides none."""
+    if b'"Failure"' not in body:
+        return None
+    status = _read_status(body)
+    if status is None or status.status != "Failure":
+        return None
+    return api_error(status, method=method, url=url)
+
+
+def check_json(headers: Mapping[str, str], *, method: str, url: str) -> None:
+    """Refuse a successful answer that is not JSON: a login page must never look like data.
+
+    Raises:
+        DecodeError: naming the content type.
+    """
+    if not is_json(headers):
+        kind = headers.get("Content-Type", "")
+        raise DecodeError(
+            f"the server answered with {kind!r} instead of JSON; "
+            "is a proxy or a login page in between?",
+            method=method,
+            url=url,
+        )
+
+
+def _read_status(body: bytes) -> Status | None:
+    try:
+        if _kind.decode(body).kind != "Status":
+            return None
+        return _status.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _text_message(code: int, headers: Mapping[str, str], body: bytes) -> str:
+    kind = headers.get("Content-Type", "text/plain").partition(";")[0].strip().lower()
+    if kind in {"text/html", "application/xhtml+xml"} or body[:64].lstrip()[:1] == b"<":
+        return "the answer is a web page, not the API server's; is a proxy in between?"
+    if not kind.startswith("text/") or not body.strip():
+        return f"the server answered {code} without saying why"
+    text = body[:_MESSAGE_LIMIT].decode(errors="replace")
+    return "".join(char if char.isprintable() else " " for char in text).strip()

@@ -1,0 +1,107 @@
+"""What lists and watches give: typed objects with their metadata beside them.
+
+``T`` is whatever the caller's model is and is never looked into; what kinform itself needs
+(key, uid, version, labels) stands beside it as `ObjectMeta`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, final, overload
+
+from kinform.meta import ListMeta, ObjectMeta
+from kinform.sansio.watch import EventType
+
+__all__ = ["INITIAL_EVENTS_END", "Bookmark", "Entry", "ListResult", "Received", "WatchEvent"]
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+"""The annotation of the bookmark that ends a streamed list."""
+
+
+class Entry(NamedTuple, Generic[T]):
+    """An object and the metadata that was read from its bytes."""
+
+    metadata: ObjectMeta
+    object: T
+
+
+@final
+class ListResult(Sequence[T_co]):
+    """The objects of a list, in the server's order, and the version they show together.
+
+    ``resource_version`` is where a watch goes on without a gap. With ``limit`` given,
+    ``continue_token`` is set as long as there is more.
+    """
+
+    __slots__ = ("_metas", "_objects", "api_version", "kind", "metadata")
+
+    def __init__(
+        self,
+        entries: Sequence[Entry[T_co]] = (),
+        *,
+        metadata: ListMeta | None = None,
+        kind: str = "List",
+        api_version: str = "v1",
+    ) -> None:
+        self._objects: tuple[T_co, ...] = tuple(entry.object for entry in entries)
+        self._metas: tuple[ObjectMeta, ...] = tuple(entry.metadata for entry in entries)
+        self.metadata: Final = metadata or ListMeta()
+        self.kind: Final = kind
+        self.api_version: Final = api_version
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the whole list."""
+        return self.metadata.resource_version
+
+    @property
+    def continue_token(self) -> str:
+        """The token for the next page; ``""`` on the last one."""
+        return self.metadata.continue_token
+
+    def entries(self) -> Iterator[Entry[T_co]]:
+        """Yield every object with its metadata."""
+        return map(Entry, self._metas, self._objects)
+
+    @overload
+    def __getitem__(self, index: int) -> T_co: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T_co]: ...
+    def __getitem__(self, index: int | slice) -> T_co | Sequence[T_co]:
+        return self._objects[index]
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __repr__(self) -> str:
+        return f"<ListResult {self.kind} of {len(self)} rv={self.resource_version}>"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class WatchEvent(Generic[T]):
+    """One change: ``type`` is ADDED, MODIFIED or DELETED; a deleted object is its last state."""
+
+    type: EventType
+    object: T
+    metadata: ObjectMeta
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """The server has nothing older than this version left to tell.
+
+    ``initial_events_end`` marks the end of the objects that ``send_initial_events`` asked for.
+    """
+
+    resource_version: str
+    initial_events_end: bool = False
+
+
+Received: TypeAlias = WatchEvent[T] | Bookmark
+"""What a watch yields when bookmarks are wanted too."""

@@ -1,0 +1,163 @@
+"""The sockets below an HTTP library: made with our options, counted until really closed.
+
+An HTTP library's ``close`` returns while TLS connections still say good-bye. `Sockets` makes each
+socket itself, so it knows when the last one is gone: `Sockets.wait_closed` waits for that
+and for nothing else. `Lookups` finds addresses for names.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Final, TypeAlias, final
+
+__all__ = ["Address", "AddressInfo", "Lookups", "Sockets"]
+
+AddressInfo: TypeAlias = tuple[
+    int | socket.AddressFamily,
+    int | socket.SocketKind,
+    int,
+    str,
+    tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes],
+]
+"""What `socket.getaddrinfo` gives for one address: family, kind, protocol, name, address."""
+
+Address: TypeAlias = tuple[socket.AddressFamily, str]
+"""An IP address and its family."""
+
+# A dead peer is noticed after 30 s of silence plus one unanswered probe (45 s at most), and 30 s
+# after bytes were sent that it neither acknowledges nor makes room for.
+_KEEPALIVE_IDLE, _KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT = 30, 10, 3
+_USER_TIMEOUT_MS = 30_000
+
+
+def _options() -> Iterator[tuple[int, int, int]]:
+    """Yield (level, option, value) for what this platform has."""
+    yield socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
+    yield socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
+    named = {
+        "TCP_KEEPIDLE": _KEEPALIVE_IDLE,
+        "TCP_KEEPINTVL": _KEEPALIVE_INTERVAL,
+        "TCP_KEEPCNT": _KEEPALIVE_COUNT,
+        "TCP_USER_TIMEOUT": _USER_TIMEOUT_MS,
+    }
+    if not hasattr(socket, "TCP_KEEPIDLE"):
+        named["TCP_KEEPALIVE"] = _KEEPALIVE_IDLE  # macOS' name for it
+    for name, value in named.items():
+        option: int | None = getattr(socket, name, None)
+        if option is not None:
+            yield socket.IPPROTO_TCP, option, value
+
+
+_OPTIONS: Final = tuple(_options())
+
+
+@final
+class _Socket(socket.socket):
+    """A socket that tells when it is gone."""
+
+    on_gone: Callable[[_Socket], None] | None = None
+
+    def close(self) -> None:
+        super().close()
+        self._gone()
+
+    def detach(self) -> int:
+        # uvloop closes the descriptor itself and detaches the object, in the same step.
+        descriptor = super().detach()
+        self._gone()
+        return descriptor
+
+    def _gone(self) -> None:
+        if self.on_gone is not None:
+            self.on_gone(self)
+
+
+@final
+class Sockets:
+    """Makes TCP sockets with keep-alive, and knows which are still open. One loop's only."""
+
+    def __init__(self) -> None:
+        self._open: set[_Socket] = set()
+        self._changed = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def new(self, address: AddressInfo) -> socket.socket:
+        """Return a non-blocking socket, not yet connected, for ``address``."""
+        family, kind, protocol, _, _ = address
+        sock = _Socket(family, kind, protocol)
+        try:
+            sock.settimeout(0)
+            for level, option, value in _OPTIONS:
+                with suppress(OSError):  # a sandbox may know the name and refuse the option
+                    sock.setsockopt(level, option, value)
+        except BaseException:
+            sock.close()
+            raise
+        self._open.add(sock)
+        sock.on_gone = self._forget
+        return sock
+
+    def _forget(self, sock: _Socket) -> None:
+        self._open.discard(sock)
+        self._changed.set()
+
+    async def wait_closed(self) -> None:
+        """Cut what is still open and wait until the loop has closed it.
+
+        For the end only: whoever owns these sockets has closed them in good order before. A
+        connection that waits for its peer's good-bye is cut short.
+        """
+        for sock in list(self._open):
+            with suppress(OSError):  # not connected yet: its connect is being cancelled
+                sock.shutdown(socket.SHUT_RDWR)
+        while self._open:
+            self._changed.clear()
+            await self._changed.wait()
+
+
+@final
+class Lookups:
+    """Finds the addresses of names. Nothing is remembered: a server may move.
+
+    Calls for the same name share one lookup, so that a dead name server holds one thread and
+    not all of them. Cancelling a call leaves no task behind; the thread ends by itself.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[tuple[str, int], asyncio.Future[list[Address]]] = {}
+
+    async def addresses(self, host: str, port: int) -> list[Address]:
+        """Return the addresses of ``host``, in the order the system prefers.
+
+        Raises:
+            OSError: a `socket.gaierror`, as the system raised it.
+        """
+        key = host, port
+        lookup = self._pending.get(key)
+        if lookup is None:
+            lookup = asyncio.get_running_loop().run_in_executor(None, _look_up, host, port)
+            self._pending[key] = lookup
+            lookup.add_done_callback(functools.partial(self._forget, key))
+        return await asyncio.shield(lookup)
+
+    def _forget(self, key: tuple[str, int], lookup: asyncio.Future[list[Address]]) -> None:
+        del self._pending[key]
+        if not lookup.cancelled():
+            lookup.exception()  # seen, even if every caller was cancelled
+
+
+def _look_up(host: str, port: int) -> list[Address]:
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    return [(family, _numeric(address)) for family, _, _, _, address in found]
+
+
+def _numeric(address: tuple[str | int, ...] | tuple[int, bytes]) -> str:
+    """Return the IP address, with the network it is valid in if it is a link-local one."""
+    host, scope = str(address[0]), address[3] if len(address) > 3 else 0
+    return f"{host}%{scope}" if scope else host

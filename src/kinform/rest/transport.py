@@ -1,0 +1,95 @@
+"""The `Transport` seam: one HTTP exchange, as little of it as the rest of kinform needs.
+
+Below it stands an HTTP library (`kinform.rest.aiohttp_transport`) or a server in memory; above it
+nobody knows which. A transport adds no credentials, follows no redirect, retries nothing and
+raises only `TransportError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+__all__ = ["Body", "Chunk", "HttpRequest", "HttpResponse", "Transport"]
+
+Body: TypeAlias = bytes | AsyncIterable[bytes] | None
+"""A request body: known bytes, or a stream that can be sent only once."""
+
+Chunk: TypeAlias = tuple[bytes, bool]
+"""Bytes as they arrived, and whether an HTTP chunk ends after them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpRequest:
+    """One request, ready to be sent."""
+
+    method: str
+    """In capitals."""
+    url: str
+    """Absolute, escaped; sent as it is."""
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Every field of ``items()`` is sent as it is; a name may come repeatedly. They hold
+    credentials: never log them."""
+    body: Body = field(default=None, repr=False)
+    read_timeout: float | None = 60.0
+    """Longest silence between two reads of the answer; ``None``: wait for ever."""
+    long_lived: bool = False
+    """A watch or a followed log: it takes no place in the request pool."""
+
+    def __repr__(self) -> str:
+        return f"<HttpRequest {self.method} {self.url}>"
+
+
+class HttpResponse(Protocol):
+    """An answer whose head has arrived. Its body is read once, in one of three ways.
+
+    Content encodings are already undone, so an HTTP chunk's end is where it was on the wire
+    only if the server did not compress.
+    """
+
+    @property
+    def status(self) -> int:
+        """The HTTP status code."""
+        ...
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers; look-ups ignore case, repeated ones are joined by ``", "``."""
+        ...
+
+    def iter_bytes(self) -> AsyncGenerator[bytes]:
+        """Yield whatever has arrived, in pieces of any size, none empty."""
+        ...
+
+    def iter_chunks(self) -> AsyncGenerator[Chunk]:
+        """Yield the same bytes with the HTTP chunk ends shown."""
+        ...
+
+    async def read(self, limit: int | None = None) -> bytes:
+        """Return the whole body.
+
+        Raises:
+            TransportError: if the connection ends before the body does, or the body is
+                longer than ``limit``.
+        """
+        ...
+
+
+class Transport(Protocol):
+    """Sends requests to one API server."""
+
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        """Send ``request``; entering waits for the answer's head, leaving frees the connection.
+
+        A body that was not read to its end costs the connection, never the caller's time.
+
+        Raises:
+            TransportError: on entering or reading, with `TransportFailure` set.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close every connection. Later requests fail; calling it again does nothing."""
+        ...

@@ -1,0 +1,181 @@
+"""A watch in progress: HTTP bytes in, typed events out.
+
+The bytes are cut by `WatchDecoder`; here they are only read, timed and handed on. One network
+read gives one batch, so a reader that takes batches awaits once for many events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Generic, NamedTuple, TypeVar, final
+
+from kinform.errors import (
+    DecodeError,
+    KinformError,
+    TransportError,
+    TransportFailure,
+    UsageError,
+    api_error,
+)
+from kinform.rest import responses
+from kinform.rest.results import INITIAL_EVENTS_END, Bookmark, Received, WatchEvent
+from kinform.rest.transport import HttpResponse
+from kinform.sansio.heads import Body
+from kinform.sansio.watch import EventType, Frame, WatchDecoder
+
+__all__ = ["OpenWatch", "Watch"]
+
+T = TypeVar("T")
+
+
+class OpenWatch(NamedTuple):
+    """An answer that has begun, and where it comes from."""
+
+    response: HttpResponse
+    url: str
+
+
+@final
+class Watch(Generic[T]):
+    """A stream of changes; opened by ``async with``, read by ``async for``, once.
+
+    Iterating yields `WatchEvent` until the server ends the watch, which it does sooner or later:
+    a clean end is the end of the loop, not an error. Bookmarks are taken note of in
+    ``resource_version`` and not yielded; `with_bookmarks` yields them too. It does not
+    reconnect: an informer does.
+
+    Leaving the block closes the connection, also in the middle of an event. It may be entered
+    and left in different tasks.
+
+    Raises:
+        ApiError: on entering, if the server refuses; while reading, for its ERROR events
+            (`ResourceExpiredError`: list again).
+        TransportError: the connection broke, or the watch outlived its time-out by ten seconds.
+        DecodeError: what arrived cannot be read.
+    """
+
+    def __init__(
+        self,
+        connect: Callable[[], AbstractAsyncContextManager[OpenWatch]],
+        read: Callable[[Body], T],
+        *,
+        resource_version: str = "",
+        deadline: float | None = None,
+        max_frame: int | None = None,
+    ) -> None:
+        self._connect = connect
+        self._read = read
+        self._deadline_after = deadline
+        self._decoder = WatchDecoder() if max_frame is None else WatchDecoder(max_frame=max_frame)
+        self._exit = contextlib.AsyncExitStack()
+        self._open: OpenWatch | None = None
+        self._deadline: float | None = None
+        self._started = False
+        self.resource_version = resource_version
+        """The version of the last event or bookmark handed out; a new watch may go on from it."""
+        self.initial_events_end = False
+        """Whether the end of the initial objects (``send_initial_events``) has been seen."""
+
+    @property
+    def _url(self) -> str:
+        return self._open.url if self._open else ""
+
+    async def __aenter__(self) -> Watch[T]:
+        if self._open is not None:
+            raise UsageError("this watch was opened before; ask the resource for a new one")
+        if self._deadline_after is not None:
+            self._deadline = asyncio.get_running_loop().time() + self._deadline_after
+        self._open = await self._exit.enter_async_context(self._connect())
+        try:
+            responses.check_json(self._open.response.headers, method="GET", url=self._open.url)
+        except KinformError:
+            await self._exit.aclose()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._exit.aclose()
+
+    async def __aiter__(self) -> AsyncGenerator[WatchEvent[T]]:
+        """Yield the events, without bookmarks."""
+        async with contextlib.aclosing(self.with_bookmarks()) as received:
+            async for event in received:
+                if isinstance(event, WatchEvent):
+                    yield event
+
+    async def with_bookmarks(self) -> AsyncGenerator[Received[T]]:
+        """Yield events and bookmarks, in order."""
+        async with contextlib.aclosing(self.batches()) as batches:
+            async for batch in batches:
+                for frame in batch:
+                    yield self._event(frame)
+
+    async def batches(self) -> AsyncGenerator[list[Frame]]:
+        """Yield the frames of each network read, not decoded further: the fast way to read.
+
+        ERROR frames end the stream as exceptions, after everything before them was yielded.
+        ``resource_version`` does not move: who takes batches keeps his own.
+        """
+        async with contextlib.aclosing(self._pieces()) as pieces:
+            async for piece in pieces:
+                batch, error = self._split(self._decoder.feed(piece))
+                if batch:
+                    yield batch
+                if error is not None:
+                    raise error
+        batch, error = self._split(self._decoder.finish())
+        if batch:
+            yield batch
+        if error is not None:
+            raise error
+
+    def _split(self, frames: list[Frame]) -> tuple[list[Frame], KinformError | None]:
+        """Separate the frames before the first ERROR from the error that ends the stream."""
+        for index, frame in enumerate(frames):
+            if frame.type is EventType.ERROR:
+                return frames[:index], api_error(frame.status(), method="GET", url=self._url)
+        return frames, self._decoder.failure
+
+    def _event(self, frame: Frame) -> Received[T]:
+        if frame.head is None:
+            raise frame.error or DecodeError("the object cannot be read")
+        metadata = frame.head.metadata
+        if frame.type is EventType.BOOKMARK:
+            ended = metadata.annotations.get(INITIAL_EVENTS_END) == "true"
+            event: Received[T] = Bookmark(metadata.resource_version, ended)
+            self.initial_events_end |= ended
+        else:
+            event = WatchEvent(frame.type, self._read(Body(frame.raw, frame.head)), metadata)
+        self.resource_version = metadata.resource_version or self.resource_version
+        return event
+
+    async def _pieces(self) -> AsyncGenerator[bytes]:
+        if self._open is None:
+            raise UsageError("open the watch first: async with resource.watch() as events")
+        if self._started:
+            raise UsageError("a watch can be read only once; ask the resource for a new one")
+        self._started = True
+        async with contextlib.aclosing(self._open.response.iter_bytes()) as pieces:
+            while True:
+                try:
+                    async with asyncio.timeout_at(self._deadline):
+                        piece = await anext(pieces, None)
+                except TimeoutError as exc:
+                    raise TransportError(
+                        f"the watch did not end {self._deadline_after:g} s after its start",
+                        failure=TransportFailure.TIMEOUT,
+                        method="GET",
+                        url=self._url,
+                    ) from exc
+                if piece is None:
+                    return
+                yield piece

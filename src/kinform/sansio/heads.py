@@ -1,0 +1,144 @@
+"""The one structural pass over an object: kind and metadata out, the rest skipped.
+
+Everything that enters kinform as bytes passes here once, from `kinform.sansio.watch` and
+`kinform.sansio.list`. What cannot be read is an answer too: `try_head` returns the error, so
+that one poison object costs its kind nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from kinform.errors import DecodeError
+from kinform.meta import ObjectMeta
+from kinform.sansio import scan
+
+__all__ = [
+    "UNREADABLE",
+    "Body",
+    "Head",
+    "decode_error",
+    "decode_head",
+    "detached",
+    "read_head",
+    "salvage",
+    "try_head",
+]
+
+
+# gc=False is safe: a head is frozen and holds text and metadata only, so no cycle can pass
+# through it. It saves the collector one object per Kubernetes object: a hundred thousand of them
+# are kept alive for as long as the program runs, and every full collection would visit each.
+class Head(msgspec.Struct, frozen=True, gc=False):
+    """What kinform reads of every object. Everything else stays bytes."""
+
+    api_version: str = msgspec.field(name="apiVersion", default="")
+    kind: str = ""
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class Body(NamedTuple):
+    """One object as it arrived: its own copy of the JSON bytes, and its head."""
+
+    raw: bytes
+    head: Head
+
+
+# The bound method itself: a function around it would cost each object another call.
+decode_head: Final[Callable[[bytes | memoryview], Head]] = msgspec.json.Decoder(Head).decode
+"""The bare pass, for hot loops: raises one of `UNREADABLE`, and leaves UTF-8 unchecked where it
+skips. A success proves that the bytes are exactly one JSON object."""
+
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What `decode_head` raises. Only of ``msgspec.ValidationError`` and ``RecursionError`` is it
+certain that another cut of the bytes would not help; even they do not prove the cut right."""
+
+
+def read_head(raw: bytes) -> Head:
+    """Read kind and metadata of one JSON object, checking all of its structure.
+
+    Raises:
+        DecodeError: if ``raw`` is not exactly one JSON object, nests too deep, is not UTF-8,
+            or its metadata has fields of the wrong type. The message holds no payload;
+            ``key`` is set if name and namespace could still be made out.
+    """
+    head = try_head(raw)
+    if isinstance(head, DecodeError):
+        raise head
+    return head
+
+
+def try_head(raw: bytes) -> Head | DecodeError:
+    """Do as `read_head`, but return the error.
+
+    The error was never raised: it carries no traceback and so keeps no buffer alive.
+    """
+    # msgspec's skipping pass does not look inside strings it skips: check UTF-8 apart, and
+    # first, so that the same bytes give the same message wherever the bad ones are. isascii()
+    # runs at memory speed and is true of nearly all objects; decode() builds a throw-away str.
+    try:
+        if not raw.isascii():
+            raw.decode()
+        return decode_head(raw)
+    except UNREADABLE as exc:
+        # Depth limits differ by Python version and by how deep the caller already is: what is
+        # poison here may be readable there. Nothing may depend on where the line is.
+        error = decode_error(exc)
+    # Outside of the handler, or the error would carry the decoder's exception as its context.
+    saved = salvage(raw)
+    error.key = str(saved.key) if saved.name else ""
+    return error
+
+
+def decode_error(exc: msgspec.DecodeError | UnicodeDecodeError | RecursionError) -> DecodeError:
+    """Turn a decoder's complaint into ours, with the JSON path apart from the text."""
+    if isinstance(exc, UnicodeDecodeError):
+        return DecodeError(f"invalid UTF-8 at byte {exc.start}")
+    if isinstance(exc, RecursionError):
+        return DecodeError("the object nests deeper than this Python can read")
+    # msgspec names types and positions, never values; map keys appear as ``[...]``.
+    message, _, path = str(exc).partition(" - at `")
+    return DecodeError(message, path=path.rstrip("`"))
+
+
+def detached(error: DecodeError) -> DecodeError:
+    """Return ``error`` cut off from where it was raised, to be kept.
+
+    A traceback holds frames, frames hold their callers, and all of them their buffers.
+    """
+    error.__traceback__ = error.__context__ = None
+    return error
+
+
+def salvage(raw: bytes) -> ObjectMeta:
+    """Read what identifies an object that `read_head` refuses, each field by itself.
+
+    Returns metadata with name, namespace, uid and resourceVersion as far as they are there and
+    are text; ``""`` stands for the rest. Never fails: no key, no name.
+    """
+    # By structure, never by decoding the whole: depth and bad bytes elsewhere do not matter.
+    try:
+        start, end = scan.members(raw)[b"metadata"]
+        metadata = raw[start:end]
+        spans = scan.members(metadata)
+    except (ValueError, KeyError):
+        return ObjectMeta()
+
+    # One by one, because metadata may be what is wrong: a number for a label must not cost the
+    # name. An absent field is the empty span, which is no JSON either.
+    def text(name: bytes) -> str:
+        start, end = spans.get(name, (0, 0))
+        try:
+            return msgspec.json.decode(metadata[start:end], type=str)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ""
+
+    return ObjectMeta(
+        name=text(b"name"),
+        namespace=text(b"namespace"),
+        uid=text(b"uid"),
+        resource_version=text(b"resourceVersion"),
+    )

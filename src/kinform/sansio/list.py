@@ -1,0 +1,500 @@
+"""Cut the items out of a list response as its bytes arrive, never holding the whole body.
+
+First stage of the flow for lists, beside `kinform.sansio.watch`: bytes in, `Item` values out,
+the list's own kind and version at the end. A body of 630 MB needs the memory of one item and
+one read.
+
+Rule 1: what a list gives is a function of its bytes, not of how they were split into feeds.
+Rule 2: guess and verify. No proper prefix of a JSON object is itself a JSON object, so if the
+decoder accepts the bytes up to a guessed end, that end is proven, and the object has been read
+in the same pass. A guess is one search for what stood between earlier items.
+Rule 3: guessing is on credit. Each item pays in its size, searches and wrong guesses draw on
+it, and without credit the scanner decides: lookalikes inside items cost a constant factor.
+Rule 4: nothing counts before `ListDecoder.finish` has approved the whole. A body that is cut
+off, or is no list at all, must never be taken for a short list: a relist would delete the rest.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from typing import Final, NamedTuple, TypeVar, final
+
+import msgspec
+
+from kinform.errors import DecodeError
+from kinform.meta import ListMeta, Status
+from kinform.sansio import heads, scan
+
+__all__ = ["MAX_ITEM", "Item", "ListDecoder", "ListHead"]
+
+MAX_ITEM: Final = 64 * 1024 * 1024
+"""The default limit of one item's size, in bytes."""
+
+# The most that guesses may draw at a time, and so the longest search; a larger item is found by
+# the scanner. It also bounds what is buffered while a guess does not come true.
+_MAX_CREDIT: Final = 256 * 1024
+# What a wrong guess costs besides its bytes: an exception.
+_GUESS_COST: Final = 512
+# The start of an item that belongs to the separator: up to ``"metadata":`` if that is near and
+# nothing nested stands before it (such values differ between items), else to the first colon.
+_PREFIX_LIMIT: Final = 256
+_TO_METADATA: Final = re.compile(rb'\{[^{}\[\]]*?"metadata"[ \t\r\n]*:')
+_TO_COLON: Final = re.compile(rb"\{[^:]*:")
+_MAX_GLUE: Final = 64
+
+_QUOTE: Final = ord('"')
+# Top-level members worth keeping: those of a list, and of a Status in the place of a list.
+_KEPT: Final = frozenset(
+    {b"kind", b"apiVersion", b"metadata", b"status", b"code", b"reason", b"message", b"details"}
+)
+
+T = TypeVar("T")
+
+
+class Item(msgspec.Struct, frozen=True):
+    """One object of a list: its own JSON bytes and what was read of them.
+
+    Exactly one of ``head`` and ``error`` is set. An item with an ``error`` is a *poison object*:
+    cut out of the list, but unreadable (too deep, not UTF-8, metadata of the wrong types).
+
+    Items of typed lists carry neither kind nor apiVersion. If the list names its own before the
+    items, both are put where a watch has them: at the start of ``raw``, and into ``head``.
+    """
+
+    raw: bytes
+    """A copy that keeps no network buffer alive."""
+    head: heads.Head | None
+    error: DecodeError | None = None
+    """Why there is no head; its ``key`` is set if the object's name could be made out."""
+
+    def __repr__(self) -> str:
+        # Never the payload: a Secret's data must not reach a log by way of a repr.
+        key = self.head.metadata.key if self.head else self.error
+        return f"<Item {key} {len(self.raw)} bytes>"
+
+
+class ListHead(NamedTuple):
+    """What a list says about itself."""
+
+    api_version: str
+    kind: str
+    metadata: ListMeta
+
+
+class _Splice(NamedTuple):
+    """What the items of a typed list lack, ready to be put in."""
+
+    prefix: bytes
+    api_version: str
+    kind: str
+
+    def into(self, raw: bytes | memoryview) -> bytes:
+        """Return the object with the prefix in the place of its brace."""
+        # The prefix ends with a comma, which an empty object must not get. Its first byte is
+        # looked at alone, because in practice the quote of a key stands there.
+        if raw[1] != _QUOTE and scan.skip_whitespace(bytes(raw), 1) == len(raw) - 1:
+            return self.prefix[:-1] + b"}"
+        return b"".join((self.prefix, memoryview(raw)[1:]))
+
+
+class _At(enum.Enum):
+    """Where in the body the cursor stands: what comes next."""
+
+    START = enum.auto()
+    FIRST_KEY = enum.auto()
+    KEY = enum.auto()
+    COLON = enum.auto()
+    VALUE = enum.auto()
+    AFTER_VALUE = enum.auto()
+    FIRST_ITEM = enum.auto()
+    ITEM = enum.auto()
+    AFTER_ITEM = enum.auto()
+    NEXT_ITEM = enum.auto()
+    END = enum.auto()
+
+
+# The grammar of a list around its items: place, next byte, next place. Keys, values and items
+# are tokens of their own, and keep their first byte.
+_GRAMMAR: Final = {
+    _At.START: {ord("{"): _At.FIRST_KEY},
+    _At.FIRST_KEY: {ord('"'): _At.KEY, ord("}"): _At.END},
+    _At.COLON: {ord(":"): _At.VALUE},
+    _At.AFTER_VALUE: {ord(","): _At.KEY, ord("}"): _At.END},
+    _At.FIRST_ITEM: {ord("{"): _At.ITEM, ord("]"): _At.AFTER_VALUE},
+    _At.AFTER_ITEM: {ord(","): _At.NEXT_ITEM, ord("]"): _At.AFTER_VALUE},
+    _At.NEXT_ITEM: {ord("{"): _At.ITEM},
+    _At.END: {},
+}
+# What an unexpected byte means at some of these places; elsewhere the JSON is simply malformed.
+_COMPLAINTS: Final = {
+    _At.START: "the body is no JSON object; something between us and the server may have answered",
+    _At.FIRST_ITEM: "the list holds an item that is not an object",
+    _At.NEXT_ITEM: "the list holds an item that is not an object",
+    _At.END: "the list is followed by something else",
+}
+_MALFORMED: Final = "the list's JSON is malformed"
+
+
+@final
+class ListDecoder:
+    """Cuts one list body into items, whatever pieces it arrives in.
+
+    Call `feed` for each piece, then `finish`. When the body cannot be a list, `failure` is set
+    at once (so that nobody downloads the rest), and `feed` and `finish` raise it from then on.
+    How many of the items before a failure were returned is not promised: without the approval
+    of `finish` they count for nothing.
+
+    One task at a time; no method waits.
+    """
+
+    __slots__ = (
+        "_at",
+        "_credit",
+        "_cursor",
+        "_glue",
+        "_is_guessing",
+        "_item_end",
+        "_key",
+        "_max_item",
+        "_may_end",
+        "_members",
+        "_searched",
+        "_separator",
+        "_splice",
+        "failure",
+    )
+
+    failure: DecodeError | None
+    """Why this is no list, as soon as that is known."""
+
+    def __init__(self, *, max_item: int = MAX_ITEM) -> None:
+        self.failure = None
+        self._max_item = max_item
+        # Invariant: the cursor stands at the token that _at names, or at space before it.
+        self._cursor = scan.Cursor()
+        self._at = _At.START
+        # The key whose value comes next, and the values worth keeping, as JSON.
+        self._key = b""
+        self._members: dict[bytes, bytes] = {}
+        self._splice: _Splice | None = None
+        # Whether the body may end with the bytes fed so far: then a scan is worth its price.
+        self._may_end = False
+
+        # The separator is the glue (an item's last brace up to before the next one's first)
+        # and how the next item starts. Invariant: the item at hand has no untried candidate
+        # for its end before _searched. _item_end is where the last item ended, -1 if unknown.
+        # All of this decides how fast items are found, and nothing about which they are.
+        self._glue = b"},"
+        self._separator: bytes | None = None
+        self._searched = 0
+        self._is_guessing = True
+        self._credit = _MAX_CREDIT
+        self._item_end = -1
+
+    def feed(self, data: bytes) -> list[Item]:
+        """Return every item that ``data`` makes known to be complete; keep the rest.
+
+        Items may come a feed late, but all have come when the last byte of the body is fed.
+
+        Raises:
+            DecodeError: the `failure` of an *earlier* call. This call's own failure is only set:
+                look at it after each call.
+        """
+        if self.failure is not None:
+            raise self.failure
+        items: list[Item] = []
+        self._cursor.data += data
+        self._may_end = data.rstrip(scan.WHITESPACE).endswith(b"}")
+        self._run(items)
+        return items
+
+    def finish(self) -> ListHead | Status:
+        """Take the end of the body; return what the list says about itself.
+
+        Returns the ``Status`` instead if the server sent one in the place of a list: the caller
+        makes an `ApiError` of it.
+
+        Raises:
+            DecodeError: if the body was no list, or not a whole one: empty, truncated, followed
+                by something, without items, or of a kind that does not end in ``List``.
+        """
+        # Feeds are thrifty with the scanner; what that left undecided is decided now. In a
+        # sound body nothing is, for it ends with a brace, and a feed that ends so does scan.
+        # So if this run finds items, the body is broken and they do not matter.
+        self._may_end = True
+        if self.failure is None:
+            self._run([])
+        if self.failure is not None:
+            raise self.failure
+        if self._at is not _At.END:
+            word = "empty" if self._at is _At.START else "truncated"
+            raise DecodeError(f"the list's body is {word}")
+        kind = self._member(b"kind", str) or ""
+        if kind == "Status":
+            # Put together again from its members: they came in any order, and no body is kept.
+            fields = b",".join(b'"%b":%b' % member for member in self._members.items())
+            return _decode(b"{%b}" % fields, Status, path="$")
+        _check_kind(kind)
+        # Go's lists always write their items, if only as null. A body that forgets them is
+        # something else, and taking it for an empty list would delete a cache.
+        if b"items" not in self._members:
+            raise DecodeError("the list has no items", path="$.items")
+        return ListHead(
+            api_version=self._member(b"apiVersion", str) or "",
+            kind=kind,
+            metadata=self._member(b"metadata", ListMeta) or ListMeta(),
+        )
+
+    def _member(self, key: bytes, of_type: type[T]) -> T | None:
+        # Null is how Go writes "not set": the same as absent.
+        raw = self._members.get(key, b"null")
+        return None if raw == b"null" else _decode(raw, of_type, path=f"$.{key.decode()}")
+
+    def _run(self, items: list[Item]) -> None:
+        """Go on as far as the bytes allow."""
+        cursor = self._cursor
+        try:
+            while (byte := cursor.peek()) >= 0:
+                if not self._step(byte, items):
+                    # All that waits belongs to one unfinished token: hold it to the limit now,
+                    # not when it ends.
+                    self._check_size(cursor.left)
+                    break
+        except DecodeError as exc:
+            self.failure = heads.detached(exc)
+            cursor.move(len(cursor.data))
+        # Places in the buffer move with it. _item_end would, too, but only to be negative.
+        self._searched = max(0, self._searched - cursor.pos)
+        self._item_end = -1
+        cursor.compact()
+
+    def _step(self, byte: int, items: list[Item]) -> bool:
+        """Take the token that starts with ``byte``; false if it has not arrived whole."""
+        match self._at:
+            case _At.KEY:
+                return self._take_key(byte)
+            case _At.VALUE:
+                return self._take_value(byte)
+            case _At.ITEM:
+                return self._take_item(items)
+            case at:
+                following = _GRAMMAR[at].get(byte)
+        if following is None:
+            raise DecodeError(_COMPLAINTS.get(at, _MALFORMED))
+        # Punctuation is consumed; the first byte of an item or a key belongs to it.
+        if following is _At.ITEM:
+            self._learn_glue()
+        elif byte != _QUOTE:
+            self._cursor.move(self._cursor.pos + 1)
+        self._at = following
+        return True
+
+    def _check_size(self, size: int) -> None:
+        if size > self._max_item:
+            raise DecodeError(f"a part of the list is larger than {self._max_item} bytes")
+
+    def _take_token(self) -> bytes | None:
+        """Return and consume the key or value at hand; ``None`` if it has not arrived whole."""
+        cursor = self._cursor
+        end = cursor.value_end()
+        if end < 0:
+            return None
+        if end == cursor.pos:
+            raise DecodeError(_MALFORMED)
+        self._check_size(end - cursor.pos)
+        return cursor.take(end)
+
+    def _take_key(self, byte: int) -> bool:
+        if byte != _QUOTE:
+            raise DecodeError(_MALFORMED)
+        token = self._take_token()
+        if token is None:
+            return False
+        self._key = token[1:-1]  # escapes not undone, see `kinform.sansio.scan.members`
+        # Decoders differ on which of two equal keys counts. Two kinds, or two arrays of items,
+        # are a body we do not want to have an opinion on.
+        if self._key in self._members:
+            raise DecodeError("the list repeats a key", path=f"$.{self._key.decode()}")
+        self._at = _At.COLON
+        return True
+
+    def _take_value(self, byte: int) -> bool:
+        # The one value that is not taken whole: from here on the items are tokens.
+        if self._key == b"items" and byte == ord("["):
+            self._members[b"items"] = b"[]"
+            self._prepare_splice()
+            self._cursor.move(self._cursor.pos + 1)
+            self._at = _At.FIRST_ITEM
+            return True
+        token = self._take_token()
+        if token is None:
+            return False
+        if self._key == b"items" and token != b"null":  # Go writes null for an empty slice
+            raise DecodeError("the list's items are not an array", path="$.items")
+        if self._key == b"items" or self._key in _KEPT:
+            self._members[self._key] = token
+        # Before the rest is read, if the kind comes first: an HTML page of a megabyte costs
+        # one read, and so does a Table.
+        if self._key == b"kind":
+            kind = self._member(b"kind", str) or ""
+            if kind != "Status":
+                _check_kind(kind)
+        self._at = _At.AFTER_VALUE
+        return True
+
+    def _prepare_splice(self) -> None:
+        kind = (self._member(b"kind", str) or "").removesuffix("List")
+        api_version = self._member(b"apiVersion", str) or ""
+        # A plain ``List`` holds objects of several kinds, which name their own.
+        if kind and api_version:
+            texts = msgspec.json.encode(kind), msgspec.json.encode(api_version)
+            # Go's order, so that the bytes equal those of a watch event.
+            self._splice = _Splice(b'{"kind":%b,"apiVersion":%b,' % texts, api_version, kind)
+
+    def _take_item(self, items: list[Item]) -> bool:
+        """Take at least one item, as many more as guesses can tell; false if none is whole."""
+        cursor = self._cursor
+        if self._separator is None:
+            self._learn_separator()
+        if self._separator is not None and self._is_guessing:
+            self._take_guessed(self._separator, items)
+        # The cursor stands at an item still. Most often it is cut off by the end of the feed,
+        # and a scan would be wasted. It is not if this may be the last item (no separator
+        # comes), guessing is off or too expensive, or the limit has to be decided.
+        is_worth_a_scan = (
+            self._may_end
+            or self._credit <= 0
+            or not self._is_guessing
+            or (self._separator is None and cursor.left >= _PREFIX_LIMIT)
+            or cursor.left > self._max_item
+        )
+        end = cursor.value_end() if is_worth_a_scan else -1
+        if end < 0:
+            return False
+        self._check_size(end - cursor.pos)
+        self._pay_in(end - cursor.pos)
+        items.append(self._read_item(cursor.take(end)))
+        self._at = _At.AFTER_ITEM
+        self._item_end = end
+        return True
+
+    def _pay_in(self, size: int) -> None:
+        """Begin with a new item, after one of ``size`` bytes."""
+        # A right guess has drawn what it searched and gets back as much: it is free.
+        self._credit = min(_MAX_CREDIT, self._credit + size)
+        self._is_guessing = True
+        self._searched = 0
+
+    def _learn_glue(self) -> None:
+        """Note what stands between two items: spaces and line ends, if the server indents."""
+        # Only reached behind an item that the scanner found, so learning anew is worth it: the
+        # guess did not work for that item, and the list may have changed its looks.
+        self._separator = None
+        # Not known at the first item, and not where a feed ended between two.
+        if self._item_end >= 0 and self._cursor.pos - self._item_end < _MAX_GLUE:
+            self._glue = bytes(self._cursor.data[self._item_end - 1 : self._cursor.pos])
+
+    def _learn_separator(self) -> None:
+        # With fewer bytes than the limit, metadata may still come: better no separator yet
+        # than one that is found inside every item.
+        data, pos = self._cursor.data, self._cursor.pos
+        match = _TO_METADATA.match(data, pos, pos + _PREFIX_LIMIT)
+        if match is None and len(data) - pos >= _PREFIX_LIMIT:
+            match = _TO_COLON.match(data, pos, pos + _PREFIX_LIMIT)
+        if match is not None:
+            self._separator = self._glue + match[0]
+
+    def _take_guessed(self, separator: bytes, items: list[Item]) -> None:
+        """Take items whose end the separator shows, until it shows none in what has arrived."""
+        cursor, data, glue = self._cursor, self._cursor.data, len(self._glue)
+        with memoryview(data) as view:  # to verify without a copy; released before data grows
+            while self._credit > 0 and self._is_guessing:
+                start = max(cursor.pos, self._searched)
+                limit = min(len(data), start + self._credit + len(separator))
+                hit = data.find(separator, start, limit)
+                # Every byte searched is drawn, found or not: what is searched in total is
+                # bounded by what was paid in.
+                self._credit -= (hit if hit >= 0 else limit) - start
+                if hit < 0:
+                    # A separator may lie across the end of what has arrived.
+                    self._searched = max(start, limit - len(separator) + 1)
+                    return
+                size = hit + 1 - cursor.pos
+                item = self._verified(view[cursor.pos : hit + 1])
+                if item is None:
+                    # A lookalike inside the item, or (if the next item starts otherwise) the
+                    # end of a later one. The decoder has read no further than the item's end.
+                    self._credit = max(0, self._credit - size - _GUESS_COST)
+                    self._searched = hit + 1
+                else:
+                    # Not before: a wrong guess may be of any size.
+                    self._check_size(size)
+                    self._pay_in(size)
+                    items.append(item)
+                    cursor.move(hit + glue)
+
+    def _verified(self, view: memoryview) -> Item | None:
+        """Return the item if ``view`` is exactly one object, ``None`` if the guess was wrong."""
+        try:
+            head = heads.decode_head(view)
+        except (msgspec.ValidationError, UnicodeDecodeError, RecursionError):
+            # Cut right or wrong, this item cannot be read: only the scanner can tell its end.
+            self._is_guessing = False
+            return None
+        except msgspec.DecodeError:
+            # Truncated or trailing bytes, mostly. Also a syntax error in the right place, which
+            # the scanner will be left to find when the credit is used up.
+            return None
+        item = self._completed(view, head)
+        # The decoder skips over bad UTF-8. Its end is proven all the same: a poison object.
+        return item if _is_utf8(item.raw) else self._read_item(bytes(view))
+
+    def _read_item(self, raw: bytes) -> Item:
+        """Return the item of bytes that are certainly one item, readable or not."""
+        # A function of the bytes alone, whoever found their end: Rule 1 holds for errors too.
+        head = heads.try_head(raw)
+        if not isinstance(head, DecodeError):
+            return self._completed(raw, head)
+        if self._splice is not None and _has_no_kind(raw):
+            raw = self._splice.into(raw)
+        return Item(raw, None, head)
+
+    def _completed(self, raw: bytes | memoryview, head: heads.Head) -> Item:
+        """Return the item with its kind and apiVersion, copying the bytes once."""
+        # An item with one of the two is of no typed list: leave it as it is.
+        splice = self._splice
+        if splice is None or head.kind or head.api_version:
+            return Item(bytes(raw), head)
+        return Item(splice.into(raw), heads.Head(splice.api_version, splice.kind, head.metadata))
+
+
+def _is_utf8(raw: bytes) -> bool:
+    if not raw.isascii():
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _has_no_kind(raw: bytes) -> bool:
+    # For what cannot be decoded; what has no readable members either is left alone.
+    try:
+        return scan.members(raw).keys().isdisjoint((b"kind", b"apiVersion"))
+    except ValueError:
+        return False
+
+
+def _check_kind(kind: str) -> None:
+    if not kind.endswith("List"):
+        raise DecodeError(f"expected a list, got kind {kind[:64]!r}", path="$.kind")
+
+
+def _decode(raw: bytes, of_type: type[T], *, path: str) -> T:
+    try:
+        return msgspec.json.decode(raw, type=of_type)
+    except heads.UNREADABLE as exc:
+        error = heads.decode_error(exc)
+        error.path = path + error.path.removeprefix("$")
+        raise error from None

@@ -1,0 +1,83 @@
+"""Whether a failed request may be sent again, and when.
+
+One rule for each way a request can fail (client-go: with_retry.go), plus two of our own: a
+``Retry-After`` may be a date, and every wait is spread out, so that a herd told "1" does not
+come back together.
+
+==================  ========================================================================
+failure             sent again
+==================  ========================================================================
+429 or 5xx          only with a usable ``Retry-After``; any method, for the server asked for it
+reset, truncated    only what changes nothing (GET, HEAD), after a second; a stream never
+version too large   never: the server has waited for it already, another version may do better
+silence             only a watch that has not begun
+anything else       never: refused, DNS, TLS and redirects are for the caller to judge
+==================  ========================================================================
+"""
+
+from __future__ import annotations
+
+import enum
+from email.utils import parsedate_to_datetime
+
+from kinform.errors import ApiError, KinformError, TransportError, TransportFailure
+
+__all__ = ["MAX_RETRY_AFTER", "Purpose", "retry_after", "retry_delay"]
+
+MAX_RETRY_AFTER = 120.0
+"""A server that asks for a longer wait is not waited for: the caller gets the error."""
+
+_NETWORK_DELAY = 1.0
+_BROKEN = frozenset({TransportFailure.RESET, TransportFailure.TRUNCATED})
+
+
+class Purpose(enum.Enum):
+    """What the answer is for; decides which network failures are worth another try."""
+
+    CALL = "call"
+    """One answer, read whole."""
+    STREAM = "stream"
+    """Handed to the caller byte by byte: never repeated behind his back."""
+    WATCH = "watch"
+    """A watch being opened."""
+
+
+def retry_after(value: str | None, *, wall: float) -> float | None:
+    """Read a ``Retry-After`` header: seconds, or an HTTP date. ``None`` if there is none to use.
+
+    ``wall`` is the wall-clock time that a date is compared with. A date gone by means now.
+    """
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit():
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - wall)
+    except (ValueError, TypeError, OverflowError):
+        return None
+
+
+def retry_delay(error: KinformError, *, method: str, purpose: Purpose, rand: float) -> float | None:
+    """Return the seconds to wait before sending the request again, or ``None``: do not.
+
+    The wait is never shorter than the server asked for and at most a quarter longer (or a
+    tenth of a second, for very short ones); ``rand`` in [0, 1) chooses within that.
+    """
+    base = _base_delay(error, method=method, purpose=purpose)
+    return None if base is None else base + rand * max(0.1, base / 4)
+
+
+def _base_delay(error: KinformError, *, method: str, purpose: Purpose) -> float | None:
+    match error:
+        case ApiError(is_resource_version_too_large=True):
+            return None
+        case ApiError(code=code, retry_after=float(wait)) if code == 429 or code >= 500:
+            return wait if wait <= MAX_RETRY_AFTER else None
+        case TransportError(failure=failure) if failure in _BROKEN:
+            repeatable = method in {"GET", "HEAD"} and purpose is not Purpose.STREAM
+            return _NETWORK_DELAY if repeatable else None
+        case TransportError(failure=TransportFailure.TIMEOUT) if purpose is Purpose.WATCH:
+            return _NETWORK_DELAY
+        case _:
+            return None

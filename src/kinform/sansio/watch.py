@@ -1,0 +1,347 @@
+"""Cut a watch response body into frames. Knows no sockets and no clock.
+
+First stage of the flow: bytes from the transport in, `Frame` values for the reflector out. An
+event is one JSON object, ``{"type": ..., "object": {...}}``; kube-apiserver ends each with a
+newline, client-go's decoder needs none, so neither do we.
+
+Rule 1: the frames are a function of the bytes, not of how they were split into feeds.
+Rule 2: a newline (0x0A, nothing else) always ends a value, so a broken one is noticed there.
+Rule 3: three ways to read an event, quickest first; each later one reads all that the earlier
+reads, to the same frame. Only the last one may say that an event is broken.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import Final, NamedTuple, final
+
+import msgspec
+
+from kinform.errors import DecodeError
+from kinform.meta import Status
+from kinform.sansio import heads, scan
+
+__all__ = ["MAX_FRAME", "EventType", "Frame", "WatchDecoder"]
+
+MAX_FRAME: Final = 64 * 1024 * 1024
+"""The default limit of one event's size, in bytes. etcd's own limit is 1.5 MB by default."""
+
+
+class EventType(enum.StrEnum):
+    """What a watch event says about its object. Any other word breaks the stream."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+    """No change: only ``metadata.resourceVersion`` counts."""
+    ERROR = "ERROR"
+    """The object is a ``Status``; the server ends the watch after it."""
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """One watch event: its type, the object's own JSON bytes and what was read of them.
+
+    Exactly one of ``head`` and ``error`` is set. A frame with an ``error`` is a *poison object*:
+    the event is whole and the object was cut out of it, but its head cannot be read (too deep,
+    not UTF-8, metadata of the wrong types). The stream goes on behind it, and
+    `kinform.sansio.heads.salvage` may still tell the object's uid and version.
+    """
+
+    type: EventType
+    raw: bytes
+    """A copy that keeps no network buffer alive."""
+    head: heads.Head | None
+    error: DecodeError | None = None
+    """Why there is no head; its ``key`` is set if the object's name could be made out."""
+
+    def status(self) -> Status:
+        """Return the server's ``Status`` of an ERROR frame.
+
+        Raises:
+            DecodeError: if the object is not a readable ``Status``.
+        """
+        # Any object would do for a Status none of whose fields it has: look at the kind.
+        if self.head is None or self.head.kind != "Status":
+            raise DecodeError("the event holds no Status", path="$.object.kind")
+        try:
+            return _decode_status(self.raw)
+        except msgspec.DecodeError as exc:
+            raise heads.decode_error(exc) from None
+
+    def __repr__(self) -> str:
+        # Never the payload: a Secret's data must not reach a log by way of a repr.
+        key = self.head.metadata.key if self.head else self.error
+        return f"<Frame {self.type} {key} {len(self.raw)} bytes>"
+
+
+class _Envelope(msgspec.Struct):
+    # An event in any layout. Raw skips the object without reading it: that is the first pass
+    # over its bytes, the head the second.
+    type: str
+    object: msgspec.Raw
+
+
+class _Shape(NamedTuple):
+    """How kube-apiserver starts an event of one type, and where its object starts then."""
+
+    type: EventType
+    prefix: bytes
+    offset: int
+
+
+def _shape(event_type: EventType) -> _Shape:
+    prefix = b'{"type":"%b","object":{' % event_type.encode()
+    return _Shape(event_type, prefix, len(prefix) - 1)
+
+
+_decode_status: Final = msgspec.json.Decoder(Status).decode
+_decode_envelope: Final = msgspec.json.Decoder(_Envelope).decode
+# Each prefix holds the object's brace, so that nothing but an object can follow it.
+_SHAPES: Final = {event_type: _shape(event_type) for event_type in EventType}
+_TYPES: Final = {str(event_type): event_type for event_type in EventType}
+_QUOTED_TYPES: Final = {b'"%b"' % name.encode(): kind for name, kind in _TYPES.items()}
+_BRACE: Final = ord("{")
+
+
+@final
+class WatchDecoder:
+    """Cuts one watch stream into frames, whatever pieces it arrives in.
+
+    `feed` returns every frame that the new bytes complete. An event that is whole is returned
+    at once, with or without a newline after it. When something on the stream cannot be an
+    event, `failure` is set and the frames before it are still returned; from then on `feed`
+    and `finish` raise it: there is no way to tell where the next event would start.
+
+    One task at a time; no method waits.
+    """
+
+    __slots__ = ("_is_unseparated", "_max_frame", "_shape", "_tail", "failure", "truncated")
+
+    failure: DecodeError | None
+    """Why the stream cannot be read beyond the frames returned so far."""
+    truncated: int
+    """How many bytes of an unfinished event `finish` dropped."""
+
+    def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
+        self.failure = None
+        self.truncated = 0
+        self._max_frame = max_frame
+        # Invariant: between calls the tail holds no newline, and is empty or starts with the
+        # first byte of a value that is not known to be complete; nothing in it is consumed.
+        self._tail = scan.Cursor()
+        # Whether one value was seen right behind another: a server that needs no newlines. It
+        # only decides how eagerly tails are scanned, never what comes out of them.
+        self._is_unseparated = False
+        # The type of the last quick frame: streams repeat themselves.
+        self._shape = _SHAPES[EventType.MODIFIED]
+
+    def feed(self, data: bytes) -> list[Frame]:
+        """Return every frame that ``data`` completes; keep the rest for later.
+
+        Raises:
+            DecodeError: the `failure` of an *earlier* call. This call's own failure is only set,
+                so that no frame before it is lost: look at it after each call.
+        """
+        if self.failure is not None:
+            raise self.failure
+        # A list, not a generator: nothing is lost if the caller stops early.
+        frames: list[Frame] = []
+        # Only new bytes are searched for the newline: the tail has none. So each byte is
+        # searched once, appended once and decoded once, whatever the length of a line.
+        end = data.find(b"\n")
+        start = 0
+        if end >= 0 and self._tail.left:
+            if not self._end_tail(data[:end], frames):
+                return frames
+            start = end + 1
+            end = data.find(b"\n", start)
+        # The hot loop: lines that lie whole in ``data``, cut out of it with a single copy.
+        while end >= 0:
+            frame = self._read_quick(data, start, end=end)
+            if frame is not None:
+                frames.append(frame)
+            elif not self._take_line(data[start:end], frames):
+                return frames
+            start = end + 1
+            end = data.find(b"\n", start)
+        if start < len(data):
+            self._keep(data[start:], frames)
+        return frames
+
+    def finish(self) -> list[Frame]:
+        """Take the end of the stream; return the frames that end with it.
+
+        An event without its newline is a frame if it is whole. One that is cut off is dropped
+        and counted in `truncated`: the caller resumes from the last version it has seen.
+
+        Raises:
+            DecodeError: the `failure` of an earlier call.
+        """
+        if self.failure is not None:
+            raise self.failure
+        frames: list[Frame] = []
+        # The end of the stream is no newline: what is unfinished is not broken, only cut off.
+        self._drain(frames, closed=False)
+        self.truncated = self._tail.left
+        return frames
+
+    def _keep(self, rest: bytes, frames: list[Frame]) -> None:
+        """Add bytes without newline to the tail, and see whether they complete a value."""
+        tail = self._tail
+        if not tail.left:
+            # Keeps the invariant that a tail starts with its value, and costs nothing for
+            # the newline of an event that was returned before it came.
+            rest = rest.lstrip(scan.WHITESPACE)
+            if not rest:
+                return
+        tail.data += rest
+        # The scanner is slow, and most tails are the first part of a line whose end comes with
+        # the next feed. So it runs only if there is reason to: the tail may end with a value,
+        # this server uses no newlines, the tail is no value at all, or it is over the limit
+        # (unless complete values hide in it). `finish` catches what such thrift leaves over.
+        if (
+            rest.rstrip(scan.WHITESPACE).endswith(b"}")
+            or self._is_unseparated
+            or tail.data[0] != _BRACE
+            or tail.left > self._max_frame
+        ):
+            self._drain(frames, closed=False)
+
+    def _end_tail(self, rest: bytes, frames: list[Frame]) -> bool:
+        """Take the tail and ``rest`` as one line; false if the stream is broken there."""
+        tail = self._tail
+        # Should the scanner have been at work on the tail, that was for nothing: a whole line
+        # is read quicker without it.
+        tail.data += rest
+        line = tail.take(len(tail.data))
+        tail.compact()
+        return self._take_line(line, frames)
+
+    def _take_line(self, line: bytes, frames: list[Frame]) -> bool:
+        """Take one line, as it may come from any server; false if the stream is broken there."""
+        value = line.strip(scan.WHITESPACE)
+        if not value:  # a blank line keeps the connection alive and says nothing
+            return True
+        # Success proves that the line is one value, so the scanner would cut the same.
+        if len(value) <= self._max_frame and (frame := self._read(value)):
+            frames.append(frame)
+            return True
+        # Several values, a poison object or rubbish: let the scanner decide. The line goes
+        # there unstripped, for spaces in it count towards the limit as they do in the tail.
+        # The tail is empty here: its owner has just been taken out, or there was none.
+        self._tail.data += line
+        return self._drain(frames, closed=True)
+
+    def _drain(self, frames: list[Frame], *, closed: bool) -> bool:
+        """Cut every complete value from the tail. This is what defines the frames of a stream.
+
+        ``closed`` says that a newline follows, so that nothing may be left over. Returns false
+        if the stream is broken.
+        """
+        tail = self._tail
+        try:
+            while (byte := tail.peek()) >= 0:
+                if byte != _BRACE:
+                    raise DecodeError("the watch sent something that is not a JSON object")
+                end = tail.value_end()
+                # Of an unfinished value, all that has arrived: the limit must not wait for
+                # the end of something that may have none.
+                size = (end if end >= 0 else len(tail.data)) - tail.pos
+                if size > self._max_frame:
+                    raise DecodeError(f"a watch event is larger than {self._max_frame} bytes")
+                if end < 0:
+                    break
+                frames.append(self._frame(tail.take(end)))
+                self._is_unseparated = self._is_unseparated or tail.peek() >= 0
+            # Rule 2. Waiting for the rest instead would join the broken event with the next
+            # one, and lose both.
+            if closed and tail.left:
+                raise DecodeError("a line of the watch ends inside an event")
+        except DecodeError as exc:
+            self.failure = heads.detached(exc)
+            tail.move(len(tail.data))
+        tail.compact()
+        return self.failure is None
+
+    def _read_quick(self, text: bytes, start: int, *, end: int) -> Frame | None:
+        """Return the frame if ``text[start:end]`` is written exactly as kube-apiserver does.
+
+        One structural pass: the decoder's success on the bytes between the known prefix and the
+        last brace proves that they are one object, and so that the line is one event.
+        """
+        # A newline in text[start:] cannot be within the prefix, so it need not stop at ``end``.
+        event_type, prefix, offset = self._shape
+        if not text.startswith(prefix, start):
+            for shape in _SHAPES.values():
+                if text.startswith(shape.prefix, start):
+                    event_type, _, offset = self._shape = shape
+                    break
+            else:
+                return None
+        # The object's own bytes must end with its brace: no space is kept with them, as none
+        # is by the slower ways.
+        if end - start > self._max_frame or not text.endswith(b"}}", start, end):
+            return None
+        raw = text[start + offset : end - 1]
+        try:
+            head = heads.decode_head(raw)
+            if not raw.isascii():
+                raw.decode()
+        except heads.UNREADABLE:
+            # Poison, two values in one line, or a key behind the object: not decided here.
+            return None
+        return Frame(event_type, raw, head)
+
+    def _read(self, value: bytes) -> Frame | None:
+        """Return the frame of one event in any layout; ``None`` if anything is wrong with it.
+
+        Takes keys in any order, spaces and extra keys, in two passes.
+        """
+        if frame := self._read_quick(value, 0, end=len(value)):
+            return frame
+        try:
+            envelope = _decode_envelope(value)
+        except heads.UNREADABLE:
+            return None
+        # A copy: a Raw is a window that would keep the whole line alive.
+        raw = bytes(envelope.object)
+        event_type = _TYPES.get(envelope.type)
+        head = heads.try_head(raw)
+        if event_type is None or isinstance(head, DecodeError):
+            return None
+        return Frame(event_type, raw, head)
+
+    def _frame(self, value: bytes) -> Frame:
+        """Return the frame of one complete value, a poison object's too."""
+        return self._read(value) or _read_by_structure(value)
+
+
+def _read_by_structure(value: bytes) -> Frame:
+    """Read an event by its brackets alone: its object may be anything within them.
+
+    Raises:
+        DecodeError: if the envelope itself cannot be read.
+    """
+    # Here the messages are made, and here alone, so that they are the same for every split.
+    # They hold no word of the event: a type may be anything, even somebody's secret.
+    try:
+        spans = scan.members(value)
+    except ValueError:
+        spans = {}
+    if not spans:
+        raise DecodeError("the watch sent a malformed event")
+    start, end = spans.get(b"type", (0, 0))
+    event_type = _QUOTED_TYPES.get(value[start:end])
+    if event_type is None:
+        raise DecodeError("the watch sent an event of an unknown type", path="$.type")
+    start, end = spans.get(b"object", (0, 0))
+    raw = value[start:end]
+    if not raw.startswith(b"{"):
+        raise DecodeError("the watch sent an event without an object", path="$.object")
+    # Usually an error, for the quicker ways have failed; but what they could not read may have
+    # been another member of the envelope.
+    head = heads.try_head(raw)
+    if isinstance(head, DecodeError):
+        return Frame(event_type, raw, None, head)
+    return Frame(event_type, raw, head)

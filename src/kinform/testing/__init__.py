@@ -1,0 +1,71 @@
+"""What tests of Kubernetes programs need: a real control plane, and pytest fixtures for it.
+
+Names are loaded when they are first used, so that importing this package costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kinform.testing.control_plane import ControlPlane
+    from kinform.testing.errors import ControlPlaneError, ControlPlaneUnavailable
+    from kinform.testing.etcd import Snapshot
+    from kinform.testing.relay import Relay
+    from kinform.testing.users import ServiceAccount, User
+    from kinform.testing.virtual_time import (
+        Deadlock,
+        LeakedTasks,
+        Livelock,
+        VirtualClock,
+        VirtualTimeLoop,
+        in_virtual_time,
+        virtual_clock,
+    )
+
+__all__ = [
+    "ControlPlane",
+    "ControlPlaneError",
+    "ControlPlaneUnavailable",
+    "Deadlock",
+    "LeakedTasks",
+    "Livelock",
+    "Relay",
+    "ServiceAccount",
+    "Snapshot",
+    "User",
+    "VirtualClock",
+    "VirtualTimeLoop",
+    "in_virtual_time",
+    "virtual_clock",
+]
+
+_HOMES: Final = {
+    "ControlPlane": "kinform.testing.control_plane",
+    "ControlPlaneError": "kinform.testing.errors",
+    "ControlPlaneUnavailable": "kinform.testing.errors",
+    "Deadlock": "kinform.testing.virtual_time",
+    "LeakedTasks": "kinform.testing.virtual_time",
+    "Livelock": "kinform.testing.virtual_time",
+    "Relay": "kinform.testing.relay",
+    "ServiceAccount": "kinform.testing.users",
+    "Snapshot": "kinform.testing.etcd",
+    "User": "kinform.testing.users",
+    "VirtualClock": "kinform.testing.virtual_time",
+    "VirtualTimeLoop": "kinform.testing.virtual_time",
+    "in_virtual_time": "kinform.testing.virtual_time",
+    "virtual_clock": "kinform.testing.virtual_time",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name in _HOMES:
+        value: object = getattr(importlib.import_module(_HOMES[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

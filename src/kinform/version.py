@@ -1,0 +1,9 @@
+"""The version, in the one place that the build and the User-Agent both read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["__version__"]
+
+__version__: Final = "0.1.0.dev0"

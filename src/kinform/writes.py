@@ -1,0 +1,202 @@
+"""What goes into the body of a write, and the checks that keep it from doing harm. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from kinform.errors import DecodeError, UsageError
+from kinform.meta import ObjectName
+from kinform.objects import Object
+from kinform.resource import Resource, encode, is_projection
+from kinform.rest.decoding import decode_answer
+from kinform.rest.options import query_pairs
+from kinform.sansio import json_patch
+
+__all__ = ["Content", "FieldValidation", "Propagation", "WriteOptions"]
+
+T = TypeVar("T")
+
+Content: TypeAlias = dict[str, object]
+FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
+"""What the server does about unknown or doubled fields."""
+Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
+"""What happens to the objects that the deleted one owns."""
+
+_GUARD: Final = "/metadata/resourceVersion"
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """The query parameters of a write."""
+
+    field_manager: str | None = None
+    field_validation: FieldValidation | None = None
+    dry_run: bool = False
+    force: bool = False
+
+    def query(self) -> Mapping[str, str]:
+        """Return the parameters by their names on the wire."""
+        values = {
+            "fieldManager": self.field_manager,
+            "fieldValidation": self.field_validation,
+            "dryRun": "All" if self.dry_run else None,
+            "force": self.force or None,
+        }
+        return dict(query_pairs(values))
+
+
+def content_of(body: object) -> Content:
+    """Return the JSON object that ``body`` (dict, `Object`, model) stands for, as an own copy.
+
+    Raises:
+        UsageError: it is no JSON object.
+    """
+    try:
+        return msgspec.json.decode(encode(body), type=Content)
+    except msgspec.DecodeError:
+        raise UsageError(f"expected an object with fields, got {type(body).__name__}") from None
+
+
+def whole_object(body: object) -> Content:
+    """Return the content of a dict or an `Object`; refuse a model, which may be only a part.
+
+    Raises:
+        UsageError: ``body`` is a model.
+    """
+    if is_projection(body):
+        raise UsageError(
+            f"replace() would drop every field that {type(body).__name__} does not declare; "
+            "use update(name, change), or give a dict or an Object"
+        )
+    return content_of(body)
+
+
+def with_kind(content: Content, resource: Resource[T]) -> Content:
+    """Fill in ``apiVersion`` and ``kind`` where they are missing."""
+    return {
+        "apiVersion": str(resource.gvr.group_version),
+        "kind": resource.kind,
+        **{key: value for key, value in content.items() if value or key not in _TYPE_META},
+    }
+
+
+_TYPE_META: Final = {"apiVersion", "kind"}
+
+
+def name_of(content: Content, namespace: str) -> ObjectName:
+    """Return which object ``content`` is, in ``namespace`` unless it names its own.
+
+    Raises:
+        UsageError: it has no name, or names another namespace than the client's.
+    """
+    name = _metadata(content).get("name")
+    if not isinstance(name, str) or not name:
+        raise UsageError("metadata.name must be set")
+    return ObjectName(namespace_of(content, namespace), name)
+
+
+def namespace_of(content: Content, namespace: str) -> str:
+    """Return the namespace to write ``content`` to.
+
+    Raises:
+        UsageError: it names another namespace than the client's.
+    """
+    own = _metadata(content).get("namespace")
+    if not own:
+        return namespace
+    if namespace and own != namespace:
+        raise UsageError(
+            f"the object says namespace {own!r}, the client {namespace!r}; "
+            f"use in_namespace({own!r})"
+        )
+    return str(own)
+
+
+def refuse_managed_fields(content: Content) -> None:
+    """Refuse to apply an object as it was read: the server would take every field as ours.
+
+    Raises:
+        UsageError: there are ``managedFields``.
+    """
+    if _metadata(content).get("managedFields"):
+        raise UsageError(
+            "metadata.managedFields must not be set; apply only the fields you mean to own"
+        )
+
+
+def delete_options(
+    *,
+    grace_period: float | None,
+    propagation: Propagation | None,
+    uid: str | None = None,
+    resource_version: str | None = None,
+    dry_run: bool = False,
+) -> Content:
+    """Return the body of a DELETE; what is ``None`` is left to the server."""
+    seconds = None if grace_period is None else max(0, round(grace_period))
+    conditions = {"uid": uid, "resourceVersion": resource_version}
+    preconditions = {key: value for key, value in conditions.items() if value is not None}
+    values: Content = {
+        "kind": "DeleteOptions",
+        "apiVersion": "v1",
+        "gracePeriodSeconds": seconds,
+        "propagationPolicy": propagation,
+        "preconditions": preconditions or None,
+        "dryRun": ["All"] if dry_run else None,
+    }
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def is_status(body: bytes) -> bool:
+    """Whether an answer is a ``Status`` instead of the object."""
+    return msgspec.json.decode(body, type=_Kind).kind == "Status"
+
+
+class _Kind(msgspec.Struct):
+    kind: str = ""
+
+
+def guarded_patch(
+    current: bytes, model: type[T], change: Callable[..., object]
+) -> list[json_patch.Operation]:
+    """Return the JSON patch for what ``change`` does to ``current``; empty if it does nothing.
+
+    The patch carries the version it was made from, so that the server refuses it (409) if the
+    object has changed meanwhile. A model's undeclared fields are not touched: the difference
+    between the model before and after is carried over to the whole object.
+    """
+    whole = _decode(current)
+    if model is Object or model is dict:
+        mine: object = _decode(current)
+        answer = change(mine)
+        after = json_patch.as_json(content_of(mine if answer is None else answer))
+    else:
+        mine, old = decode_answer(model, current), decode_answer(model, current)
+        answer = change(mine)
+        new = mine if answer is None else answer
+        after = json_patch.rebase(
+            whole, json_patch.as_json(content_of(old)), json_patch.as_json(content_of(new))
+        )
+    operations = json_patch.diff(whole, after)
+    if operations and not any(operation["path"] == _GUARD for operation in operations):
+        metadata = cast("Content", whole).get("metadata")
+        version = cast("Content", metadata).get("resourceVersion")
+        guard = {"op": "replace", "path": _GUARD, "value": json_patch.as_json(version)}
+        return [guard, *operations]
+    return operations
+
+
+def _decode(raw: bytes) -> json_patch.JsonValue:
+    try:
+        return json_patch.as_json(msgspec.json.decode(raw))
+    except (msgspec.DecodeError, RecursionError) as exc:
+        raise DecodeError(f"the object cannot be read: {exc}") from None
+
+
+def _metadata(content: Content) -> Mapping[str, object]:
+    metadata = content.get("metadata")
+    return cast("Mapping[str, object]", metadata) if isinstance(metadata, dict) else {}

@@ -1,0 +1,109 @@
+"""What holds for every test: nothing is left behind, nothing blocks the loop.
+
+A test fails if it leaves a task running, a resource unclosed (warnings are errors, and each test
+ends with a garbage collection), an error in asyncio's log, or if kinform's code blocks the event
+loop. Tests that use a control plane are marked ``e2e`` and run in one worker, so that one
+control plane is started however many workers there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import inspect
+import logging
+import os
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from blockbuster import BlockBuster
+from hypothesis import settings
+
+from kinform.testing import virtual_time
+
+settings.register_profile("dev", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+settings.register_profile("thorough", deadline=None, max_examples=5_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "dev"))
+
+CONTROL_PLANE_FIXTURES = {"kinform_control_plane", "kinform_control_plane_factory"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what needs a control plane, and keep it together in one xdist worker."""
+    for item in items:
+        if CONTROL_PLANE_FIXTURES.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.e2e)
+        if item.get_closest_marker("e2e") and config.pluginmanager.hasplugin("xdist"):
+            item.add_marker(pytest.mark.xdist_group("control-plane"))
+
+
+def pytest_collection_finish() -> None:
+    """Take what is loaded by now out of the garbage collector's sight: it runs after each test."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loop_never_blocks() -> Iterator[None]:
+    """Make a blocking call from kinform's code on a running loop raise ``BlockingError``.
+
+    Virtual time is the exception: there, `kinform.clock.offload` runs its calls on the loop.
+    """
+    guard = BlockBuster("kinform", excluded_modules=[virtual_time])
+    for function in guard.functions.values():
+        function.can_block_in("kinform/testing/virtual_time.py", {"offload", "run_in_executor"})
+    guard.activate()
+    yield
+    guard.deactivate()
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_unclosed() -> Iterator[None]:
+    """Collect garbage, so that unclosed resources complain, and look into asyncio's log."""
+    logger = logging.getLogger("asyncio")
+    complaints = _Collector()
+    logger.addHandler(complaints)
+    yield
+    gc.collect()
+    logger.removeHandler(complaints)
+    if complaints.messages:
+        pytest.fail("asyncio logged:\n" + "\n".join(complaints.messages), pytrace=False)
+
+
+@pytest.fixture(autouse=True)
+def no_task_left_running(
+    request: pytest.FixtureRequest,
+    nothing_left_unclosed: None,  # to be torn down after the loop is closed
+) -> None:
+    """Count the tasks of an async test, before its first fixture and after its last."""
+    if inspect.iscoroutinefunction(getattr(request.node, "obj", None)):
+        request.getfixturevalue("task_census")
+
+
+@pytest.fixture
+async def task_census() -> AsyncIterator[None]:
+    """Fail a test after which more tasks run than before it."""
+    before = asyncio.all_tasks()
+    yield
+    if leaked := _others() - before:
+        await asyncio.wait(leaked, timeout=0.1)  # what was just cancelled may end in peace
+    if leaked := _others() - before:
+        tasks = "\n".join(sorted(map(repr, leaked)))
+        pytest.fail(f"the test left {len(leaked)} tasks running:\n{tasks}", pytrace=False)
+
+
+def _others() -> set[asyncio.Task[object]]:
+    return {task for task in asyncio.all_tasks() if task is not asyncio.current_task()}
+
+
+class _Collector(logging.Handler):
+    """Keeps what is logged as an error: lost exceptions, pending tasks destroyed."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(logging.Formatter().format(record))

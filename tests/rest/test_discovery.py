@@ -1,0 +1,266 @@
+"""Names to resources, and where the knowledge comes from."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+import pytest
+
+from kinform.errors import AmbiguousResourceError, UnknownResourceError
+from kinform.meta import GroupVersionResource
+from kinform.rest.discovery import Discovery
+from kinform.rest.mapping import APIResource, ResourceMap
+from kinform.rest.transport import HttpRequest
+from kinform.testing import in_virtual_time
+from tests.support.scripted import Answer, ScriptedTransport, answer, connection
+
+
+def resource(gvr: str, kind: str, singular: str = "", *short: str) -> APIResource:
+    return APIResource(
+        gvr=GroupVersionResource.parse(gvr),
+        kind=kind,
+        namespaced=True,
+        singular=singular or kind.lower(),
+        short_names=short,
+    )
+
+
+MAP = ResourceMap(
+    [
+        resource("v1/pods", "Pod", "pod", "po"),
+        resource("v1/events", "Event", "event", "ev"),
+        resource("apps/v1/deployments", "Deployment", "deployment", "deploy"),
+        resource("events.k8s.io/v1/events", "Event", "event", "ev"),
+        resource("metrics.k8s.io/v1beta1/pods", "PodMetrics", "pod"),
+        resource("a.example/v2/widgets", "Widget", "widget", "wi"),
+        resource("a.example/v1/widgets", "Widget", "widget", "wi"),
+        resource("b.example/v1/widgets", "Widget", "widget", "wi"),
+        resource("b.example/v1/deploys", "Deploy", "deploy"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("pods", "v1/pods"),
+        ("pod", "v1/pods"),
+        ("po", "v1/pods"),
+        ("Pod", "v1/pods"),
+        ("PODS", "v1/pods"),
+        ("v1/pods", "v1/pods"),
+        ("v1/Pod", "v1/pods"),
+        ("deployments.apps", "apps/v1/deployments"),
+        ("deployments.v1.apps", "apps/v1/deployments"),
+        ("deploy.apps", "apps/v1/deployments"),
+        ("apps/v1/deployments", "apps/v1/deployments"),
+        ("Deployment", "apps/v1/deployments"),
+        ("widgets.a.example", "a.example/v2/widgets"),
+        ("widgets.v1.a.example", "a.example/v1/widgets"),
+        ("a.example/v1/widgets", "a.example/v1/widgets"),
+        ("pods.metrics.k8s.io", "metrics.k8s.io/v1beta1/pods"),
+        ("PodMetrics", "metrics.k8s.io/v1beta1/pods"),
+        pytest.param("events", "v1/events", id="the core group wins, as in kubectl"),
+        pytest.param("deploy", "b.example/v1/deploys", id="a singular beats a short name"),
+    ],
+)
+def test_the_names_people_use_are_understood(name: str, found: str) -> None:
+    assert str(MAP.find(name).gvr) == found
+
+
+@pytest.mark.parametrize("name", ["widgets", "wi", "Widget"])
+def test_an_ambiguous_name_lists_the_candidates(name: str) -> None:
+    with pytest.raises(AmbiguousResourceError) as caught:
+        MAP.find(name)
+    assert caught.value.candidates == ("a.example/v2/widgets", "b.example/v1/widgets")
+    assert "use one of a.example/v2/widgets, b.example/v1/widgets" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("deploymnts", "apps/v1/deployments"), ("apps/v1/deploymnts", "apps/v1/deployments")],
+)
+def test_an_unknown_name_suggests_similar_ones(name: str, hint: str) -> None:
+    with pytest.raises(UnknownResourceError, match=f"did you mean {hint}"):
+        MAP.find(name)
+
+
+@pytest.mark.parametrize("name", ["", "zzz", "v9/pods", "pods.apps", "/", "a/b/c/d"])
+def test_what_is_not_there_is_not_found(name: str) -> None:
+    with pytest.raises(UnknownResourceError):
+        MAP.find(name)
+
+
+AGGREGATED = {
+    "/api": {
+        "kind": "APIGroupDiscoveryList",
+        "items": [
+            {
+                "metadata": {"name": ""},
+                "versions": [
+                    {
+                        "version": "v1",
+                        "resources": [
+                            {
+                                "resource": "pods",
+                                "responseKind": {"kind": "Pod"},
+                                "scope": "Namespaced",
+                                "singularResource": "pod",
+                                "shortNames": ["po"],
+                                "verbs": ["get", "list"],
+                                "subresources": [{"subresource": "status"}],
+                            },
+                            {"resource": "ghosts", "scope": "Cluster"},
+                        ],
+                    }
+                ],
+            }
+        ],
+    },
+    "/apis": {
+        "kind": "APIGroupDiscoveryList",
+        "items": [
+            {
+                "metadata": {"name": "apps"},
+                "versions": [
+                    {
+                        "version": "v1",
+                        "resources": [
+                            {
+                                "resource": "deployments",
+                                "responseKind": {"kind": "Deployment"},
+                                "scope": "Namespaced",
+                            }
+                        ],
+                    }
+                ],
+            }
+        ],
+    },
+}
+LEGACY = {
+    "/api": {"kind": "APIVersions", "versions": ["v1"]},
+    "/apis": {
+        "kind": "APIGroupList",
+        "groups": [
+            {
+                "name": "apps",
+                "versions": [{"groupVersion": "apps/v1beta1"}, {"groupVersion": "apps/v1"}],
+                "preferredVersion": {"groupVersion": "apps/v1"},
+            },
+            {"name": "dead", "versions": [{"groupVersion": "dead/v1"}]},
+        ],
+    },
+    "/api/v1": {
+        "kind": "APIResourceList",
+        "groupVersion": "v1",
+        "resources": [
+            {
+                "name": "pods",
+                "kind": "Pod",
+                "namespaced": True,
+                "shortNames": ["po"],
+                "verbs": ["get"],
+            },
+            {"name": "pods/status", "kind": "Pod", "namespaced": True},
+        ],
+    },
+    "/apis/apps/v1": {
+        "groupVersion": "apps/v1",
+        "resources": [{"name": "deployments", "kind": "Deployment", "namespaced": True}],
+    },
+    "/apis/apps/v1beta1": {
+        "groupVersion": "apps/v1beta1",
+        "resources": [{"name": "deployments", "kind": "Deployment", "namespaced": True}],
+    },
+}
+
+
+def serving(documents: dict) -> tuple[Discovery, ScriptedTransport, list[str]]:
+    paths: list[str] = []
+
+    def handle(request: HttpRequest) -> Answer:
+        paths.append(urlsplit(request.url).path)
+        document = documents.get(paths[-1])
+        return (
+            answer(503)
+            if document is None and "dead" in paths[-1]
+            else (answer(404) if document is None else answer(200, document))
+        )
+
+    conn, transport = connection(handle)
+    return Discovery(conn), transport, paths
+
+
+@in_virtual_time
+async def test_aggregated_discovery_takes_two_requests_and_is_remembered() -> None:
+    discovery, transport, paths = serving(AGGREGATED)
+    pods = await discovery.find("po")
+    assert (str(pods.gvr), pods.kind, pods.namespaced) == ("v1/pods", "Pod", True)
+    assert pods.subresources == {"status"}
+    assert pods.verbs == {"get", "list"}
+    assert str((await discovery.find("Deployment")).gvr) == "apps/v1/deployments"
+    assert sorted(paths) == ["/api", "/apis"]
+    assert "as=APIGroupDiscoveryList" in transport.requests[0].headers["Accept"]
+
+
+@in_virtual_time
+async def test_older_servers_are_asked_version_by_version() -> None:
+    discovery, _, _ = serving(LEGACY)
+    pods = await discovery.find("po")
+    assert (str(pods.gvr), pods.subresources) == ("v1/pods", {"status"})
+    assert str((await discovery.find("deployments")).gvr) == "apps/v1/deployments"
+
+
+@in_virtual_time
+async def test_a_dead_aggregated_api_does_not_take_the_others_down(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    discovery, _, _ = serving(LEGACY)
+    assert (await discovery.find("pods")).kind == "Pod"
+    assert ["dead/v1" in record.getMessage() for record in caplog.records] == [True]
+
+
+@in_virtual_time
+async def test_a_full_name_asks_for_that_version_only() -> None:
+    discovery, _, paths = serving(LEGACY)
+    assert (await discovery.find("apps/v1/deployments")).kind == "Deployment"
+    assert paths == ["/apis/apps/v1"]
+
+
+@in_virtual_time
+async def test_a_resource_that_has_just_appeared_is_found() -> None:
+    documents = dict(AGGREGATED)
+    discovery, _, paths = serving(documents)
+    with pytest.raises(UnknownResourceError):
+        await discovery.find("widgets")
+    assert len(paths) == 4
+    extra = {"resource": "widgets", "responseKind": {"kind": "Widget"}, "scope": "Cluster"}
+    documents["/apis"] = {
+        "items": [
+            {"metadata": {"name": "x.io"}, "versions": [{"version": "v1", "resources": [extra]}]}
+        ]
+    }
+    found = await discovery.find("widgets")
+    assert (str(found.gvr), found.namespaced) == ("x.io/v1/widgets", False)
+
+
+@in_virtual_time
+async def test_a_version_that_has_just_appeared_is_found() -> None:
+    documents = dict(LEGACY)
+    discovery, _, _ = serving(documents)
+    with pytest.raises(UnknownResourceError):
+        await discovery.find("x.io/v1/widgets")
+    documents["/apis/x.io/v1"] = {
+        "groupVersion": "x.io/v1",
+        "resources": [{"name": "widgets", "kind": "Widget"}],
+    }
+    assert (await discovery.find("x.io/v1/widgets")).kind == "Widget"
+
+
+@in_virtual_time
+async def test_a_name_that_is_no_version_is_unknown_without_asking() -> None:
+    discovery, _, paths = serving({})
+    with pytest.raises(UnknownResourceError):
+        await discovery.find("a/b/c/d")
+    assert paths == []

@@ -1,0 +1,476 @@
+"""Watch frames: the same for every split of the bytes, and nothing lost around what is broken."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+import time
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from kinform.errors import DecodeError, ResourceExpiredError, api_error
+from kinform.sansio.heads import Head
+from kinform.sansio.watch import EventType, Frame, WatchDecoder
+
+DEEP = (
+    b'{"metadata":{"name":"deep","namespace":"ns"},"spec":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+)
+GONE = (
+    b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
+    b'"message":"too old resource version: 1 (2)","reason":"Expired","code":410}'
+)
+
+
+def pod(name: str, **more: object) -> bytes:
+    metadata = {"name": name, "namespace": "shop", "resourceVersion": "7"}
+    body = {"kind": "Pod", "apiVersion": "v1", "metadata": metadata, **more}
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def event(raw: bytes, event_type: str = "MODIFIED") -> bytes:
+    return b'{"type":"%b","object":%b}' % (event_type.encode(), raw)
+
+
+def frames_of(*pieces: bytes) -> list[Frame]:
+    """Return all frames of a stream that must be sound."""
+    decoder = WatchDecoder()
+    frames = [frame for piece in pieces for frame in decoder.feed(piece)]
+    frames += decoder.finish()
+    assert decoder.failure is None
+    assert decoder.truncated == 0
+    return frames
+
+
+def raws(*pieces: bytes) -> list[bytes]:
+    return [frame.raw for frame in frames_of(*pieces)]
+
+
+# --- events as servers write them --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("event_type", EventType)
+def test_frame_has_type_bytes_and_head(event_type: EventType) -> None:
+    (frame,) = frames_of(event(pod("a"), event_type) + b"\n")
+    assert frame.type is event_type
+    assert frame.raw == pod("a")
+    assert frame.error is None
+    assert isinstance(frame.head, Head)
+    assert (frame.head.kind, str(frame.head.metadata.key)) == ("Pod", "shop/a")
+
+
+def test_types_may_change_from_event_to_event() -> None:
+    types = ["ADDED", "MODIFIED", "MODIFIED", "BOOKMARK", "DELETED", "ADDED", "ERROR"]
+    frames = frames_of(b"".join(event(b"{}", name) + b"\n" for name in types))
+    assert [frame.type for frame in frames] == types
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"object":%b,"type":"MODIFIED"}',
+        b'{"type": "MODIFIED", "object": %b}',
+        b' { "type" : "MODIFIED" , "object" : %b } ',
+        b'{"type":"MODIFIED","object":%b }',
+        b'{"type":"MODIFIED","object":%b,"extra":{"object":{}}}',
+        b'{"apiVersion":"v1","type":"MODIFIED","object":%b}',
+        b'{"\\u0074ype":"MODI\\u0046IED","object":%b}',
+        b'{"type":"ADDED","object":{"a":1},"object":%b,"type":"MODIFIED"}',
+    ],
+)
+def test_envelope_may_be_laid_out_in_any_way(line: bytes) -> None:
+    raw = pod("a", note='{"type":"ADDED","object":{}}')
+    for text in (line % raw + b"\n", line % raw):
+        assert [(EventType.MODIFIED, raw)] == [(f.type, f.raw) for f in frames_of(text)]
+
+
+def test_what_else_an_envelope_holds_need_not_be_readable() -> None:
+    for extra in (b"NaN", DEEP):
+        (frame,) = frames_of(event(pod("a"))[:-1] + b',"extra":' + extra + b"}\n")
+        assert (frame.raw, frame.error) == (pod("a"), None)
+
+
+@pytest.mark.parametrize(
+    "end", [b"\n", b"", b"\r\n", b"\n\n \r\n", b" ", b"\t\n", b"\n\r"], ids=repr
+)
+def test_events_may_be_separated_in_any_way(end: bytes) -> None:
+    expected = [pod("a"), pod("b"), pod("c")]
+    assert raws(b"".join(event(raw) + end for raw in expected)) == expected
+
+
+@pytest.mark.parametrize("lead", [b" ", b"\n", b"\r\n\r\n", b"\t"], ids=repr)
+def test_space_before_an_event_is_skipped(lead: bytes) -> None:
+    assert raws(lead + event(pod("a"))) == [pod("a")]
+    assert raws(lead, event(pod("a"))) == [pod("a")]
+
+
+@pytest.mark.parametrize("blank", [b"", b"\n", b" ", b"\r\n", b" \n \t\r\n"], ids=repr)
+def test_blank_stream_has_no_frames_and_no_complaint(blank: bytes) -> None:
+    assert frames_of(blank) == []
+    assert frames_of(blank, blank) == []
+
+
+LINE_ENDS = ["\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029", "\ufeff", "🜁"]
+
+
+@pytest.mark.parametrize("char", LINE_ENDS, ids=ascii)
+def test_only_the_byte_0a_is_a_line_end(char: str) -> None:
+    """F-R25: tenants put such characters into annotations."""
+    raw = pod("a", note=f"x{char}y")
+    stream = event(raw) + b"\n"
+    for cut in range(len(stream)):
+        assert raws(stream[:cut], stream[cut:]) == [raw]
+
+
+def test_newline_inside_a_string_is_escaped_and_so_no_line_end() -> None:
+    assert raws(event(pod("a", note="x\ny")) + b"\n") == [pod("a", note="x\ny")]
+
+
+# --- promptness and memory ---------------------------------------------------------------------
+
+
+def test_complete_event_is_not_held_back_for_its_newline() -> None:
+    decoder = WatchDecoder()
+    text = event(pod("a"))
+    assert decoder.feed(text[:-1]) == []
+    assert len(decoder.feed(text[-1:])) == 1
+    assert decoder.feed(b"\n") == []
+    assert len(decoder.feed(text + b"\r")) == 1
+
+
+def test_server_without_newlines_is_served_as_promptly() -> None:
+    decoder = WatchDecoder()
+    a, b = event(pod("a")), event(pod("b"))
+    assert len(decoder.feed(a + b)) == 2
+    assert len(decoder.feed(a + b[:20])) == 1
+    assert len(decoder.feed(b[20:])) == 1
+
+
+def test_frames_do_not_keep_the_input_alive() -> None:
+    piece = event(pod("a")) + b"\n" + event(DEEP) + b"\n" + event(pod("b"))[:50]
+    decoder = WatchDecoder()
+    before = sys.getrefcount(piece)
+    assert len(decoder.feed(piece)) == 2
+    assert sys.getrefcount(piece) == before
+
+
+def test_repr_shows_no_payload() -> None:
+    (frame,) = frames_of(event(pod("a", data="s3cret")))
+    assert repr(frame) == f"<Frame MODIFIED shop/a {len(frame.raw)} bytes>"
+    (poison,) = frames_of(event(pod("a", data="s3cret") + b" ").replace(b'"7"', b"7"))
+    assert "s3cret" not in repr(poison)
+    assert "shop/a" in repr(poison)
+
+
+# --- ERROR events ------------------------------------------------------------------------------
+
+
+def test_error_frame_carries_the_servers_status() -> None:
+    (frame,) = frames_of(event(GONE, "ERROR") + b"\n")
+    assert isinstance(api_error(frame.status()), ResourceExpiredError)
+
+
+@pytest.mark.parametrize(
+    "raw", [pod("a"), b"{}", GONE.replace(b"410", b'"410"'), GONE.replace(b"{}", b"7")], ids=repr
+)
+def test_error_frame_without_a_status_says_so(raw: bytes) -> None:
+    (frame,) = frames_of(event(raw, "ERROR") + b"\n")
+    with pytest.raises(DecodeError):
+        frame.status()
+
+
+# --- poison objects (F-R27) --------------------------------------------------------------------
+
+POISON = {
+    "deep": DEEP,
+    "utf-8": pod("deep").replace(b'"7"', b'"7","x":"\xff\xfe"'),
+    "surrogates": pod("deep").replace(b'"7"', b'"7","x":"\xed\xa0\x80"'),
+    "types": pod("deep").replace(b'"7"', b"7"),
+    "labels": pod("deep").replace(b'"7"', b'"7","labels":[]'),
+    "NaN": pod("deep").replace(b'"7"', b'"7","x":NaN'),
+    "raw control character": pod("deep").replace(b'"7"', b'"7","x":"\x01"'),
+    "brackets that do not match": pod("deep").replace(b'"7"', b'"7","x":[}'),
+}
+
+
+@pytest.mark.parametrize("raw", POISON.values(), ids=POISON)
+@pytest.mark.parametrize("end", [b"\n", b""], ids=["newline", "no newline"])
+def test_poison_object_is_a_frame_and_the_stream_goes_on(raw: bytes, end: bytes) -> None:
+    before, poison, after = frames_of(end.join([event(pod("a")), event(raw), event(pod("b")), b""]))
+    assert (before.raw, after.raw) == (pod("a"), pod("b"))
+    assert (poison.type, poison.raw, poison.head) == (EventType.MODIFIED, raw, None)
+    assert isinstance(poison.error, DecodeError)
+    assert poison.error.key in {"shop/deep", "ns/deep"}
+    assert poison.error.__traceback__ is None
+
+
+@pytest.mark.parametrize("raw", [b'{"metadata":{"name":null}}', b'{"x":NaN}'])
+def test_poison_object_without_a_name_has_no_key(raw: bytes) -> None:
+    (poison,) = frames_of(event(raw) + b"\n")
+    assert poison.error is not None
+    assert poison.error.key == ""
+
+
+# --- broken streams ----------------------------------------------------------------------------
+
+BROKEN = {
+    "html": (b"<html><body>Log in</body></html>", "not a JSON object"),
+    "array": (b"[]", "not a JSON object"),
+    "number": (b"5", "not a JSON object"),
+    "byte order mark": (b"\xef\xbb\xbf" + event(b"{}"), "not a JSON object"),
+    "closing brace": (b"}", "not a JSON object"),
+    "cut line": (b'{"type":"ADDED","object":{"a"', "inside an event"),
+    "newline in a string": (b'{"type":"ADDED","object":{"a":"x\ny"}}', "inside an event"),
+    "unknown type": (event(b"{}", "SYNC"), "unknown type"),
+    "lower case type": (event(b"{}", "added"), "unknown type"),
+    "no type": (b'{"object":{}}', "unknown type"),
+    "type of another type": (b'{"type":1,"object":{}}', "unknown type"),
+    "no object": (b'{"type":"ADDED"}', "without an object"),
+    "null object": (b'{"type":"ADDED","object":null}', "without an object"),
+    "array object": (b'{"type":"ADDED","object":[]}', "without an object"),
+    "empty": (b"{}", "malformed"),
+    "a Status by itself": (GONE, "unknown type"),
+    "no colon": (b'{"type" "ADDED"}', "malformed"),
+}
+
+
+@pytest.mark.parametrize("text, message", BROKEN.values(), ids=BROKEN)
+def test_broken_stream_fails_behind_its_last_good_frame(text: bytes, message: str) -> None:
+    decoder = WatchDecoder()
+    stream = (
+        event(pod("a")) + b"\n" + event(pod("b")) + b"\n" + text + b"\n" + event(pod("c")) + b"\n"
+    )
+    assert [frame.raw for frame in decoder.feed(stream)] == [pod("a"), pod("b")]
+    assert decoder.failure is not None
+    assert message in str(decoder.failure)
+    with pytest.raises(DecodeError, match=message):
+        decoder.feed(event(pod("d")))
+    with pytest.raises(DecodeError, match=message):
+        decoder.finish()
+
+
+def test_what_is_no_event_fails_without_waiting_for_a_newline() -> None:
+    decoder = WatchDecoder()
+    assert decoder.feed(b"  <!DOCTYPE html>") == []
+    assert decoder.failure is not None
+
+
+def test_failure_holds_no_payload() -> None:
+    decoder = WatchDecoder()
+    decoder.feed(b'{"type":"s3cret","object":{"s3cret":1}}\n')
+    assert "s3cret" not in f"{decoder.failure!s} {decoder.failure!r}"
+
+
+def test_failure_at_the_very_end_comes_with_the_frames_before_it() -> None:
+    decoder = WatchDecoder()
+    assert decoder.feed(event(pod("a")) + b"{ ") == []
+    frames = decoder.finish()
+    assert [frame.raw for frame in frames] == [pod("a")]
+    assert decoder.truncated == 2
+    decoder = WatchDecoder()
+    assert decoder.feed(event(pod("a")) + b"nonsense") == []
+    assert len(decoder.finish()) == 1
+    assert decoder.failure is not None
+
+
+# --- the frame limit ---------------------------------------------------------------------------
+
+
+def test_frame_of_exactly_the_limit_passes_and_one_more_byte_does_not() -> None:
+    text = event(pod("a"))
+    for end in (b"\n", b"", b"     \r\n"):
+        assert len(WatchDecoder(max_frame=len(text)).feed(text + end)) == 1
+        decoder = WatchDecoder(max_frame=len(text) - 1)
+        assert decoder.feed(text + end) == []
+        assert f"larger than {len(text) - 1} bytes" in str(decoder.failure)
+
+
+def test_limit_strikes_as_soon_as_it_is_passed() -> None:
+    decoder = WatchDecoder(max_frame=1000)
+    decoder.feed(b'{"type":"ADDED","object":{"a":"')
+    fed = 31
+    while decoder.failure is None:
+        decoder.feed(b"x" * 10)
+        fed += 10
+    assert 1000 < fed <= 1010
+
+
+def test_limit_is_of_one_event_not_of_a_line_of_many() -> None:
+    text = event(pod("a"))
+    for end in (b"", b"\n"):
+        decoder = WatchDecoder(max_frame=len(text) + 5)
+        assert len(decoder.feed(text * 10 + end)) == 10
+        assert len(decoder.feed(text * 10 + b" {")) == 10
+        assert decoder.failure is None
+
+
+# --- every split gives the same ----------------------------------------------------------------
+
+Outcome = tuple[list[tuple[EventType, bytes, str, "Head | None"]], str, int]
+
+
+def outcome(pieces: Iterable[bytes], max_frame: int = 1 << 26) -> Outcome:
+    """Return all there is to see of a stream, to its end or its failure."""
+    decoder = WatchDecoder(max_frame=max_frame)
+    frames: list[Frame] = []
+    for piece in pieces:
+        frames += decoder.feed(piece)
+        if decoder.failure:
+            break
+    if not decoder.failure:
+        frames += decoder.finish()
+    seen = [(frame.type, frame.raw, str(frame.error), frame.head) for frame in frames]
+    return seen, str(decoder.failure), decoder.truncated
+
+
+def split(text: bytes, cuts: Sequence[int]) -> list[bytes]:
+    edges = [0, *sorted(cuts), len(text)]
+    return [text[a:b] for a, b in itertools.pairwise(edges)]
+
+
+THREE = [
+    event(pod("a", note='}{"\\', other="é\u2028🜁"), "ADDED"),
+    b'{"object": %b, "type": "DELETED"}' % pod("b"),
+    event(GONE, "ERROR"),
+]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"", b"\r\n"], ids=repr)
+def test_stream_of_three_cut_at_every_byte(end: bytes) -> None:
+    """F-R23: what arrived whole is delivered, what did not is counted, and nothing else."""
+    stream = b"".join(text + end for text in THREE)
+    ends = list(itertools.accumulate(len(text + end) for text in THREE))
+    whole = outcome([stream])
+    assert [raw for _, raw, _, _ in whole[0]] == [
+        pod("a", note='}{"\\', other="é\u2028🜁"),
+        pod("b"),
+        GONE,
+    ]
+    for cut in range(len(stream) + 1):
+        assert outcome([stream[:cut], stream[cut:]]) == whole
+        frames, failure, truncated = outcome([stream[:cut]])
+        count = sum(cut >= start - len(end) for start in ends)
+        assert (frames, failure) == (whole[0][:count], "None")
+        assert truncated == max(0, cut - (ends[count - 1] if count else 0))
+
+
+def test_stream_of_three_byte_by_byte() -> None:
+    stream = b"\n".join(THREE)
+    assert outcome(stream[i : i + 1] for i in range(len(stream))) == outcome([stream])
+
+
+texts = st.text(alphabet=st.sampled_from('{}[]":,\\ aé\n\r\u0085\u2028🜁'), max_size=8)
+payloads = st.recursive(
+    st.none() | st.integers() | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+objects = st.builds(lambda name, payload: pod(name, spec=payload), texts, payloads)
+layouts = st.sampled_from(
+    [
+        b'{"type":"ADDED","object":%b}',
+        b'{"type":"BOOKMARK","object":%b}',
+        b'{"type":"MODIFIED","object": %b }',
+        b'{ "object":%b, "type":"DELETED", "x":[{}] }',
+    ]
+)
+events = st.builds(lambda layout, raw: bytes(layout % raw), layouts, objects)
+odd = st.sampled_from(
+    [*(event(raw) for name, raw in POISON.items() if name != "deep"), event(DEEP[:60] + b"]]}")]
+    + [text for text, _ in BROKEN.values()]
+    + [b"{", b"}", b'"', b"\\", b"\xff", b'{"type":"', b"{}{", b"}}", b"[{", b"null"]
+)
+ends = st.sampled_from([b"\n", b"", b"\r\n", b" ", b"\n\n", b" \n", b"\r"])
+streams = st.lists(st.tuples(events | odd, ends), max_size=6).map(
+    lambda parts: b"".join(itertools.chain.from_iterable(parts))
+)
+
+
+@pytest.mark.slow
+@given(parts=st.lists(st.tuples(objects, layouts, ends), max_size=6), data=st.data())
+def test_every_split_gives_every_object(
+    parts: list[tuple[bytes, bytes, bytes]], data: st.DataObject
+) -> None:
+    stream = b"".join(layout % raw + end for raw, layout, end in parts)
+    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=8))
+    assert raws(*split(stream, cuts)) == [raw for raw, _, _ in parts]
+
+
+@pytest.mark.slow
+@given(stream=streams, limit=st.sampled_from([40, 120, 1 << 26]), data=st.data())
+@example(stream=b"{" + b" " * 50 + b"\n", limit=40, data=None)
+@example(stream=b'{"a"' + b" " * 35 + b"\n", limit=40, data=None)
+@example(stream=b"{}" + b" " * 50 + b"{}" + b" " * 50, limit=40, data=None)
+def test_every_split_of_any_bytes_gives_the_same(
+    stream: bytes, limit: int, data: st.DataObject | None
+) -> None:
+    """Frames, failure and truncation are a function of the bytes alone, sound or not."""
+    whole = outcome([stream], limit)
+    assert outcome([stream[i : i + 1] for i in range(len(stream))], limit) == whole
+    if data is not None:
+        end = data.draw(st.integers(0, len(stream)))
+        cuts = data.draw(st.lists(st.integers(0, end), max_size=8))
+        assert outcome(split(stream[:end], cuts), limit) == outcome([stream[:end]], limit)
+
+
+# --- linear time (F-R24) -----------------------------------------------------------------------
+
+
+def cpu(pieces: Sequence[bytes]) -> float:
+    """Return the CPU time to read one event that arrives in ``pieces``."""
+
+    def once() -> float:
+        decoder = WatchDecoder()
+        start = time.process_time()
+        count = sum(len(decoder.feed(piece)) for piece in pieces)
+        elapsed = time.process_time() - start
+        assert count == 1
+        return elapsed
+
+    return min(once() for _ in range(3))
+
+
+def big(length: int, *, size: int) -> list[bytes]:
+    text = event(b'{"metadata":{"name":"a"},"data":"%b"}' % (b"x" * length)) + b"\n"
+    return [text[i : i + size] for i in range(0, len(text), size)]
+
+
+@pytest.mark.slow
+def test_long_line_in_small_pieces_is_linear() -> None:
+    """Quadratic would be 4x of more than a second; what is added here forgives the allocator."""
+    eight, sixteen = (big(n << 20, size=16 * 1024) for n in (8, 16))
+    assert cpu(sixteen) < 3 * cpu(eight) + 0.1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [5, 500, 65_536])
+def test_piece_size_does_not_change_the_order_of_growth(size: int) -> None:
+    assert cpu(big(60_000, size=size)) < 3 * cpu(big(30_000, size=size)) + 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [b"\n", b""], ids=["newline", "no newline"])
+def test_pieces_that_all_end_with_a_brace_are_linear(end: bytes) -> None:
+    """Each of them might complete the event, so each wakes the scanner."""
+
+    def pieces(count: int) -> list[bytes]:
+        return [b'{"type":"ADDED","object":{"a":[{}', *[b',{"b":"c"}'] * count, b"]}}" + end]
+
+    assert cpu(pieces(8_000)) < 3 * cpu(pieces(4_000)) + 0.02
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", [b"", b"\n"], ids=["nothing", "newline"])
+def test_many_small_events_in_one_feed_are_linear(end: bytes) -> None:
+    def once(count: int) -> float:
+        stream = event(b"{}") * count + end
+        assert stream.count(b"\n") <= 1
+        start = time.process_time()
+        assert len(WatchDecoder().feed(stream)) == count
+        return time.process_time() - start
+
+    one, two = (min(once(count) for _ in range(3)) for count in (3_000, 6_000))
+    assert two < 3 * one + 0.02

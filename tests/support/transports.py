@@ -1,0 +1,138 @@
+"""Helpers for tests of `AiohttpTransport`: make transports, ask short questions, count leaks."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Generator, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from kinform.rest.aiohttp_transport import AiohttpTransport, TlsContext
+from kinform.rest.proxy import Proxy
+from kinform.rest.transport import HttpRequest
+from tests.support.wire import WireServer
+
+__all__ = [
+    "NewTransport",
+    "always",
+    "body_of",
+    "client_sockets",
+    "get",
+    "open_sockets",
+    "post",
+    "transports",
+]
+
+
+class NewTransport(Protocol):
+    """Makes a transport; the settings are those of `AiohttpTransport`."""
+
+    def __call__(
+        self,
+        *,
+        tls: TlsContext | None = None,
+        server_hostname: str | None = None,
+        proxy: Proxy | None = None,
+        connect_timeout: float = 15.0,
+        max_requests: int = 64,
+        queue_timeout: float = 60.0,
+    ) -> AiohttpTransport: ...
+
+
+@contextlib.asynccontextmanager
+async def transports() -> AsyncGenerator[NewTransport]:
+    """Make transports that are closed at the end, and prove that no task is left of them."""
+    made: list[AiohttpTransport] = []
+
+    def new(
+        *,
+        tls: TlsContext | None = None,
+        server_hostname: str | None = None,
+        proxy: Proxy | None = None,
+        connect_timeout: float = 15.0,
+        max_requests: int = 64,
+        queue_timeout: float = 60.0,
+    ) -> AiohttpTransport:
+        made.append(
+            AiohttpTransport(
+                tls=tls,
+                server_hostname=server_hostname,
+                proxy=proxy,
+                connect_timeout=connect_timeout,
+                max_requests=max_requests,
+                queue_timeout=queue_timeout,
+            )
+        )
+        return made[-1]
+
+    before = asyncio.all_tasks()
+    yield new
+    for transport in made:
+        await transport.aclose()
+    assert asyncio.all_tasks() - before <= {asyncio.current_task()}
+
+
+def get(
+    server: WireServer,
+    path: str = "/",
+    *,
+    headers: dict[str, str] | None = None,
+    read_timeout: float | None = 60.0,
+    long_lived: bool = False,
+) -> HttpRequest:
+    """Return a GET for ``server``."""
+    return HttpRequest(
+        method="GET",
+        url=server.url + path,
+        headers=headers or {},
+        read_timeout=read_timeout,
+        long_lived=long_lived,
+    )
+
+
+def post(server: WireServer, body: bytes | AsyncIterable[bytes] = b"{}") -> HttpRequest:
+    """Return a POST for ``server``."""
+    return HttpRequest(method="POST", url=server.url + "/", body=body)
+
+
+async def body_of(transport: AiohttpTransport, request: HttpRequest) -> bytes:
+    """Send ``request`` and return the body of the answer."""
+    async with transport.send(request) as response:
+        return await response.read()
+
+
+def always(context: ssl.SSLContext) -> Callable[[], Awaitable[ssl.SSLContext]]:
+    """Return a provider of one TLS context."""
+
+    async def provide() -> ssl.SSLContext:
+        return context
+
+    return provide
+
+
+def open_sockets() -> int:
+    """Return how many sockets this process has, connected or not (Linux)."""
+    with contextlib.ExitStack() as stack:
+        return len([stack.enter_context(sock) for sock in _sockets()])
+
+
+@contextlib.contextmanager
+def client_sockets(server: WireServer) -> Generator[list[socket.socket]]:
+    """Give copies of our ends of the connections to ``server`` that we have not closed (Linux)."""
+    addresses = {conn.writer.get_extra_info("peername") for conn in server.connections}
+    with contextlib.ExitStack() as stack:
+        found = [stack.enter_context(sock) for sock in _sockets()]
+        yield [sock for sock in found if sock.getsockname() in addresses]
+
+
+def _sockets() -> Iterator[socket.socket]:
+    for entry in list(Path("/proc/self/fd").iterdir()):
+        try:
+            if entry.readlink().name.startswith("socket:"):
+                yield socket.socket(fileno=os.dup(int(entry.name)))
+        except OSError:
+            continue  # closed meanwhile: the one that lists the folder

@@ -1,0 +1,339 @@
+"""The front door over real sockets: what is sent for each call, and what goes wrong clearly."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import kinform
+from kinform.errors import (
+    ConfigError,
+    ConflictError,
+    DecodeError,
+    NotFoundError,
+    TransportError,
+    TransportFailure,
+    UsageError,
+)
+from kinform.rest.conflict import retry_on_conflict
+from kinform.selectors import SelectorError
+from kinform.testing import in_virtual_time
+from tests.support.wire import Reply, WireConnection, WireRequest, WireServer, reply
+
+PODS = {
+    "groupVersion": "v1",
+    "resources": [
+        {"name": "pods", "kind": "Pod", "namespaced": True},
+        {"name": "nodes", "kind": "Node", "namespaced": False},
+    ],
+}
+POD = {
+    "kind": "Pod",
+    "apiVersion": "v1",
+    "metadata": {"name": "web", "namespace": "ns", "uid": "u", "resourceVersion": "7"},
+    "spec": {"a": 1, "hidden": True},
+}
+
+
+class FakeApi:
+    """Answers by method and path; discovery of v1 is built in."""
+
+    def __init__(self, **answers: Reply | Callable[[WireRequest], Reply]) -> None:
+        self.answers = answers
+        self.seen: list[WireRequest] = []
+
+    async def __call__(self, request: WireRequest, conn: WireConnection) -> None:
+        if request.path == "/api/v1":
+            return await conn.reply(reply(json=PODS))
+        self.seen.append(request)
+        answer = self.answers[request.method]
+        return await conn.reply(answer if isinstance(answer, Reply) else answer(request))
+
+    def said(self) -> list[tuple[str, str, object]]:
+        return [(r.method, r.target, json.loads(r.body) if r.body else None) for r in self.seen]
+
+
+async def test_reads_ask_for_what_they_say() -> None:
+    listing = {"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": [POD]}
+    api = FakeApi(GET=lambda r: reply(json=listing if r.path.endswith("pods") else POD))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        pods = client.resource("v1/pods")
+        assert (await pods.get("web")).at("spec", "a") == 1
+        await pods.list(label_selector={"app": "web"}, resource_version="5")
+        await pods.in_namespace("").list(field_selector="spec.nodeName=n", page_size=None)
+        assert [one.name async for one in pods.iterate(page_size=7)] == ["web"]
+    pods_path = "/api/v1/namespaces/ns/pods"
+    assert [target for _, target, _ in api.said()] == [
+        "/api/v1/namespaces/ns/pods/web",
+        f"{pods_path}?labelSelector=app%3Dweb&resourceVersion=5&resourceVersionMatch=NotOlderThan",
+        "/api/v1/pods?fieldSelector=spec.nodeName%3Dn",
+        "/api/v1/namespaces/ns/pods?limit=7",
+    ]
+
+
+async def test_writes_send_what_they_say() -> None:
+    api = FakeApi(**dict.fromkeys(["POST", "PUT", "PATCH"], reply(json=POD)))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        pods = client.resource("v1/pods")
+        body = {"metadata": {"name": "web"}}
+        full = {"apiVersion": "v1", "kind": "Pod", **body}
+        await pods.create(body, dry_run=True, field_manager="me", field_validation="Strict")
+        await pods.replace(body)
+        await pods.patch("web", {"a": None})
+        await pods.patch("web", [{"op": "remove", "path": "/a"}])
+        await pods.status.patch("web", {}, patch_type="strategic")
+        await pods.apply(body, field_manager="me", force=True)
+    pod = "/api/v1/namespaces/ns/pods/web"
+    assert api.said() == [
+        (
+            "POST",
+            "/api/v1/namespaces/ns/pods?fieldManager=me&fieldValidation=Strict&dryRun=All",
+            full,
+        ),
+        ("PUT", pod, full),
+        ("PATCH", pod, {"a": None}),
+        ("PATCH", pod, [{"op": "remove", "path": "/a"}]),
+        ("PATCH", f"{pod}/status", {}),
+        ("PATCH", f"{pod}?fieldManager=me&force=true", full),
+    ]
+    kinds = [r.headers["content-type"].removeprefix("application/") for r in api.seen[2:]]
+    assert kinds == [
+        "merge-patch+json",
+        "json-patch+json",
+        "strategic-merge-patch+json",
+        "apply-patch+yaml",
+    ]
+
+
+async def test_deletes_say_under_which_conditions() -> None:
+    gone = {"kind": "Status", "status": "Success"}
+    api = FakeApi(DELETE=lambda r: reply(json=POD if r.path.endswith("lingers") else gone))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        pods = client.resource("v1/pods")
+        options = {"propagation": "Orphan", "uid": "u", "resource_version": "7"}
+        assert await pods.delete("web", grace_period=0, dry_run=True, **options) is None  # type: ignore[arg-type]
+        lingering = await pods.delete("lingers")
+        assert lingering is not None
+        await pods.delete_collection(label_selector="a=b")
+    head = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    assert [(target.rpartition("/")[2], body) for _, target, body in api.said()] == [
+        (
+            "web",
+            {
+                **head,
+                "gracePeriodSeconds": 0,
+                "propagationPolicy": "Orphan",
+                "preconditions": {"uid": "u", "resourceVersion": "7"},
+                "dryRun": ["All"],
+            },
+        ),
+        ("lingers", head),
+        ("pods?labelSelector=a%3Db", head),
+    ]
+
+
+async def test_cluster_scoped_kinds_have_no_namespace_in_their_path() -> None:
+    api = FakeApi(GET=reply(json=POD))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        await client.resource("v1/nodes").get("n")
+    assert api.said() == [("GET", "/api/v1/nodes/n", None)]
+
+
+class Spec(msgspec.Struct):
+    a: int = 0
+    b: str = "default"
+
+
+class View(msgspec.Struct):
+    __resource__ = "v1/pods"
+    spec: Spec
+
+
+async def test_update_sends_only_the_difference_and_guards_it() -> None:
+    api = FakeApi(GET=reply(json=POD), PATCH=reply(json=POD))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        await client.resource("v1/pods").update("web", lambda pod: {**pod, "spec": {"a": 2}})
+        await client.resource(View).update("web", lambda view: View(Spec(a=2)))
+        await client.resource(View).update("web", lambda view: None)
+    guard = {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
+    patches = [body for method, _, body in api.said() if method == "PATCH"]
+    change = {"op": "replace", "path": "/spec/a", "value": 2}
+    assert patches == [
+        [guard, change, {"op": "remove", "path": "/spec/hidden"}],
+        [guard, change],  # what the model does not declare, and its defaults, stay out of it
+    ]
+
+
+async def test_update_begins_again_when_somebody_else_was_faster() -> None:
+    outcomes = iter([reply(409), reply(409), reply(json=POD)])
+    api = FakeApi(GET=reply(json=POD), PATCH=lambda _: next(outcomes))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        await client.resource("v1/pods").update("web", lambda pod: {**pod, "x": 1})
+    assert [method for method, _, _ in api.said()] == ["GET", "PATCH"] * 3
+
+
+CONFLICT = ConflictError(kinform.meta.Status(code=409, reason="Conflict"))
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "attempts", "expected"),
+    [
+        ([CONFLICT] * 9, 5, ConflictError),
+        ([CONFLICT, CONFLICT, None], 3, None),
+        ([ValueError("mine")], 1, ValueError),
+        ([CONFLICT, TimeoutError()], 2, TimeoutError),
+    ],
+    ids=["always", "twice", "another error", "the caller's own time-out"],
+)
+@in_virtual_time
+async def test_conflicts_are_retried_a_few_times(
+    outcomes: list[Exception | None], attempts: int, expected: type[Exception] | None
+) -> None:
+    """CG-H16: the conflict itself after all steps; every other error at once and as it is."""
+    count = 0
+
+    async def attempt() -> str:
+        nonlocal count
+        count += 1
+        if (outcome := outcomes[count - 1]) is not None:
+            raise outcome
+        return "done"
+
+    if expected is None:
+        assert await retry_on_conflict(attempt) == "done"
+    else:
+        with pytest.raises(expected):
+            await retry_on_conflict(attempt)
+    assert count == attempts
+
+
+async def test_a_model_declares_what_is_read() -> None:
+    api = FakeApi(GET=reply(json=POD))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        assert await client.resource("v1/pods", model=View).get("web") == View(Spec(a=1))
+        assert await client.resource("v1/pods", model=dict).get("web") == POD
+        wrong = client.resource("v1/pods", model=Wrong)
+        with pytest.raises(DecodeError, match="spec") as caught:
+            await wrong.get("web")
+    assert "hidden" not in str(caught.value)
+
+
+class Wrong(msgspec.Struct):
+    spec: int
+
+
+class Nameless(msgspec.Struct):
+    spec: Spec
+
+
+async def test_mistakes_are_told_before_anything_is_sent() -> None:
+    async with kinform.connect("http://127.0.0.1:1") as client:
+        with pytest.raises(UsageError, match="__resource__"):
+            client.resource(Nameless)
+        with pytest.raises(UsageError):
+            client.resource("v1/pods", model=int)
+        with pytest.raises(SelectorError, match="app="):
+            await client.resource("v1/pods").list(label_selector="app=a=b")
+        with pytest.raises(SelectorError):
+            client.resource("v1/pods").watch(field_selector="=")
+
+
+@pytest.mark.parametrize("name", ["a/b", "..", "%2e%2e", "a\nb", ""])
+async def test_names_cannot_leave_their_place(name: str) -> None:
+    api = FakeApi()
+    async with WireServer(api) as server, kinform.connect(server.url) as client:
+        with pytest.raises(UsageError, match="name"):
+            await client.resource("v1/pods").get(name)
+        with pytest.raises(UsageError, match="namespace"):
+            await client.resource("v1/pods", namespace=name).get("web")
+    assert api.seen == []
+
+
+async def test_a_client_is_opened_once_and_closed_for_good() -> None:
+    client = kinform.connect("http://127.0.0.1:1")
+    with pytest.raises(UsageError, match="not open yet"):
+        client.resource("v1/pods")
+    async with client:
+        pods = client.resource("v1/pods")
+        with pytest.raises(UsageError, match="opened before"):
+            await client.__aenter__()
+    with pytest.raises(UsageError, match="closed"):
+        client.rest()
+    with pytest.raises(UsageError, match="closed"):
+        await pods.get("x")
+    await client.aclose()
+
+
+async def test_nobody_there_is_told_with_the_address() -> None:
+    async with kinform.connect("http://127.0.0.1:1") as client:
+        with pytest.raises(TransportError, match=r"127\.0\.0\.1:1") as caught:
+            await client.version()
+    assert caught.value.failure is TransportFailure.REFUSED
+
+
+async def test_a_missing_kubeconfig_is_told_with_its_path(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no-such-file"):
+        async with kinform.connect(kubeconfig=tmp_path / "no-such-file"):
+            pass
+
+
+async def test_two_clients_share_nothing() -> None:
+    """CG-H13: no cache of transports outlives its client."""
+    api = FakeApi(GET=reply(json=POD))
+    async with WireServer(api) as server:
+        for _ in range(3):
+            async with kinform.connect(server.url) as client:
+                await client.resource("v1/pods").get("web")
+            await server.wait_all_gone()
+        assert len(server.connections) == 3
+
+
+async def test_logs_come_line_by_line() -> None:
+    text = "first\nsecond ü\r\n\nlast".encode()
+
+    async def handler(request: WireRequest, conn: WireConnection) -> None:
+        if request.path == "/api/v1":
+            await conn.reply(reply(json=PODS))
+        else:
+            await conn.chunked(headers={"Content-Type": "text/plain"})
+            for start in range(0, len(text), 4):
+                await conn.chunk(text[start : start + 4])
+            await conn.end_chunks()
+
+    async with WireServer(handler) as server, kinform.connect(server.url) as client:
+        pods = client.resource("v1/pods")
+        async with pods.logs("web", container="c", tail_lines=5, since=1.2, follow=True) as lines:
+            assert [line async for line in lines] == ["first", "second ü\r", "", "last"]
+    assert server.requests[-1].query == {
+        "container": "c",
+        "follow": "true",
+        "sinceSeconds": "1",
+        "tailLines": "5",
+    }
+
+
+async def test_a_log_of_nothing_is_a_plain_error() -> None:
+    api = FakeApi(GET=reply(404, json={"kind": "Status", "code": 404, "reason": "NotFound"}))
+    async with WireServer(api) as server, kinform.connect(server.url) as client:
+        log = client.resource("v1/pods").logs("web")
+        with pytest.raises(UsageError, match="open the log"):
+            log.iter_bytes()
+        with pytest.raises(NotFoundError):
+            async with log:
+                pass
+
+
+async def test_cancelling_a_call_frees_its_connection() -> None:
+    async def stall(request: WireRequest, conn: WireConnection) -> None:
+        await conn.stall()
+
+    async with WireServer(stall) as server, kinform.connect(server.url) as client:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await client.version()
+        await server.wait_all_gone()

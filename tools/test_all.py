@@ -1,0 +1,64 @@
+"""Run the test suite on every supported Python that is installed.
+
+Looks on PATH and among pyenv's versions. Each Python has an environment of its own
+(``.venv-3.12``, ...), kept for the next time. Arguments are passed on to pytest.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+MINORS = (11, 12, 13, 14)
+
+
+def main() -> None:
+    """Test on each Python in turn; fail at the end if any of them did."""
+    results: dict[str, str] = {}
+    for minor in MINORS:
+        version = f"3.{minor}"
+        python = find(version)
+        if python is None:
+            results[version] = "not installed"
+            continue
+        print(f"== Python {version}: {python}", flush=True)
+        results[version] = "passed" if test(version, python) else "FAILED"
+    print("\n".join(f"Python {version}: {result}" for version, result in results.items()))
+    sys.exit("FAILED" in results.values() or "passed" not in results.values())
+
+
+def find(version: str) -> Path | None:
+    """Return an interpreter of ``version`` that really starts, if there is one."""
+    for python in candidates(version):
+        code = "import sys; print('%d.%d' % sys.version_info[:2])"
+        done = subprocess.run([python, "-c", code], check=False, capture_output=True, text=True)
+        if done.stdout.strip() == version:
+            return python
+    return None
+
+
+def candidates(version: str) -> Iterator[Path]:
+    """Yield where an interpreter of ``version`` may be, newest patch release first."""
+    if on_path := shutil.which(f"python{version}"):
+        yield Path(on_path)
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    found = pyenv.glob(f"versions/{version}.*/bin/python{version}")
+    yield from sorted(found, key=lambda path: (len(str(path)), path), reverse=True)
+
+
+def test(version: str, python: Path) -> bool:
+    """Bring that Python's environment up to date and run the suite in it."""
+    path = f".venv-{version}"
+    prepare = [str(python), "tools/environment.py", "--path", path, "--group", "test"]
+    suite = [f"{path}/bin/python", "-m", "pytest", "-n", "2", "--dist", "loadgroup"]
+    for command in (prepare, [*suite, *sys.argv[1:]]):
+        if subprocess.run(command, check=False, cwd=ROOT).returncode:
+            return False
+    return True
+
+
+if __name__ == "__main__":
+    main()
