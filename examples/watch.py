@@ -6,6 +6,8 @@ Against the cluster kubectl would use. Where there is none, a control plane of i
 ``python examples/watch.py [RESOURCE] [-n NAMESPACE | -A] [-l SELECTOR] [--for SECONDS]``
 """
 
+# ci: --for 2
+
 from __future__ import annotations
 
 import argparse

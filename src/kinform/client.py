@@ -110,6 +110,15 @@ class Client:
         self._closed = False
 
     async def __aenter__(self) -> Client:
+        return await self.open()
+
+    async def open(self) -> Client:
+        """Open the client, where ``async with`` does not fit; `aclose` must follow.
+
+        Raises:
+            ConfigError: there is no usable configuration.
+            UsageError: it was opened before.
+        """
         if self._connection is not None or self._closed:
             raise UsageError("this client was opened before; connect() gives a new one")
         self._config = config = await offload(self._load)

@@ -147,7 +147,7 @@ class OwnerReference(msgspec.Struct, frozen=True, gc=False):
     block_owner_deletion: bool | None = field(name="blockOwnerDeletion", default=None)
 
 
-class ObjectMeta(msgspec.Struct, frozen=True):
+class ObjectMeta(msgspec.Struct, frozen=True, gc=False):  # strings and their dicts: no cycles
     """The metadata every object carries, read without decoding the rest of it.
 
     Nothing is required: bookmarks have no name, some servers send null for labels. Absent

@@ -65,6 +65,18 @@ async def no_head(request: WireRequest, conn: WireConnection) -> None:
     await conn.stall()
 
 
+def stop_reading(conn: WireConnection) -> None:
+    """Be deaf from now on, also for a TLS good-bye."""
+    conn.writer.transport.pause_reading()  # type: ignore[attr-defined]  # it is a Transport
+
+
+async def deaf(request: WireRequest, conn: WireConnection) -> None:
+    await conn.chunked()
+    await conn.chunk(b"x")
+    stop_reading(conn)
+    await asyncio.Event().wait()
+
+
 async def endless(request: WireRequest, conn: WireConnection) -> None:
     """Send more than any buffer holds; ends with the connection."""
     await conn.chunked()
@@ -101,8 +113,21 @@ async def test_leaving_early_frees_the_connection_at_once(
             contextlib.aclosing(response.iter_bytes()) as pieces,
         ):
             await anext(pieces)
-        async with asyncio.timeout(1):  # a TLS good-bye would wait 30 s for the peer's
+        async with asyncio.timeout(1):
             await server.wait_all_gone()
+
+
+async def test_leaving_early_does_not_wait_for_the_peer(
+    new: NewTransport,
+    tls: ssl.SSLContext | None,
+    trust: Callable[[], Awaitable[ssl.SSLContext]],
+) -> None:
+    """A TLS good-bye would wait 30 s for the peer's."""
+    async with WireServer(deaf, tls=tls) as server:
+        async with new(tls=trust).send(get(server)) as response:
+            assert response.status == 200
+        async with asyncio.timeout(1):
+            await until(lambda: not has_sockets(server))
 
 
 async def test_a_request_may_be_entered_and_left_in_different_tasks(new: NewTransport) -> None:
@@ -276,20 +301,34 @@ async def test_aclose_ends_a_tls_handshake(
             await server.wait_all_gone()
 
 
-async def test_aclose_does_not_wait_for_a_body_nobody_reads() -> None:
+@pytest.mark.parametrize("has_answered", [False, True])
+async def test_aclose_does_not_wait_for_a_server_that_does_not_read(has_answered: bool) -> None:
     begun = asyncio.Event()
 
-    async def deaf(conn: WireConnection) -> None:
+    async def more_than_fits() -> AsyncIterator[bytes]:
+        yield b"x" * 30_000_000
+
+    async def no_reader(conn: WireConnection) -> None:
         await conn.reader.readuntil(b"\r\n\r\n")
-        begun.set()
+        stop_reading(conn)
+        if has_answered:
+            await conn.chunked()
+            await conn.chunk(b"x")
+        else:
+            begun.set()
         await asyncio.Event().wait()
 
     transport = AiohttpTransport()
-    async with WireServer(on_connect=deaf) as server, asyncio.TaskGroup() as group:
+    async with WireServer(on_connect=no_reader) as server, asyncio.TaskGroup() as group:
+
+        async def upload() -> None:
+            async with transport.send(post(server, more_than_fits())) as response:
+                begun.set()
+                await response.read()
 
         async def ask() -> None:
             with pytest.raises(TransportError) as caught:
-                await body_of(transport, post(server, b"x" * 30_000_000))
+                await upload()
             assert caught.value.failure is TransportFailure.CLOSED
 
         group.create_task(ask())
@@ -297,6 +336,41 @@ async def test_aclose_does_not_wait_for_a_body_nobody_reads() -> None:
         async with asyncio.timeout(1):
             await transport.aclose()
         assert not has_sockets(server)
+
+
+async def test_aclose_does_not_wait_for_good_byes(
+    authority: Authority, trust: Callable[[], Awaitable[ssl.SSLContext]]
+) -> None:
+    """A connection given up earlier still waits for the end of TLS, up to 30 s."""
+
+    async def handler(request: WireRequest, conn: WireConnection) -> None:
+        stop_reading(conn)
+        await conn.send(200, {"Connection": "close"}, b"x")
+        await asyncio.Event().wait()
+
+    tls = authority.issue("localhost").server_context()
+    async with WireServer(handler, tls=tls) as server:
+        transport = AiohttpTransport(tls=trust)
+        await body_of(transport, get(server))
+        assert has_sockets(server)
+        async with asyncio.timeout(1):
+            await transport.aclose()
+        assert not has_sockets(server)
+
+
+def test_aclose_returns_when_every_socket_is_closed_on_uvloop() -> None:
+    uvloop = pytest.importorskip("uvloop")
+
+    async def main() -> None:
+        async with WireServer(answers(then=OK)) as server:
+            transport = AiohttpTransport()
+            await body_of(transport, get(server))
+            async with asyncio.timeout(1):
+                await transport.aclose()
+            assert not has_sockets(server)
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main())
 
 
 async def test_closed_transport_refuses_requests(new: NewTransport) -> None:

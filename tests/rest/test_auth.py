@@ -480,16 +480,34 @@ async def test_a_401_runs_the_plugin_once_for_all(plugin: Plugin) -> None:
     assert plugin.runs == 2
 
 
-async def test_a_plugin_that_fails_after_a_401_leaves_the_401_to_the_caller(
+async def test_a_plugin_that_fails_after_a_401_leaves_the_401_to_the_callers(
     plugin: Plugin, caplog: pytest.LogCaptureFixture
 ) -> None:
     credentials = Credentials(plugin.config())
     plugin.gives(token="one")
     used = await credentials.headers()
     plugin.does("exit 1")
-    assert not await credentials.refresh(used)
-    assert "exec plugin failed after a 401" in caplog.text
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(credentials.refresh(used)) for _ in range(10)]
+    assert not any(task.result() for task in tasks)
+    assert [record.message for record in caplog.records] == ["exec plugin failed after a 401"]
     assert await credentials.headers() is used
+    assert plugin.runs == 2
+
+
+async def test_a_plugin_that_says_the_same_again_is_no_reason_for_a_second_try(
+    plugin: Plugin,
+) -> None:
+    clock, credentials = ManualClock.install(), Credentials(plugin.config())
+    plugin.gives(token="one", expirationTimestamp="2026-01-01T01:00:00Z")
+    used = await credentials.headers()
+    plugin.gives(token="one", expirationTimestamp="2026-01-01T03:00:00Z")
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(credentials.refresh(used)) for _ in range(10)]
+    assert not any(task.result() for task in tasks)
+    clock.advance(7000)
+    assert await credentials.headers() is used, "it has a new end"
+    assert plugin.runs == 2
 
 
 async def test_all_who_wait_for_a_failing_plugin_share_its_failure(plugin: Plugin) -> None:

@@ -118,6 +118,17 @@ async def test_an_error_event_is_raised_after_everything_before_it(
 
 
 @in_virtual_time
+async def test_an_error_event_without_a_status_is_told_after_everything_before_it() -> None:
+    events, _ = watch(stream(ADDED + b'{"type":"ERROR","object":{"kind":"Pod"}}\n'))
+    seen: list[str] = []
+    with pytest.raises(DecodeError):
+        async with events:
+            async for event in events:
+                seen.append(event.type)  # noqa: PERF401 - what came before the error counts
+    assert seen == ["ADDED"]
+
+
+@in_virtual_time
 async def test_rubbish_is_a_decode_error_after_everything_before_it() -> None:
     events, _ = watch(stream(ADDED + b"rubbish\n" + MODIFIED))
     seen: list[str] = []

@@ -159,8 +159,6 @@ class _Pool:
         self.places: Final = asyncio.Semaphore(places)
         self.entering: Final = set[asyncio.Timeout]()
         """The scope of each request that waits for its head; `aclose` ends it."""
-        self.streams: Final = set[_Stream]()
-        """Each answer whose `AiohttpTransport.send` has not been left."""
         self.closed = False
         self._sockets = Sockets()
         trace = aiohttp.TraceConfig()
@@ -190,8 +188,7 @@ class _Pool:
         self.closed = True
         while self.entering:
             self.entering.pop().reschedule(self.loop.time())
-        for stream in self.streams:
-            stream.cut()
+        self._sockets.cut()  # before the session waits for connections that wait for their peer
         await self.session.close()
         await self._sockets.wait_closed()
 
@@ -398,7 +395,6 @@ class _Stream:
         self._response = response
         self._left = False
         self.error: Final = exchange.error
-        pool.streams.add(self)
         connection = response.connection  # none if the whole body is there
         protocol = None if connection is None else connection.protocol
         self._closed = None if protocol is None else protocol.closed
@@ -434,22 +430,15 @@ class _Stream:
             raise self.error(TransportFailure.CLOSED, _CLOSED)
         raise self._exchange.explained(error)
 
-    def cut(self) -> None:
-        """Close the connection at once, unless the whole body has arrived and it went back.
-
-        No good-bye: a TLS one waits for the peer's, and the peer may be dead.
-        """
-        connection = self._response.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
-        self._response.close()
-
     async def aclose(self) -> None:
+        """Cut the connection, unless the whole body has arrived and it went back to the pool."""
         self._left = True
-        self._pool.streams.discard(self)
         if self._closed is not None:
             self._closed.remove_done_callback(self._wake)
-        self.cut()
+        connection = self._response.connection
+        if connection is not None and connection.transport is not None:
+            connection.transport.abort()  # no good-bye: TLS would wait for that of the peer
+        self._response.close()
         with suppress(aiohttp.ClientError, OSError):
             await self._response.wait_for_close()  # for the task that sends a streamed body
 

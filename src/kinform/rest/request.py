@@ -347,6 +347,8 @@ async def _read_list(response: HttpResponse, read: Callable[[heads.Body], T]) ->
             if item.head is None:
                 raise item.error or DecodeError("an object of the list cannot be read")
             entries.append(Entry(item.head.metadata, read(heads.Body(item.raw, item.head))))
+        if decoder.failure is not None:
+            raise decoder.failure  # at once: nobody needs the rest of a login page
     head = decoder.finish()
     if isinstance(head, Status):
         raise api_error(head)

@@ -1,8 +1,8 @@
 """The sockets below an HTTP library: made with our options, counted until really closed.
 
 An HTTP library's ``close`` returns while TLS connections still say good-bye. `Sockets` makes each
-socket itself, so it knows when the last one is gone: `Sockets.wait_closed` waits for that
-and for nothing else. `Lookups` finds addresses for names.
+socket itself, so it knows when the last one is gone: `Sockets.wait_closed` waits for that and for
+nothing else. `Lookups` finds addresses for names.
 """
 
 from __future__ import annotations
@@ -107,15 +107,18 @@ class Sockets:
         self._open.discard(sock)
         self._changed.set()
 
-    async def wait_closed(self) -> None:
-        """Cut what is still open and wait until the loop has closed it.
+    def cut(self) -> None:
+        """End every connection here and now; the loop notices and closes the sockets.
 
-        For the end only: whoever owns these sockets has closed them in good order before. A
-        connection that waits for its peer's good-bye is cut short.
+        For the end only. Nothing that waits for the peer waits on: not a TLS good-bye, not bytes
+        that the peer does not read.
         """
-        for sock in list(self._open):
-            with suppress(OSError):  # not connected yet: its connect is being cancelled
+        for sock in self._open:
+            with suppress(OSError):  # not connected (yet, or any more)
                 sock.shutdown(socket.SHUT_RDWR)
+
+    async def wait_closed(self) -> None:
+        """Wait until no socket is open."""
         while self._open:
             self._changed.clear()
             await self._changed.wait()

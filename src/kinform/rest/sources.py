@@ -43,6 +43,10 @@ class Credential:
     certificate: ClientCertificate | None = None
     """A certificate to show instead of the configured one."""
 
+    def says_the_same_as(self, other: Credential) -> bool:
+        """Tell whether a server could not tell the two apart."""
+        return (self.authorization, self.certificate) == (other.authorization, other.certificate)
+
 
 class CredentialSource(Protocol):
     """What `kinform.rest.auth.Credentials` stands on."""
@@ -142,16 +146,15 @@ class _Held(NamedTuple):
     lifetime: float
 
     @classmethod
-    def now(cls, answer: exec_plugin.ExecCredential) -> _Held:
+    def now(cls, answer: exec_plugin.ExecCredential, *, last: _Held | None) -> _Held:
+        """Hold ``answer`` from now on; saying the same as ``last``, it is no new credential."""
         authorization = None if answer.token is None else f"Bearer {answer.token}"
+        credential = Credential(authorization, answer.certificate)
+        if last is not None and last.credential.says_the_same_as(credential):
+            credential = last.credential
         end = math.inf if answer.expires_at is None else answer.expires_at
         times = clock.current()
-        return cls(
-            Credential(authorization, answer.certificate),
-            answer.expires_at,
-            times.boot(),
-            end - times.wall(),
-        )
+        return cls(credential, answer.expires_at, times.boot(), end - times.wall())
 
     @property
     def remaining(self) -> float:
@@ -180,7 +183,8 @@ class ExecSource:
         self._config = config
         self._lock = asyncio.Lock()
         self._held: _Held | None = None
-        self._failure: ConfigError | None = None
+        self._failure: ConfigError | None = None  # of the last run
+        self._runs = 0  # finished ones, well or not
         self._retry_at = -math.inf  # boot time
 
     async def current(self) -> Credential:
@@ -193,21 +197,23 @@ class ExecSource:
             return held.credential
         if self._held is not None and self._held.remaining > 0 and self._lock.locked():
             return self._held.credential  # somebody renews it ahead of time; no need to wait
-        seen = self._failure
+        seen = self._runs
         async with self._lock:
             if (held := self._good()) is not None:
                 return held.credential
-            if self._failure is not None and self._failure is not seen:
+            if self._failure is not None and self._runs != seen:
                 raise _repeated(self._failure)  # the run we waited for has failed
             return await self._renew()
 
     async def renew(self, used: Credential) -> Credential:
         """Run the plugin now, unless another credential has taken the place of ``used``.
 
-        If it fails, ``used`` is returned: the server's 401 is what the caller should see.
+        If it fails or says the same again, ``used`` is returned: the server's 401 is what the
+        caller should see.
         """
+        seen = self._runs
         async with self._lock:
-            if self._held is None or self._held.credential is used:
+            if self._runs == seen and (self._held is None or self._held.credential is used):
                 try:
                     await self._run()
                 except ConfigError as exc:
@@ -239,10 +245,12 @@ class ExecSource:
         try:
             answer = await exec_plugin.run(self._config)
         except ConfigError as exc:
+            self._runs += 1
             self._failure = exc
             raise
+        self._runs += 1
         self._failure = None
-        self._held = _Held.now(answer)
+        self._held = _Held.now(answer, last=self._held)
         if self._held.lifetime <= 0:
             log.warning("exec plugin gave a credential that has expired; is the clock right?")
         return self._held.credential

@@ -142,8 +142,14 @@ class Watch(Generic[T]):
         """Separate the frames before the first ERROR from the error that ends the stream."""
         for index, frame in enumerate(frames):
             if frame.type is EventType.ERROR:
-                return frames[:index], api_error(frame.status(), method="GET", url=self._url)
+                return frames[:index], self._error(frame)
         return frames, self._decoder.failure
+
+    def _error(self, frame: Frame) -> KinformError:
+        try:
+            return api_error(frame.status(), method="GET", url=self._url)
+        except DecodeError as exc:  # an ERROR that does not say which
+            return exc
 
     def _event(self, frame: Frame) -> Received[T]:
         if frame.head is None:
