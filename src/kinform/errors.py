@@ -267,7 +267,7 @@ class UnknownResourceError(UsageError):
     def __init__(self, name: str, *, nearest: Sequence[str] = ()) -> None:
         super().__init__(name, nearest)
         self.name = name
-        self.nearest = tuple(nearest)
+        self.nearest: tuple[str, ...] = tuple(nearest)
 
     def __str__(self) -> str:
         hint = f"; did you mean {' or '.join(self.nearest)}?" if self.nearest else ""
@@ -281,7 +281,7 @@ class AmbiguousResourceError(UsageError):
     def __init__(self, name: str, *, candidates: Sequence[str]) -> None:
         super().__init__(name, candidates)
         self.name = name
-        self.candidates = tuple(candidates)
+        self.candidates: tuple[str, ...] = tuple(candidates)
 
     def __str__(self) -> str:
         return f"{self.name!r} is ambiguous; use one of {', '.join(self.candidates)}"

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import field
 
 __all__ = [
+    "Entry",
     "GroupVersion",
     "GroupVersionKind",
     "GroupVersionResource",
@@ -25,6 +26,8 @@ __all__ = [
     "StatusCause",
     "StatusDetails",
 ]
+
+T = TypeVar("T")
 
 _NO_STRINGS: Final[Mapping[str, str]] = MappingProxyType({})
 
@@ -202,6 +205,16 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False):  # strings and their di
     def controller(self) -> OwnerReference | None:
         """The one owner that is marked as controller, if any."""
         return next((ref for ref in self.owner_references if ref.controller), None)
+
+
+class Entry(NamedTuple, Generic[T]):
+    """An object and the metadata that was read from its bytes: what caches keep.
+
+    ``T`` is never looked into; everything kinform must know of it stands in ``metadata``.
+    """
+
+    metadata: ObjectMeta
+    object: T
 
 
 class ListMeta(msgspec.Struct, frozen=True, gc=False):

@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from kinform.cache.listwatch import ListerWatcher, ListWatch
-from kinform.meta import ListMeta, ObjectMeta
+from kinform.meta import Entry, ListMeta, ObjectMeta
 from kinform.rest.client import RESTClient
 from kinform.rest.options import ListOptions
 from kinform.rest.request import Request
-from kinform.rest.results import Bookmark, Entry, ListResult, Received, WatchEvent
+from kinform.rest.results import Bookmark, ListResult, Received, WatchEvent
 from kinform.sansio.watch import EventType
 from kinform.selectors import SelectorError
 from kinform.testing import in_virtual_time

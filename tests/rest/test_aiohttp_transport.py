@@ -10,6 +10,7 @@ import ssl
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kinform.errors import TransportError, TransportFailure, UsageError
 from kinform.rest.aiohttp_transport import AiohttpTransport
@@ -19,6 +20,7 @@ from tests.support.transports import (
     NewTransport,
     body_of,
     client_sockets,
+    full_backlog,
     get,
     post,
     transports,
@@ -405,8 +407,39 @@ async def test_sockets_are_kept_alive(new: NewTransport) -> None:
     assert seen == wanted
 
 
-async def test_next_address_is_tried_if_the_first_is_dead(new: NewTransport) -> None:
-    """``localhost`` may mean ::1 first; nobody listens there."""
+class Addresses(AbstractResolver):
+    """Knows the same addresses for every name."""
+
+    def __init__(self, *hosts: str) -> None:
+        self._hosts = hosts
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=0)
+            for address in self._hosts
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+async def get_at(transport: AiohttpTransport, port: int, *addresses: str) -> bytes:
+    connector = transport._connect().session.connector
+    connector._resolver = Addresses(*addresses)  # type: ignore[union-attr]
+    return await body_of(transport, HttpRequest(method="GET", url=f"http://api.example:{port}/"))
+
+
+async def test_next_address_is_tried_if_the_first_refuses(new: NewTransport) -> None:
     async with WireServer(answers(OK)) as server:
-        url = f"http://localhost:{server.port}/"
-        assert await body_of(new(), HttpRequest(method="GET", url=url)) == OK.body
+        assert await get_at(new(), server.port, "127.0.0.9", "127.0.0.1") == OK.body
+
+
+@pytest.mark.slow
+async def test_next_address_is_tried_if_the_first_is_silent(new: NewTransport) -> None:
+    """Happy eyeballs (F-R13): long before the connect deadline."""
+    async with WireServer(answers(OK)) as server:
+        with full_backlog("127.0.0.9", server.port):
+            async with asyncio.timeout(5):
+                assert await get_at(new(), server.port, "127.0.0.9", "127.0.0.1") == OK.body

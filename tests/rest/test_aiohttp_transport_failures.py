@@ -19,7 +19,15 @@ from kinform.rest.aiohttp_transport import AiohttpTransport
 from kinform.rest.proxy import Proxy
 from kinform.rest.transport import HttpRequest
 from tests.support.certs import Authority
-from tests.support.transports import NewTransport, always, body_of, get, post, transports
+from tests.support.transports import (
+    NewTransport,
+    always,
+    body_of,
+    full_backlog,
+    get,
+    post,
+    transports,
+)
 from tests.support.wire import WireConnection, WireRequest, WireServer, answers, reply
 
 OK = reply(200, json={"kind": "Status"})
@@ -110,13 +118,7 @@ async def test_no_way_there(new: NewTransport) -> None:
 
 
 async def test_no_connection_in_time(new: NewTransport) -> None:
-    with socket.socket() as listener, socket.socket() as first, socket.socket() as second:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for sock in (first, second):
-            sock.setblocking(False)
-            sock.connect_ex(listener.getsockname())
-        port = listener.getsockname()[1]
+    with full_backlog() as port:
         error = await failure_of(
             new(connect_timeout=0.05),
             at(f"http://127.0.0.1:{port}/"),
@@ -508,6 +510,18 @@ async def test_https_goes_through_a_tunnel_and_the_proxy_sees_no_header(
     assert CANARY.encode() not in proxy.requests[0].head
     assert "proxy-authorization" not in server.requests[0].headers
     assert len(server.connections) == 1
+
+
+async def test_proxy_may_speak_tls_itself(
+    new: NewTransport, good_tls: ssl.SSLContext, trust: Callable[[], Awaitable[ssl.SSLContext]]
+) -> None:
+    async with (
+        WireServer(tunnel, tls=good_tls) as proxy,
+        WireServer(answers(OK), tls=good_tls) as server,
+    ):
+        transport = new(tls=trust, proxy=Proxy(proxy.url))
+        assert await body_of(transport, get(server)) == OK.body
+        await transport.aclose()
 
 
 async def test_http_is_given_to_the_proxy_whole(new: NewTransport) -> None:

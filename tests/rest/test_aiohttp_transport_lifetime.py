@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 import gc
 import os
-import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
 
@@ -21,6 +20,7 @@ from tests.support.transports import (
     always,
     body_of,
     client_sockets,
+    full_backlog,
     get,
     open_sockets,
     post,
@@ -149,6 +149,19 @@ async def test_reading_after_leaving_is_a_usage_error(new: NewTransport) -> None
             await response.read()
 
 
+async def test_two_readers_of_one_answer_are_a_usage_error(new: NewTransport) -> None:
+    async with WireServer(begin_body) as server, new().send(get(server)) as response:
+        first, second = response.iter_bytes(), response.iter_bytes()
+        await anext(first)
+        async with asyncio.TaskGroup() as group:
+            waiting = group.create_task(anext(first))
+            await asyncio.sleep(0)
+            with pytest.raises(UsageError, match="two tasks"):
+                await anext(second)
+            waiting.cancel()
+    assert waiting.cancelled()
+
+
 # --- cancelling -------------------------------------------------------------------------------
 
 
@@ -218,19 +231,6 @@ async def test_cancelling_a_connect_leaves_no_task_and_no_socket(new: NewTranspo
         await cancelled(body_of(new(), request), until(lambda: open_sockets() > before))
         assert open_sockets() == before
         assert asyncio.all_tasks() == tasks
-
-
-@contextlib.contextmanager
-def full_backlog() -> Generator[int]:
-    """A port that neither accepts nor refuses: its queue is full."""
-    with socket.socket() as listener, contextlib.ExitStack() as stack:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(8):
-            sock = stack.enter_context(socket.socket())
-            sock.setblocking(False)
-            sock.connect_ex(listener.getsockname())
-        yield listener.getsockname()[1]
 
 
 async def test_cancelling_in_line_does_not_take_the_place(new: NewTransport) -> None:

@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from kinform.errors import ResourceExpiredError, api_error, status_of_code
-from kinform.meta import ListMeta, ObjectMeta
+from kinform.meta import Entry, ListMeta, ObjectMeta
 from kinform.rest.options import ListOptions
 from kinform.rest.pager import ListPager
-from kinform.rest.results import Entry, ListResult
+from kinform.rest.results import ListResult
 from kinform.testing import in_virtual_time
 
 GONE = api_error(status_of_code(410, method="GET", message="too old"))

@@ -40,7 +40,7 @@ from kinform.rest.transport import Chunk, HttpRequest, HttpResponse
 
 __all__ = ["AiohttpTransport", "TlsContext"]
 
-log = logging.getLogger(__name__)
+log: Final = logging.getLogger(__name__)
 R = TypeVar("R")
 
 TlsContext: TypeAlias = Callable[[], Awaitable[ssl.SSLContext | None]]
@@ -220,7 +220,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
                 pool.entering.add(closing)
                 return await self._open(pool)
         except TimeoutError:
-            pass
+            if not closing.expired():
+                raise
         finally:
             pool.entering.discard(closing)
         raise self.error(TransportFailure.CLOSED, _CLOSED)
@@ -264,7 +265,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
     async def _head(self, session: aiohttp.ClientSession) -> aiohttp.ClientResponse:
         """Send the request and wait for the answer's head."""
         tls = await self._tls()
-        error: Exception
+        error: Exception  # of any kind; what is not aiohttp's is the system's
         while True:
             self.connected = self.reused = False
             try:
@@ -428,7 +429,13 @@ class _Stream:
             raise UsageError("an answer cannot be read after its request was left")
         if self._pool.closed:
             raise self.error(TransportFailure.CLOSED, _CLOSED)
+        if isinstance(error, RuntimeError) and not self._is_lost:
+            raise UsageError("an answer cannot be read by two tasks at the same time")
         raise self._exchange.explained(error)
+
+    @property
+    def _is_lost(self) -> bool:
+        return self._closed is None or self._closed.done()
 
     async def aclose(self) -> None:
         """Cut the connection, unless the whole body has arrived and it went back to the pool."""

@@ -35,7 +35,7 @@ from kinform.version import __version__
 
 __all__ = ["Call", "Connection", "Credentials", "user_agent"]
 
-log = logging.getLogger(__name__)
+log: Final = logging.getLogger(__name__)
 
 R = TypeVar("R")
 

@@ -20,7 +20,7 @@ from kinform.tasks import gather
 
 __all__ = ["Discovery", "parse_group_discovery", "parse_resource_list"]
 
-log = logging.getLogger(__name__)
+log: Final = logging.getLogger(__name__)
 
 _ACCEPT: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"

@@ -29,7 +29,7 @@ from kinform.rest.tls import ClientCertificate
 
 __all__ = ["ExecCredential", "is_token", "run"]
 
-log = logging.getLogger(__name__)
+log: Final = logging.getLogger(__name__)
 
 MAX_OUTPUT: Final = 1024 * 1024
 """More than this on stdout is no credential."""

@@ -10,7 +10,7 @@ from kinform.sansio.ratelimit import TokenBucket
 
 __all__ = ["RateLimiter", "TokenBucketLimiter", "reconnect_limiter"]
 
-log = logging.getLogger(__name__)
+log: Final = logging.getLogger(__name__)
 
 _TELL_AFTER: Final = 1.0  # a wait this long is worth a line
 _TELL_EVERY: Final = 10.0  # but not every one of them

@@ -22,7 +22,7 @@ from kinform.rest.config import Config, TlsConfig
 
 __all__ = ["SERVICE_ACCOUNT", "load"]
 
-log = logging.getLogger(__name__)
+log: Final = logging.getLogger(__name__)
 
 SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 """Where the kubelet mounts a pod's token, CA and namespace."""

@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final, Generic, TypeVar, final
 
 from kinform.errors import ResourceExpiredError
+from kinform.meta import Entry
 from kinform.rest.options import ListOptions
-from kinform.rest.results import Entry, ListResult
+from kinform.rest.results import ListResult
 from kinform.tasks import background
 
 __all__ = ["PAGE_SIZE", "ListPager"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar, final, overload
 
 from kinform.errors import ApiError, DecodeError, UsageError, api_error
-from kinform.meta import Status
+from kinform.meta import Entry, Status
 from kinform.objects import Object
 from kinform.resource import body_reader, encode
 from kinform.rest import responses
@@ -26,7 +26,7 @@ from kinform.rest.decoding import decode_answer, model_or_object
 from kinform.rest.limits import RateLimiter
 from kinform.rest.options import Params, query_pairs
 from kinform.rest.paths import RequestPath
-from kinform.rest.results import Entry, ListResult
+from kinform.rest.results import ListResult
 from kinform.rest.transport import Body, HttpResponse
 from kinform.rest.warnings import WarningHandler
 from kinform.rest.watch import OpenWatch, Watch

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, NamedTuple, TypeAlias, TypeVar, final, overload
+from typing import Final, Generic, TypeAlias, TypeVar, final, overload
 
-from kinform.meta import ListMeta, ObjectMeta
+from kinform.meta import Entry, ListMeta, ObjectMeta
 from kinform.sansio.watch import EventType
 
-__all__ = ["INITIAL_EVENTS_END", "Bookmark", "Entry", "ListResult", "Received", "WatchEvent"]
+__all__ = ["INITIAL_EVENTS_END", "Bookmark", "ListResult", "Received", "WatchEvent"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 """The annotation of the bookmark that ends a streamed list."""
-
-
-class Entry(NamedTuple, Generic[T]):
-    """An object and the metadata that was read from its bytes."""
-
-    metadata: ObjectMeta
-    object: T
 
 
 @final

@@ -21,7 +21,7 @@ from kinform.rest.tls import ClientCertificate
 
 __all__ = ["Credential", "CredentialSource", "ExecSource", "FixedSource", "TokenFileSource"]
 
-log = logging.getLogger(__name__)
+log: Final = logging.getLogger(__name__)
 
 TOKEN_PERIOD: Final = 50.0
 """A token file is read again after this long (client-go: one minute less ten seconds)."""

@@ -29,7 +29,7 @@ from kinform.rest.config import Config
 
 __all__ = ["ClientCertificate", "TlsSource", "check"]
 
-log = logging.getLogger(__name__)
+log: Final = logging.getLogger(__name__)
 
 CHECK_PERIOD: Final = 60.0
 """How often files are looked at, at most; `TlsSource.invalidate` makes it now."""

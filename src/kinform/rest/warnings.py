@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, TypeAlias, final
 
 __all__ = ["ApiWarning", "WarningHandler", "WarningLogger", "ignore_warnings", "parse_warnings"]
 
-log = logging.getLogger(__name__)
+log: Final = logging.getLogger(__name__)
 
 _WARNING: Final = re.compile(r'\s*(\d{3})\s+(\S+)\s+"((?:[^"\\]|\\.)*)"(?:\s+"[^"]*")?\s*(?:,|$)')
 _LONGEST: Final = 4096

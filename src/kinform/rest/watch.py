@@ -75,9 +75,9 @@ class Watch(Generic[T]):
         self._open: OpenWatch | None = None
         self._deadline: float | None = None
         self._started = False
-        self.resource_version = resource_version
+        self.resource_version: str = resource_version
         """The version of the last event or bookmark handed out; a new watch may go on from it."""
-        self.initial_events_end = False
+        self.initial_events_end: bool = False
         """Whether the end of the initial objects (``send_initial_events``) has been seen."""
 
     @property

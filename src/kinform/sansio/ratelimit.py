@@ -6,7 +6,7 @@ is not used (the wait was cancelled) can be given back.
 
 from __future__ import annotations
 
-from typing import final
+from typing import Final, final
 
 __all__ = ["TokenBucket"]
 
@@ -26,8 +26,8 @@ class TokenBucket:
     def __init__(self, *, rate: float, burst: int) -> None:
         if not rate > 0 or burst < 1:
             raise ValueError(f"rate and burst must be positive, got {rate!r} and {burst!r}")
-        self.rate = rate
-        self.burst = burst
+        self.rate: Final = rate
+        self.burst: Final = burst
         self._tokens = float(burst)  # negative: that many are promised already
         self._last: float | None = None
 

@@ -20,10 +20,10 @@ try:
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-except ImportError as error:  # pragma: no cover (depends on the installation)
+except ImportError as _error:  # pragma: no cover (depends on the installation)
     raise ControlPlaneUnavailable(
         "the control plane needs the package cryptography: pip install 'kinform[testing]'"
-    ) from error
+    ) from _error
 
 __all__ = ["CertificateAuthority", "KeyPair", "private_key", "public_key_pem"]
 
