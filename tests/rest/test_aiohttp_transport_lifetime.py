@@ -405,9 +405,14 @@ def test_making_a_transport_needs_no_loop_and_a_second_loop_is_a_usage_error() -
         with pytest.raises(UsageError, match="another event loop"):
             await body_of(transport, HttpRequest(method="GET", url="http://127.0.0.1:1/"))
 
+    async def close() -> None:
+        with pytest.raises(UsageError, match="another event loop"):
+            await transport.aclose()
+
     with asyncio.Runner() as one, asyncio.Runner() as two:
         one.run(first())
         two.run(second())
+        two.run(close())
         one.run(transport.aclose())
 
 

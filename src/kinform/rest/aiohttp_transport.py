@@ -52,6 +52,7 @@ _IDLE: Final = 55.0  # below the 60 s after which common load balancers drop an 
 _BIG_BODY: Final = 2**20  # aiohttp warns when it is given more than this as one bytes object
 _NO_AUTO_HEADERS: Final = ("Accept", "Accept-Encoding", "Content-Type", "User-Agent")
 _CLOSED: Final = "the client is closed"
+_OTHER_LOOP: Final = "this client belongs to another event loop: open one per loop"
 
 
 @final
@@ -115,9 +116,14 @@ class AiohttpTransport:
 
         Requests under way fail with `TransportFailure.CLOSED`. In a forked child this only
         marks the transport closed: the connections are the parent's.
+
+        Raises:
+            UsageError: if this is another loop than that of the requests.
         """
         self._closed = True
         if self._pool is not None and self._pool.pid == os.getpid():
+            if self._pool.loop is not asyncio.get_running_loop():
+                raise UsageError(_OTHER_LOOP)
             await self._pool.aclose()
 
     def _connect(self) -> _Pool:
@@ -133,7 +139,7 @@ class AiohttpTransport:
         if pool is None or self._closed:
             raise TransportError(_CLOSED, failure=TransportFailure.CLOSED)
         if pool.loop is not asyncio.get_running_loop():
-            raise UsageError("this client belongs to another event loop: open one per loop")
+            raise UsageError(_OTHER_LOOP)
         return pool
 
 
@@ -256,11 +262,11 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         try:
             async with asyncio.timeout(limit):
                 await places.acquire()
+                self._place = places
         except TimeoutError:
             under_way = f"{self._settings.max_requests} requests are under way"
             message = f"still in line after {limit:g} s: {under_way}"
             raise self.error(TransportFailure.CONNECT_TIMEOUT, message) from None
-        self._place = places
 
     async def _head(self, session: aiohttp.ClientSession) -> aiohttp.ClientResponse:
         """Send the request and wait for the answer's head."""
@@ -352,7 +358,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
     def explained(self, exc: Exception) -> KinformError:
         """Return our error for one of aiohttp's, which becomes its cause if that is safe."""
         if isinstance(exc, ValueError) and not isinstance(exc, OSError):  # ssl has one that is both
-            return UsageError(f"cannot send {self._request!r}: {self._flaw(exc)}")
+            request = f"{self._request.method} {self._url}"
+            return UsageError(f"cannot send {request}: {self._flaw(exc)}")
         error = self.error(*self._failure(exc))
         # A ClientResponseError holds the request's headers, and bytes of what was answered.
         error.__cause__ = None if isinstance(exc, aiohttp.ClientResponseError) else exc
@@ -552,5 +559,8 @@ def _is_too_long(exc: BaseException | None) -> bool:
 
 def _without_user(url: str) -> URL:
     """Return ``url`` as it is, but for a user and password: credentials are headers here."""
-    parsed = URL(url, encoded=True)
+    try:
+        parsed = URL(url, encoded=True)
+    except ValueError:  # its text may hold the password
+        raise UsageError("the URL of the request cannot be read") from None
     return parsed.with_user(None) if parsed.raw_user or parsed.raw_password else parsed
