@@ -45,7 +45,7 @@ format: venv    ## let ruff mend what it can
 types: pyright mypy verifytypes ## pyright strict, mypy strict, completeness of the public types
 
 pyright: venv
-	$(PY) -m pyright --warnings
+	$(PY) -m pyright --warnings -p pyproject.toml
 
 mypy: venv
 	$(PY) -m mypy
