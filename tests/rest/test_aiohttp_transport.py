@@ -145,9 +145,7 @@ async def test_header_with_a_line_break_is_a_usage_error_that_hides_the_value(
     assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize(
-    "url", ["no-scheme/x", "http:///path", "http://127.1/", "http://u:canary@[::1", "ftp://h/"]
-)
+@pytest.mark.parametrize("url", ["no-scheme/x", "http:///path", "http://u:canary@[::1", "ftp://h/"])
 async def test_unusable_url_is_a_usage_error(new: NewTransport, url: str) -> None:
     with pytest.raises(UsageError, match="URL") as caught:
         await body_of(new(), HttpRequest(method="GET", url=url))

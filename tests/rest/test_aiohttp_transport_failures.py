@@ -15,23 +15,23 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 import pytest
 
 from kinform.errors import TransportError, TransportFailure
-from kinform.rest.aiohttp_transport import AiohttpTransport
-from kinform.rest.proxy import Proxy
-from kinform.rest.transport import HttpRequest
 from tests.support.certs import Authority
 from tests.support.transports import (
+    CANARY,
     NewTransport,
     always,
+    at,
     body_of,
+    failure_of,
     full_backlog,
     get,
     post,
     transports,
+    unused_port,
 )
 from tests.support.wire import WireConnection, WireRequest, WireServer, answers, reply
 
 OK = reply(200, json={"kind": "Status"})
-CANARY = "canary-token"
 
 
 @pytest.fixture
@@ -53,43 +53,6 @@ def good_tls(authority: Authority) -> ssl.SSLContext:
 @pytest.fixture
 def trust(authority: Authority) -> Callable[[], Awaitable[ssl.SSLContext]]:
     return always(authority.client_context())
-
-
-async def failure_of(
-    transport: AiohttpTransport, request: HttpRequest, *, match: str
-) -> TransportError:
-    """Send ``request`` with a token, see it fail with ``match``, and find the token nowhere."""
-    secret = HttpRequest(
-        method=request.method,
-        url=request.url,
-        headers={**request.headers, "Authorization": f"Bearer {CANARY}"},
-        body=request.body,
-        read_timeout=request.read_timeout,
-        long_lived=request.long_lived,
-    )
-    with pytest.raises(TransportError, match=match) as caught:
-        await body_of(transport, secret)
-    error = caught.value
-    assert (error.method, error.url) == (request.method, request.url)
-    assert error.message[0].islower() or not error.message[0].isalpha()
-    assert not error.message.endswith(".")
-    link: BaseException | None = error
-    while link is not None:
-        assert CANARY not in f"{link!r} {link} {link.__context__!r}"
-        link = link.__cause__
-    assert CANARY not in "".join(traceback.format_exception(error))
-    return error
-
-
-def unused_port() -> int:
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
-
-
-def at(url: str) -> HttpRequest:
-    return HttpRequest(method="GET", url=url)
 
 
 # --- no connection ----------------------------------------------------------------------------
@@ -467,147 +430,6 @@ async def test_redirect_names_the_target_if_it_can(
     async with WireServer(answers(reply(302, headers=headers))) as server:
         error = await failure_of(new(), get(server), match="redirects")
     assert shown in error.message
-
-
-# --- proxies ----------------------------------------------------------------------------------
-
-
-async def tunnel(request: WireRequest, conn: WireConnection) -> None:
-    """Be a CONNECT proxy."""
-    assert request.method == "CONNECT"
-    host, _, port = request.target.rpartition(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    await conn.head(200)
-
-    async def pump(source: asyncio.StreamReader, sink: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await source.read(65536):
-                sink.write(data)
-                await sink.drain()
-        sink.close()
-
-    try:
-        async with asyncio.TaskGroup() as group:
-            group.create_task(pump(conn.reader, writer))
-            group.create_task(pump(reader, conn.writer))
-    finally:
-        writer.close()
-
-
-async def test_https_goes_through_a_tunnel_and_the_proxy_sees_no_header(
-    new: NewTransport, good_tls: ssl.SSLContext, trust: Callable[[], Awaitable[ssl.SSLContext]]
-) -> None:
-    async with WireServer(tunnel) as proxy, WireServer(answers(then=OK), tls=good_tls) as server:
-        via = Proxy(proxy.url, "Basic cHJveHk6cHc=")
-        transport = new(tls=trust, proxy=via)
-        request = get(server, headers={"Authorization": f"Bearer {CANARY}"})
-        assert await body_of(transport, request) == OK.body
-        assert await body_of(transport, request) == OK.body
-        await transport.aclose()
-    assert len(proxy.requests) == 1
-    assert proxy.requests[0].target == f"localhost:{server.port}"
-    assert proxy.requests[0].headers["proxy-authorization"] == "Basic cHJveHk6cHc="
-    assert CANARY.encode() not in proxy.requests[0].head
-    assert "proxy-authorization" not in server.requests[0].headers
-    assert len(server.connections) == 1
-
-
-async def test_proxy_may_speak_tls_itself(
-    new: NewTransport, good_tls: ssl.SSLContext, trust: Callable[[], Awaitable[ssl.SSLContext]]
-) -> None:
-    async with (
-        WireServer(tunnel, tls=good_tls) as proxy,
-        WireServer(answers(OK), tls=good_tls) as server,
-    ):
-        transport = new(tls=trust, proxy=Proxy(proxy.url))
-        assert await body_of(transport, get(server)) == OK.body
-        await transport.aclose()
-
-
-async def test_http_is_given_to_the_proxy_whole(new: NewTransport) -> None:
-    async with WireServer(answers(OK)) as proxy:
-        transport = new(proxy=Proxy(proxy.url, "Basic cHJveHk6cHc="))
-        assert await body_of(transport, at("http://api.example/x")) == OK.body
-    assert proxy.requests[0].target == "http://api.example/x"
-    assert proxy.requests[0].headers["proxy-authorization"] == "Basic cHJveHk6cHc="
-
-
-async def test_certificate_is_checked_through_a_tunnel(
-    new: NewTransport, good_tls: ssl.SSLContext
-) -> None:
-    other = always(Authority("another").client_context())
-    async with WireServer(tunnel) as proxy, WireServer(answers(), tls=good_tls) as server:
-        transport = new(tls=other, proxy=Proxy(proxy.url))
-        error = await failure_of(transport, get(server), match="unknown authority")
-    assert error.failure is TransportFailure.TLS
-    assert f"localhost:{server.port}" in error.message
-
-
-async def refuse(request: WireRequest, conn: WireConnection) -> None:
-    await conn.send(407, {"Proxy-Authenticate": "Basic"})
-
-
-async def forbid(request: WireRequest, conn: WireConnection) -> None:
-    await conn.send(403)
-
-
-@pytest.mark.parametrize(
-    "handler, words",
-    [
-        (refuse, r"proxy 127\.0\.0\.1:\d+ wants a user name and password \(407\)"),
-        (forbid, r"would not connect to api\.example:443: it answered 403"),
-        (eof, r"broke off instead of connecting to api\.example:443"),
-        (garbage, "broke off instead of connecting"),
-    ],
-    ids=["407", "403", "eof", "garbage"],
-)
-async def test_proxy_that_does_not_connect(
-    new: NewTransport,
-    handler: Callable[[WireRequest, WireConnection], Awaitable[None]],
-    words: str,
-) -> None:
-    async with WireServer(handler) as proxy:
-        transport = new(proxy=Proxy(proxy.url, f"Basic {CANARY}"))
-        error = await failure_of(transport, at("https://api.example/"), match=words)
-        await transport.aclose()
-        await proxy.wait_all_gone()
-    assert error.failure is TransportFailure.PROXY
-
-
-async def test_proxy_password_wanted_for_plain_http(new: NewTransport) -> None:
-    async with WireServer(refuse) as proxy:
-        transport = new(proxy=Proxy(proxy.url))
-        error = await failure_of(transport, at("http://api.example/"), match="407")
-    assert error.failure is TransportFailure.PROXY
-
-
-async def test_proxy_that_does_not_listen(new: NewTransport) -> None:
-    port = unused_port()
-    transport = new(proxy=Proxy(f"http://127.0.0.1:{port}", f"Basic {CANARY}"))
-    error = await failure_of(
-        transport, at("https://api.example/"), match=f"proxy 127.0.0.1:{port} refused"
-    )
-    assert error.failure is TransportFailure.PROXY
-
-
-async def test_proxy_that_says_nothing(new: NewTransport) -> None:
-    async with WireServer(silent) as proxy:
-        transport = new(proxy=Proxy(proxy.url), connect_timeout=0.05)
-        error = await failure_of(
-            transport,
-            at("https://api.example/"),
-            match=r"no connection to api\.example:443 through proxy 127\.0\.0\.1:\d+ within",
-        )
-        await proxy.wait_all_gone()
-    assert error.failure is TransportFailure.CONNECT_TIMEOUT
-
-
-async def test_unknown_proxy(new: NewTransport) -> None:
-    transport = new(proxy=Proxy("http://no-such-proxy.invalid:3128"))
-    error = await failure_of(
-        transport, at("https://api.example/"), match=r"no address for proxy no-such-proxy\.invalid"
-    )
-    assert error.failure is TransportFailure.DNS
 
 
 async def test_nothing_secret_is_logged(

@@ -6,26 +6,37 @@ import contextlib
 import os
 import socket
 import ssl
+import traceback
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Generator, Iterator
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
+from kinform.errors import TransportError
 from kinform.rest.aiohttp_transport import AiohttpTransport, TlsContext
 from kinform.rest.proxy import Proxy
 from kinform.rest.transport import HttpRequest
 from tests.support.wire import WireServer
 
 __all__ = [
+    "CANARY",
     "NewTransport",
     "always",
+    "at",
     "body_of",
     "client_sockets",
+    "failure_of",
     "full_backlog",
     "get",
     "open_sockets",
     "post",
     "transports",
+    "unused_port",
 ]
+
+CANARY = "canary-token"
+"""A secret; `failure_of` sends it and sees that no error shows it."""
 
 
 class NewTransport(Protocol):
@@ -147,3 +158,40 @@ def _sockets() -> Iterator[socket.socket]:
                 yield socket.socket(fileno=os.dup(int(entry.name)))
         except OSError:
             continue  # closed meanwhile: the one that lists the folder
+
+
+def unused_port() -> int:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def at(url: str) -> HttpRequest:
+    return HttpRequest(method="GET", url=url)
+
+
+async def failure_of(
+    transport: AiohttpTransport, request: HttpRequest, *, match: str
+) -> TransportError:
+    """Send ``request`` with a token, see it fail with ``match``, and find the token nowhere."""
+    secret = HttpRequest(
+        method=request.method,
+        url=request.url,
+        headers={**request.headers, "Authorization": f"Bearer {CANARY}"},
+        body=request.body,
+        read_timeout=request.read_timeout,
+        long_lived=request.long_lived,
+    )
+    with pytest.raises(TransportError, match=match) as caught:
+        await body_of(transport, secret)
+    error = caught.value
+    assert (error.method, error.url) == (request.method, request.url)
+    assert error.message[0].islower() or not error.message[0].isalpha()
+    assert not error.message.endswith(".")
+    link: BaseException | None = error
+    while link is not None:
+        assert CANARY not in f"{link!r} {link} {link.__context__!r}"
+        link = link.__cause__
+    assert CANARY not in "".join(traceback.format_exception(error))
+    return error

@@ -357,7 +357,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
 
     def explained(self, exc: Exception) -> KinformError:
         """Return our error for one of aiohttp's, which becomes its cause if that is safe."""
-        if isinstance(exc, ValueError) and not isinstance(exc, OSError):  # ssl has one that is both
+        if _is_flaw(exc):
             request = f"{self._request.method} {self._url}"
             return UsageError(f"cannot send {request}: {self._flaw(exc)}")
         error = self.error(*self._failure(exc))
@@ -365,11 +365,11 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         error.__cause__ = None if isinstance(exc, aiohttp.ClientResponseError) else exc
         return error
 
-    def _flaw(self, exc: ValueError) -> str:
+    def _flaw(self, exc: Exception) -> str:
         for name, value in self._request.headers.items():
             if not (name + value).isprintable():
                 return f"header {name!r} holds a control character"
-        return "that is not a usable URL" if isinstance(exc, aiohttp.InvalidURL) else str(exc)
+        return "that is not a usable URL" if isinstance(exc, aiohttp.ClientError) else str(exc)
 
     def _failure(self, exc: Exception) -> failures.Failure:
         route, answered = self._route, self._stream is not None
@@ -380,8 +380,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
                 return route.silent_for(self._request.read_timeout or 0, answered=answered)
             case aiohttp.ClientHttpProxyError(status=status):
                 return route.no_tunnel(status)
-            case aiohttp.ClientConnectorError(os_error=error):
-                return route.refused(error, host=exc.host, port=exc.port)
+            case aiohttp.ClientConnectorError():
+                return route.refused(_reason(exc), host=exc.host, port=exc.port)
             case _ if self._settings.proxy is not None and not self.connected:
                 return route.no_tunnel(None)
             case aiohttp.ClientResponseError():
@@ -549,6 +549,19 @@ def _is_stale(exc: Exception) -> bool:
         | aiohttp.ClientOSError
         | aiohttp.ClientConnectionResetError,
     )
+
+
+def _is_flaw(exc: Exception) -> bool:
+    """Tell whether the request itself is impossible."""
+    impossible = isinstance(exc, ValueError | aiohttp.NonHttpUrlClientError)
+    return impossible and not isinstance(exc, OSError)  # a certificate error is both
+
+
+def _reason(exc: aiohttp.ClientConnectorError) -> Exception:
+    """Return what the system or TLS said; not every aiohttp keeps both in the same place."""
+    if isinstance(exc, aiohttp.ClientConnectorCertificateError):
+        return exc.certificate_error
+    return exc.os_error
 
 
 def _is_too_long(exc: BaseException | None) -> bool:

@@ -1,0 +1,224 @@
+"""Indexes: which entries have a value, by functions of the user's and by metadata.
+
+The store (`kinform.cache.thread_safe_store`) owns them and guards them with its lock. Rule 1: a
+function runs once per change, before anything is changed; what it returned is kept, so leaving
+an index never runs it again. Rule 2: what cannot fail needs no keeping: the built-in indexes
+read metadata, and read it again. Rule 3: an index holds no value without entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar, final
+
+from kinform.errors import KinformError, UsageError
+from kinform.meta import Entry, ObjectName
+
+__all__ = [
+    "NAMESPACE_INDEX",
+    "OWNER_INDEX",
+    "Index",
+    "IndexFunc",
+    "IndexFunctionError",
+    "UnknownIndexError",
+    "Values",
+    "built_in_indexes",
+    "function_index",
+]
+
+T = TypeVar("T")
+
+NAMESPACE_INDEX: Final = "namespace"
+"""The built-in index by namespace; objects of kinds without namespaces are under ``""``."""
+OWNER_INDEX: Final = "owner"
+"""The built-in index by the uid of each of an object's ``ownerReferences``."""
+
+IndexFunc: TypeAlias = Callable[[T], Iterable[str] | str | None]
+"""Takes an object, returns the values it is found under: many, one, or none.
+
+It must depend on the object alone, and must not write to the store it indexes."""
+
+Values: TypeAlias = str | tuple[str, ...]
+"""What an index keeps per key: the one value as it is, anything else as a tuple of distinct ones.
+
+Most objects have one, and a tuple around it would cost 48 bytes a time."""
+
+
+@final
+class UnknownIndexError(UsageError, KeyError):
+    """A cache was asked for an index that it does not have. ``known`` lists those it has.
+
+    >>> str(UnknownIndexError("nodes", known=["namespace", "node"]))
+    "no index named 'nodes'; this cache has namespace, node"
+    """
+
+    def __init__(self, index: str, *, known: Sequence[str] = ()) -> None:
+        super().__init__(index, known)
+        self.index = index
+        self.known: tuple[str, ...] = tuple(known)
+
+    def __str__(self) -> str:
+        return f"no index named {self.index!r}; this cache has {', '.join(self.known) or 'none'}"
+
+
+@final
+class IndexFunctionError(KinformError):
+    """An index function failed on an object. ``__cause__`` is what it raised.
+
+    The message names the index and the key, and says nothing of the object's content.
+
+    >>> str(IndexFunctionError("node", ObjectName("default", "web-0"), problem="KeyError"))
+    "index 'node' failed on default/web-0: KeyError"
+    """
+
+    def __init__(self, index: str, key: ObjectName, *, problem: str) -> None:
+        super().__init__(index, key, problem)
+        self.index = index
+        self.key = key
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"index {self.index!r} failed on {self.key}: {self.problem}"
+
+
+@final
+class Index(Generic[T]):
+    """One index: a named function, and the entries under each value it gave.
+
+    Not safe from several threads by itself: its store's lock is held around every call but
+    `values_of`. ``keeps_values`` is false for functions that can be asked about an old entry
+    again, for the same answer, without failing.
+    """
+
+    __slots__ = ("_kept", "_postings", "name", "values_of")
+
+    def __init__(
+        self, name: str, values_of: Callable[[Entry[T]], Values], *, keeps_values: bool = True
+    ) -> None:
+        self.name: Final = name
+        self.values_of: Final = values_of
+        # Invariant: key in _postings[v].entries  <=>  v is one of the values of key's entry.
+        self._postings: dict[str, _Posting[T]] = {}
+        self._kept: dict[ObjectName, Values] | None = {} if keeps_values else None
+
+    def emptied(self) -> Index[T]:
+        """Return an index of the same name and function with nothing in it."""
+        return Index(self.name, self.values_of, keeps_values=self._kept is not None)
+
+    def kept_values(self, key: ObjectName, entry: Entry[T]) -> Values:
+        """Return what ``entry``, which is in the index, was entered under."""
+        return self.values_of(entry) if self._kept is None else self._kept.get(key, ())
+
+    def enter(self, key: ObjectName, entry: Entry[T], values: Values) -> None:
+        """File ``entry`` under ``values``. The key must not be in the index."""
+        if isinstance(values, str):
+            values = self._file(key, entry, values)
+        elif values:
+            values = tuple([self._file(key, entry, value) for value in values])
+        else:
+            return
+        if self._kept is not None:
+            self._kept[key] = values
+
+    def leave(self, key: ObjectName, old: Entry[T]) -> None:
+        """Forget ``old``, and every value that had no other entry."""
+        for value in _each(self.kept_values(key, old)):
+            posting = self._postings[value]
+            del posting.entries[key]
+            if not posting.entries:
+                del self._postings[value]
+        if self._kept is not None:
+            self._kept.pop(key, None)
+
+    def move(
+        self, key: ObjectName, old: Entry[T], new: Entry[T], *, values: Values
+    ) -> None:
+        """Put ``new``, with its ``values``, in the place of ``old``."""
+        if self.kept_values(key, old) == values:  # most changes change no index
+            for value in _each(values):
+                self._postings[value].entries[key] = new
+        else:
+            self.leave(key, old)
+            self.enter(key, new, values)
+
+    def find(self, value: str) -> dict[ObjectName, Entry[T]]:
+        """Return the index's own entries under ``value``: copy them before the lock is left."""
+        posting = self._postings.get(value)
+        return posting.entries if posting else {}
+
+    def all_values(self) -> list[str]:
+        """Return every value that has entries, each once, in no particular order."""
+        return list(self._postings)
+
+    def _file(self, key: ObjectName, entry: Entry[T], value: str) -> str:
+        """Put ``entry`` under ``value``; return that text as all of the value's entries share it.
+
+        Every object decodes its own copy of a node's name: one is enough to keep.
+        """
+        posting = self._postings.get(value)
+        if posting is None:
+            posting = self._postings[value] = _Posting(value)
+        posting.entries[key] = entry
+        return posting.value
+
+
+class _Posting(Generic[T]):
+    """The entries of one value. A dict: its order does not vary from run to run, a set's does."""
+
+    __slots__ = ("entries", "value")
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+        self.entries: dict[ObjectName, Entry[T]] = {}
+
+
+def function_index(name: str, function: IndexFunc[T]) -> Index[T]:
+    """Return an empty index by ``function``, whose ``values_of`` raises `IndexFunctionError`."""
+
+    def values_of(entry: Entry[T]) -> Values:
+        try:
+            found = function(entry.object)
+            # An iterator runs the user's code as well.
+            values = found if isinstance(found, str) else tuple(dict.fromkeys(() if found is None else found))
+        except Exception as exc:
+            problem = f"it raised {type(exc).__name__}"
+            raise IndexFunctionError(name, entry.metadata.key, problem=problem) from exc
+        return values if isinstance(values, str) else _texts(name, entry, values)
+
+    return Index(name, values_of)
+
+
+def built_in_indexes() -> list[Index[T]]:
+    """Return the indexes that every `Indexer` has, empty."""
+    return [
+        Index(NAMESPACE_INDEX, _namespace, keeps_values=False),
+        Index(OWNER_INDEX, _owners, keeps_values=False),
+    ]
+
+
+def _namespace(entry: Entry[T]) -> Values:
+    return entry.metadata.namespace
+
+
+def _owners(entry: Entry[T]) -> Values:
+    owners = entry.metadata.raw_owner_references or ()
+    if len(owners) == 1:
+        return owners[0].uid
+    return _compact(tuple(dict.fromkeys([owner.uid for owner in owners])))
+
+
+def _texts(name: str, entry: Entry[T], values: tuple[object, ...]) -> Values:
+    texts = tuple([value for value in values if isinstance(value, str)])
+    if len(texts) < len(values):
+        kinds = sorted({type(value).__name__ for value in values if not isinstance(value, str)})
+        problem = f"it returned {' and '.join(kinds)} where text was expected"
+        raise IndexFunctionError(name, entry.metadata.key, problem=problem)
+    return _compact(texts)
+
+
+def _compact(values: tuple[str, ...]) -> Values:
+    return values[0] if len(values) == 1 else values
+
+
+def _each(values: Values) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) else values

@@ -1,0 +1,277 @@
+"""ThreadSafeStore: entries by key, their indexes and their version, read from any thread.
+
+client-go: tools/cache/thread_safe_store.go. `Store` and `Indexer` are made of it: they take keys
+from metadata and hand out objects, here keys are explicit and entries are handed out.
+
+Rule 1: one thread writes. It reads what it is about to change without the lock.
+Rule 2: whatever can fail, the users' index functions, runs before the lock is taken, so that a
+failed write has changed nothing and no reader ever waits for a user's code.
+Rule 3: the version is set after the entries it speaks of, so who sees the version and then reads
+sees at least the entries.
+"""
+
+from __future__ import annotations
+
+import builtins
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Generic, TypeAlias, TypeVar, final
+
+from kinform.cache import indexes, versions
+from kinform.cache.transitions import Replacement, Transition
+from kinform.errors import UsageError
+from kinform.meta import Entry, ObjectName
+from kinform.sansio.deltas import Delta, DeltaType
+
+__all__ = ["ThreadSafeStore"]
+
+T = TypeVar("T")
+
+OnIndexError: TypeAlias = Callable[[indexes.IndexFunctionError], None]
+
+
+@final
+class ThreadSafeStore(Generic[T]):
+    """Entries by key, with indexes and a version: one thread writes, any thread reads.
+
+    The writer is whoever fills the store, with kinform the event loop's thread. Reads:
+
+    * `get`, ``in``, ``len`` and `resource_version` take no lock and never wait.
+    * All others take the one lock, copy what was asked for and let go. They see each `apply`
+      wholly or not at all, and never wait longer than one takes.
+    * `replace` is built aside and published by one assignment: every read, locked or not, sees
+      the entries, the indexes and the version from before it, or those from after it.
+
+    What is handed out is a list of the caller's own, of entries that are everybody's.
+
+    That a lone `get` needs no lock rests on the interpreter's. **Free-threaded builds of Python
+    are not supported**: nothing here is known to break on them, and nothing was tested.
+
+    Args:
+        indexes: taken as they are described, not as they are filled: more in `add_indexes`.
+        on_index_error: told of each index function that fails in a write. The entry is then
+            written all the same and is found under no value of that index until it changes
+            again. Without it the write fails, with nothing changed.
+
+    Raises:
+        UsageError: if two indexes have one name.
+    """
+
+    __slots__ = ("_lock", "_on_index_error", "_state")
+
+    def __init__(
+        self,
+        *,
+        indexes: Iterable[indexes.Index[T]] = (),
+        on_index_error: OnIndexError | None = None,
+    ) -> None:
+        self._on_index_error = on_index_error
+        self._state: _State[T] = _State({}, {}, "")
+        # Re-entrant: a finalizer or signal handler that reads in the middle of a write, on the
+        # writer's own thread, must not wait for itself.
+        self._lock = threading.RLock()
+        self.add_indexes(indexes)
+
+    # --- reading, from any thread
+
+    @property
+    def resource_version(self) -> str:
+        """The newest version whose changes are all in the store; ``""`` if none is known."""
+        return self._state.version
+
+    def get(self, key: ObjectName) -> Entry[T] | None:
+        """Return the entry of ``key``, if there is one."""
+        return self._state.entries.get(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._state.entries
+
+    def __len__(self) -> int:
+        return len(self._state.entries)
+
+    def list(self) -> builtins.list[Entry[T]]:
+        """Return all entries, in no particular order."""
+        with self._lock:
+            return list(self._state.entries.values())
+
+    def list_keys(self) -> builtins.list[ObjectName]:
+        """Return all keys, in no particular order."""
+        with self._lock:
+            return list(self._state.entries)
+
+    def by_index(self, index: str, value: str) -> builtins.list[Entry[T]]:
+        """Return the entries under ``value``, in no particular order; none if nobody has it.
+
+        Raises:
+            UnknownIndexError: if there is no such index.
+        """
+        with self._lock:
+            return list(self._state.index(index).find(value).values())
+
+    def index(self, index: str, entry: Entry[T]) -> builtins.list[Entry[T]]:
+        """Return, each once, the entries that share a value with ``entry``.
+
+        ``entry`` need not be in the store. Its values are found by running the index function.
+
+        Raises:
+            UnknownIndexError: if there is no such index.
+            IndexFunctionError: if the function fails on ``entry``.
+        """
+        values = self._state.index(index).values_of(entry)
+        found: dict[ObjectName, Entry[T]] = {}
+        with self._lock:
+            same = self._state.index(index)
+            for value in indexes.each(values):
+                found.update(same.find(value))
+        return list(found.values())
+
+    def index_keys(self, index: str, value: str) -> builtins.list[ObjectName]:
+        """Return the keys of the entries under ``value``, sorted.
+
+        Raises:
+            UnknownIndexError: if there is no such index.
+        """
+        with self._lock:
+            keys = list(self._state.index(index).find(value))
+        return sorted(keys)
+
+    def list_index_values(self, index: str) -> builtins.list[str]:
+        """Return every value that has entries, each once, in no particular order.
+
+        Raises:
+            UnknownIndexError: if there is no such index.
+        """
+        with self._lock:
+            return self._state.index(index).all_values()
+
+    # --- writing, from one thread
+
+    def add(self, key: ObjectName, entry: Entry[T]) -> Entry[T] | None:
+        """Set the entry of ``key`` and return the one before, if there was one.
+
+        Raises:
+            IndexFunctionError: an index function failed; nothing was changed.
+        """
+        state = self._state
+        old = state.entries.get(key)
+        values = self._values(entry)
+        version = versions.newest(state.version, entry.metadata.resource_version)
+        with self._lock:
+            state.write(Transition(key, old, entry), values)
+            state.version = version
+        return old
+
+    def delete(self, key: ObjectName, *, resource_version: str = "") -> Entry[T] | None:
+        """Forget ``key`` and return its entry, if there was one.
+
+        ``resource_version`` is the version of the deletion, where it is known.
+        """
+        state = self._state
+        old = state.entries.get(key)
+        version = versions.newest(state.version, resource_version)
+        with self._lock:
+            state.write(Transition(key, old, None), ())
+            state.version = version
+        return old
+
+    def apply(self, deltas: Iterable[Delta[T]]) -> builtins.list[Transition[T]]:
+        """Write all ``deltas`` in order, as one transaction; tell what each of them did.
+
+        The transitions are one per delta, in the same order. A delta without an entry leaves
+        nothing to hold and is a delete. SYNC writes nothing: its transition goes from the entry
+        held to itself. So does REPLACED where the entry held is the same version, because what
+        a fresh list repeats is no news. Any other entry is taken as it is.
+
+        The version moves to the newest of the deltas', never back; those of tombstones and
+        resyncs do not count, they are older than the delta.
+
+        Raises:
+            IndexFunctionError: an index function failed; nothing was changed.
+        """
+        state = self._state
+        plan, version = _plan(deltas, state)
+        values = [
+            () if new is None or new is old else self._values(new) for _, old, new in plan
+        ]
+        with self._lock:
+            for transition, of_new in zip(plan, values, strict=True):
+                state.write(transition, of_new)
+            state.version = version
+        return plan
+
+    def replace(
+        self, entries: Mapping[ObjectName, Entry[T]], resource_version: str
+    ) -> Replacement[T]:
+        """Hold ``entries`` and nothing else, as of ``resource_version``; tell what that changed.
+
+        An entry of the same uid and version as the one held is dropped and the one held stays,
+        with its index values. Not so when this goes back in time (`Replacement.regressed`): on
+        a restored etcd the same version of the same object may be another state.
+
+        The version becomes ``resource_version`` in any case: it is what the store then shows.
+
+        Raises:
+            IndexFunctionError: an index function failed; nothing was changed.
+        """
+        before, after = self._state, self._state.emptied(resource_version)
+        result: Replacement[T] = Replacement([], [], [], [], before.version, resource_version)
+        comparable = not result.regressed
+        for key, entry in entries.items():
+            old = before.entries.get(key)
+            if old is None:
+                result.added.append(Transition(key, None, entry))
+            elif comparable and (old is entry or versions.same_version(old.metadata, entry.metadata)):
+                after.enter(key, old, [i.kept_values(key, old) for i in before.indexes.values()])
+                result.unchanged.append(old)
+                continue
+            else:
+                result.changed.append(Transition(key, old, entry))
+            after.enter(key, entry, self._values(entry))
+        result.deleted.extend(
+            Transition(key, old, None)
+            for key, old in before.entries.items()
+            if key not in after.entries
+        )
+        self._state = after  # the one moment in which all of it happens
+        return result
+
+    def bookmark(self, resource_version: str) -> None:
+        """Note that everything up to ``resource_version`` is in the store.
+
+        Ignored if it is certainly older than the version the store has.
+        """
+        state = self._state
+        state.version = versions.newest(state.version, resource_version)
+
+    def add_indexes(self, added: Iterable[indexes.Index[T]]) -> None:
+        """Index what is held, and from now on what comes, by more functions.
+
+        The indexes are built aside and appear at once, all of them or none. The store builds its
+        own from each one's name and function: what is given stays as it is.
+
+        Raises:
+            UsageError: if there is an index of such a name already.
+            IndexFunctionError: an index function failed; no index was added.
+        """
+        state = self._state
+        every = dict(state.indexes)
+        for given in added:
+            if given.name in every:
+                raise UsageError(f"there is an index named {given.name!r} already; choose another")
+            index = every[given.name] = given.emptied()
+            for key, entry in state.entries.items():
+                index.enter(key, entry, self._values_of(index, entry))
+        state.indexes = every
+
+    def _values(self, entry: Entry[T]) -> builtins.list[indexes.Values]:
+        """Return what each index will keep of ``entry``, in the indexes' order."""
+        return [self._values_of(index, entry) for index in self._state.indexes.values()]
+
+    def _values_of(self, index: indexes.Index[T], entry: Entry[T]) -> indexes.Values:
+        try:
+            return index.values_of(entry)
+        except indexes.IndexFunctionError as error:
+            if self._on_index_error is None:
+                raise
+            self._on_index_error(error)
+            return ()

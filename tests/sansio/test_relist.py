@@ -1,0 +1,375 @@
+"""The reflector's table of decisions, line by line, and the budget nobody can break."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kinform.errors import (
+    DecodeError,
+    KinformError,
+    TransportError,
+    TransportFailure,
+    api_error,
+    status_of_code,
+)
+from kinform.meta import Status
+from kinform.sansio.backoff import Backoff
+from kinform.sansio.relist import (
+    Decision,
+    Ended,
+    Expired,
+    Failed,
+    List,
+    Listed,
+    Policy,
+    Probe,
+    Probed,
+    ProbeDue,
+    Regressed,
+    Signal,
+    Started,
+    State,
+    Streamed,
+    StreamList,
+    Unstreamed,
+    Wait,
+    Waited,
+    Watch,
+    step,
+)
+from kinform.sansio.versions import is_older
+
+
+def said(code: int, *, retry_after: float | None = None) -> KinformError:
+    return api_error(status_of_code(code, method="GET", message="no"), retry_after=retry_after)
+
+
+GONE = said(410)
+TOO_LARGE = api_error(Status(code=504, reason="Timeout", message="Too large resource version: 9"))
+REFUSED = TransportError("nobody there", failure=TransportFailure.REFUSED)
+CUT = TransportError("cut", failure=TransportFailure.TRUNCATED)
+PLAIN = Policy(stream_lists=False)
+WATCHING = State(phase="watch", version="7")
+
+
+def run(state: State, signal: Signal, policy: Policy | None = None, now: float = 0.0) -> Decision:
+    return step(state, signal, now=now, rand=0.0, policy=policy)
+
+
+def ended(**changes: object) -> Ended:
+    return Ended(**{"resource_version": "", "lived": 10.0, "events": 1, **changes})  # type: ignore[arg-type]
+
+
+def waits_for(decision: Decision) -> str:
+    assert isinstance(decision.action, Wait)
+    return decision.state.after_wait
+
+
+# --- Lists ---
+
+
+def test_it_begins_with_a_streamed_list_of_the_newest_state() -> None:
+    assert run(State(), Started()).action == StreamList("")
+
+
+@pytest.mark.parametrize("first", ["", "0"])
+def test_a_plain_first_list_asks_for_the_newest_state_or_any_on_request(first: str) -> None:
+    policy = Policy(stream_lists=False, first_version=first)  # type: ignore[arg-type]
+    assert run(State(), Started(), policy).action == List(first, 500)
+
+
+def test_a_later_list_asks_for_nothing_older_and_in_one_piece() -> None:
+    state = State(phase="wait", version="7")
+    assert run(state, Waited(), PLAIN).action == List("7", None)
+    assert run(state, Waited()).action == StreamList("7")
+
+
+def test_a_server_without_watch_cache_is_listed_in_pages_ever_after() -> None:
+    decision = run(State(phase="list"), Listed("7", paginated=True))
+    state = replace(decision.state, phase="wait", after_wait="list")
+    assert run(state, Waited(), PLAIN).action == List("7", 500)
+
+
+def test_the_callers_page_size_wins() -> None:
+    state = State(phase="wait", version="7")
+    policy = Policy(stream_lists=False, page_size=10)
+    assert run(state, Waited(), policy).action == List("7", 10)
+
+
+def test_a_list_leads_to_a_watch_from_its_version() -> None:
+    decision = run(State(phase="list", is_suspect=True), Listed("7"))
+    assert decision.action == Watch("7")
+    assert (decision.state.version, decision.state.is_suspect) == ("7", False)
+
+
+def test_a_streamed_list_goes_on_as_a_watch() -> None:
+    decision = run(State(phase="stream"), Streamed("7"))
+    assert decision.action is None
+    assert (decision.state.phase, decision.state.version) == ("watch", "7")
+
+
+@pytest.mark.parametrize("phase", ["list", "stream"])
+@pytest.mark.parametrize("error", [GONE, TOO_LARGE])
+def test_an_unusable_version_is_dropped_for_the_next_list(phase: str, error: KinformError) -> None:
+    decision = run(State(phase=phase, version="7"), Failed(error))  # type: ignore[arg-type]
+    assert waits_for(decision) == "list"
+    assert decision.notices == (Expired("7"),)
+    assert run(decision.state, Waited()).action == StreamList("")
+    assert run(decision.state, Waited(), PLAIN).action == List("", 500)
+
+
+@pytest.mark.parametrize("phase", ["list", "stream"])
+@pytest.mark.parametrize("error", [said(500), said(403), said(401), said(404), said(429), REFUSED])
+def test_other_failures_wait_and_ask_for_the_same(phase: str, error: KinformError) -> None:
+    decision = run(State(phase=phase, version="7"), Failed(error))  # type: ignore[arg-type]
+    assert waits_for(decision) == "list"
+    assert run(decision.state, Waited()).action == StreamList("7")
+
+
+@pytest.mark.parametrize("code", [400, 405, 406, 415, 422])
+def test_a_server_that_cannot_stream_lists_is_asked_plainly_for_an_hour(code: int) -> None:
+    decision = run(State(phase="stream", version="7"), Failed(said(code)), now=100.0)
+    assert decision.action == List("7", None)
+    assert decision.notices == (Unstreamed(),)
+    later = replace(decision.state, phase="wait", after_wait="list")
+    assert run(later, Waited(), now=3699.0).action == List("7", None)
+    assert run(later, Waited(), now=3700.0).action == StreamList("7")
+
+
+def test_two_streams_without_an_end_are_enough() -> None:
+    """client-go tries for ever, without a pause (kubernetes#140890)."""
+    first = run(State(phase="stream"), ended())
+    assert waits_for(first) == "list"
+    again = run(first.state, Waited())
+    assert again.action == StreamList("")
+    assert run(again.state, ended(error=CUT)).action == List("", 500)
+
+
+def test_a_streamed_list_in_between_makes_it_two_again() -> None:
+    first = run(State(phase="stream"), ended())
+    synced = run(run(first.state, Waited()).state, Streamed("7"))
+    assert synced.state.unfinished_streams == 0
+
+
+def test_an_error_within_the_stream_is_like_one_before_it() -> None:
+    decision = run(State(phase="stream", version="7"), ended(error=GONE))
+    assert decision.notices == (Expired("7"),)
+
+
+# --- Watches ---
+
+
+@pytest.mark.parametrize("error", [said(500), said(503), said(403), said(401), said(429)])
+def test_a_refused_watch_is_tried_again_from_the_same_version(error: KinformError) -> None:
+    """F-R11: client-go lists again after a 5xx, and so does every informer of a cluster."""
+    decision = run(WATCHING, Failed(error))
+    assert waits_for(decision) == "watch"
+    assert run(decision.state, Waited()).action == Watch("7")
+
+
+@pytest.mark.parametrize("error", [said(404), said(422)])
+def test_a_watch_that_makes_no_sense_leads_to_a_list(error: KinformError) -> None:
+    assert waits_for(run(WATCHING, Failed(error))) == "list"
+
+
+@pytest.mark.parametrize("signal", [Failed(GONE), ended(error=GONE)])
+def test_an_expired_watch_lists_what_is_not_older(signal: Signal) -> None:
+    """F-R04: as an answer and as an event alike."""
+    decision = run(WATCHING, signal)
+    assert decision.notices == (Expired("7"),)
+    assert run(decision.state, Waited(), PLAIN).action == List("7", None)
+
+
+@pytest.mark.parametrize("signal", [Failed(TOO_LARGE), ended(error=TOO_LARGE)])
+def test_a_version_from_the_future_is_not_used_again(signal: Signal) -> None:
+    """F-R06."""
+    assert run(run(WATCHING, signal).state, Waited(), PLAIN).action == List("", 500)
+
+
+def test_a_watch_that_ends_in_good_order_is_followed_by_the_next_at_once() -> None:
+    decision = run(WATCHING, ended(lived=300.0, reached_timeout=True, resource_version="9"))
+    assert decision.action == Watch("9")
+
+
+def test_a_watch_that_ends_early_is_followed_by_the_next_after_a_wait() -> None:
+    decision = run(WATCHING, ended(lived=5.0))
+    assert waits_for(decision) == "watch"
+
+
+def test_two_watches_that_end_at_once_make_the_version_suspect() -> None:
+    """F-R03: some servers close a watch from a forgotten version without a word."""
+    short = ended(lived=0.1, events=0)
+    first = run(WATCHING, short)
+    assert waits_for(first) == "watch"
+    second = run(run(first.state, Waited()).state, short)
+    assert waits_for(second) == "list"
+    assert second.notices == (Expired("7"),)
+    assert run(second.state, Waited()).action == StreamList("")
+
+
+@pytest.mark.parametrize("between", [ended(lived=2.0, events=0), ended(lived=0.1, events=3)])
+def test_a_real_watch_in_between_clears_the_suspicion(between: Ended) -> None:
+    short = ended(lived=0.1, events=0)
+    state = run(run(WATCHING, short).state, Waited()).state
+    state = run(run(state, between).state, Waited()).state
+    assert waits_for(run(state, short)) == "watch"
+
+
+def test_a_lost_connection_is_followed_by_a_look_at_the_servers_version() -> None:
+    decision = run(WATCHING, ended(error=CUT))
+    assert waits_for(decision) == "probe"
+    probing = run(decision.state, Waited())
+    assert probing.action == Probe()
+    assert run(probing.state, Probed("8", applied="7")).action == Watch("7")
+    failed = run(probing.state, Failed(REFUSED))
+    assert waits_for(failed) == "probe"
+
+
+def test_a_server_that_went_back_in_time_is_told_and_listed_anew() -> None:
+    """F-R07: a watch from a future version would be silent for ever."""
+    probing = State(phase="probe", version="700", after_wait="probe")
+    decision = run(probing, Probed("9", applied="700"))
+    assert decision.notices == (Regressed("700", "9"),)
+    assert waits_for(decision) == "list"
+    assert run(decision.state, Waited(), PLAIN).action == List("", 500)
+
+
+def test_the_same_is_looked_for_while_a_watch_is_open() -> None:
+    assert run(WATCHING, ProbeDue()).action == Probe()
+    assert run(WATCHING, Probed("8", applied="7")).action is None
+    assert waits_for(run(WATCHING, Probed("3", applied="7"))) == "list"
+
+
+def test_an_unreadable_stream_is_resumed_once_and_then_listed() -> None:
+    """F-R23."""
+    rubbish = ended(error=DecodeError("rubbish"))
+    first = run(WATCHING, rubbish)
+    assert waits_for(first) == "watch"
+    second = run(run(first.state, Waited()).state, rubbish)
+    assert waits_for(second) == "list"
+
+
+@pytest.mark.parametrize(
+    ("window", "second", "third"), [(0.0, "list", "list"), (60.0, "watch", "list")]
+)
+def test_internal_errors_are_borne_with_for_as_long_as_asked(
+    window: float, second: str, third: str
+) -> None:
+    policy = Policy(internal_error_window=window)
+    error = ended(error=said(500))
+    state = run(WATCHING, error, policy, now=0.0).state
+    if window:
+        state = replace(state, phase="watch")
+        assert waits_for(run(state, error, policy, now=30.0)) == second
+    assert waits_for(run(replace(state, phase="watch"), error, policy, now=90.0)) == third
+
+
+@pytest.mark.parametrize("code", [400, 403, 503, 504])
+def test_any_other_error_event_leads_to_a_list(code: int) -> None:
+    assert waits_for(run(WATCHING, ended(error=said(code)))) == "list"
+
+
+def test_too_many_requests_keeps_the_version_and_the_patience_asked_for() -> None:
+    """F-R29."""
+    decision = run(WATCHING, ended(error=said(429, retry_after=17.0)))
+    assert waits_for(decision) == "watch"
+    assert decision.action == Wait(17.0)
+    assert run(WATCHING, Failed(said(429, retry_after=9999.0))).action == Wait(120.0)
+
+
+def test_a_signal_that_cannot_be_is_a_bug() -> None:
+    with pytest.raises(AssertionError, match="cannot happen"):
+        run(WATCHING, Listed("7"))
+
+
+# --- Back-off ---
+
+
+def test_waits_double_up_to_half_a_minute_and_health_resets_them() -> None:
+    state, waits = WATCHING, list[float]()
+    for _ in range(8):
+        decision = run(state, Failed(said(503)))
+        assert isinstance(decision.action, Wait)
+        waits.append(decision.action.seconds)
+        state = run(decision.state, Waited()).state
+    assert waits == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
+    healthy = run(state, ended(lived=61.0, error=said(503)))
+    assert healthy.action == Wait(0.8)
+
+
+@given(failures=st.integers(0, 10_000), rand=st.floats(0, 1, exclude_max=True))
+def test_a_wait_lies_between_the_step_and_twice_the_step(failures: int, rand: float) -> None:
+    delay = Backoff(failures=failures).delay(rand=rand)
+    step_size = min(30.0, 0.8 * 2 ** min(failures, 60))
+    assert step_size <= delay <= 2 * step_size
+
+
+ERRORS = [
+    *(said(code) for code in (400, 401, 403, 404, 405, 410, 422, 429, 500, 502, 503, 504)),
+    TOO_LARGE,
+    REFUSED,
+    CUT,
+    DecodeError("x"),
+]
+errors = st.sampled_from(ERRORS)
+endings = st.builds(
+    lambda error, lived, events: ended(error=error, lived=lived, events=events),
+    st.none() | errors,
+    st.floats(0, 5),
+    st.integers(0, 3),
+)
+
+
+@given(data=st.data(), rands=st.floats(0, 1, exclude_max=True))
+def test_no_server_can_provoke_more_than_eight_of_each_in_a_minute(
+    data: st.DataObject, rands: float
+) -> None:
+    """F-I11: whatever it answers, and however it mixes its answers."""
+    now, lists, watches = 0.0, list[float](), list[float]()
+    decision = step(State(), Started(), now=now, rand=rands)
+    while now < 60.0:
+        signal: Signal
+        match decision.action:
+            case Wait(seconds):
+                now, signal = now + seconds, Waited()
+            case List():
+                lists.append(now)
+                signal = data.draw(errors.map(Failed) | st.just(Listed("7")))
+            case Probe():
+                lists.append(now)
+                versions = st.sampled_from(["1", "9"])
+                signal = data.draw(errors.map(Failed) | versions.map(lambda v: Probed(v, "7")))
+            case StreamList():
+                watches.append(now)
+                signal = data.draw(errors.map(Failed) | endings | st.just(Streamed("7")))
+            case Watch():
+                watches.append(now)
+                signal = data.draw(errors.map(Failed) | endings)
+            case None:  # a streamed list went on as a watch, and ends
+                signal = data.draw(endings)
+        if isinstance(signal, Ended):
+            now += signal.lived
+        decision = step(decision.state, signal, now=now, rand=rands)
+    assert len([at for at in lists if at < 60.0]) <= 8
+    assert len([at for at in watches if at < 60.0]) <= 8
+
+
+@pytest.mark.parametrize(
+    ("version", "than", "older"),
+    [
+        ("9", "10", True),
+        ("10", "10", False),
+        ("99999999999999999999999998", "99999999999999999999999999", True),
+        ("", "1", False),
+        ("1", "", False),
+        ("a", "b", False),
+        ("٣", "9", False),
+        ("-1", "9", False),
+    ],
+)
+def test_only_plain_numbers_are_compared(version: str, than: str, older: bool) -> None:
+    assert is_older(version, than) is older
