@@ -22,7 +22,7 @@ run: venv       ## watch something live: your kubeconfig's cluster, else a local
 	@$(PY) examples/watch.py $(ARGS)
 
 test: venv      ## all tests, in parallel; e2e ones are skipped where no control plane can start
-	$(PYTEST) -n $(JOBS) --dist loadgroup $(ARGS)
+	$(PYTEST) -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(ARGS)
 
 test-all:       ## the tests on every supported Python that is installed
 	$(PYTHON) tools/test_all.py $(ARGS)

@@ -13,6 +13,7 @@ import gc
 import inspect
 import logging
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -51,6 +52,13 @@ def collect_garbage() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def sigint_interrupts() -> None:
+    """Undo what a shell does to its background jobs: children would inherit an ignored SIGINT."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

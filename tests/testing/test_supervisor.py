@@ -20,7 +20,8 @@ SLEEPER = [sys.executable, "-c", "import time; print('up', flush=True); time.sle
 IGNORE_SIGTERM = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
 STUBBORN = [*SLEEPER[:-1], IGNORE_SIGTERM + SLEEPER[-1]]
 RUNNER = f"""
-import json, os, sys, threading
+import json, os, signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits it ignored
 from kinform.testing.supervisor import Supervisor
 supervisor = Supervisor()
 server = supervisor.server("sleeper")
@@ -141,7 +142,7 @@ def test_no_server_survives_a_killed_runner(number: signal.Signals) -> None:
         pid, folder = int(str(facts["pid"])), Path(str(facts["folder"]))
         assert is_alive(pid)
         runner.send_signal(number)
-        runner.wait()
+        runner.wait(30)
         eventually(lambda: not is_alive(pid) and not folder.exists())
 
 
@@ -152,7 +153,7 @@ def test_no_server_survives_although_a_forked_child_of_the_runner_does() -> None
         pid, child, folder = int(str(facts["pid"])), int(str(facts["child"])), facts["folder"]
         try:
             runner.kill()
-            runner.wait()
+            runner.wait(30)
             eventually(lambda: not is_alive(pid) and not Path(str(folder)).exists())
             assert is_alive(child)
         finally:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from kinform.errors import KinformError, UsageError
-from kinform.meta import Entry, ObjectName
+from kinform.meta import Entry, ObjectMeta, ObjectName
 
 __all__ = [
     "NAMESPACE_INDEX",
@@ -23,6 +23,7 @@ __all__ = [
     "UnknownIndexError",
     "Values",
     "built_in_indexes",
+    "each",
     "function_index",
 ]
 
@@ -122,7 +123,7 @@ class Index(Generic[T]):
 
     def leave(self, key: ObjectName, old: Entry[T]) -> None:
         """Forget ``old``, and every value that had no other entry."""
-        for value in _each(self.kept_values(key, old)):
+        for value in each(self.kept_values(key, old)):
             posting = self._postings[value]
             del posting.entries[key]
             if not posting.entries:
@@ -130,12 +131,10 @@ class Index(Generic[T]):
         if self._kept is not None:
             self._kept.pop(key, None)
 
-    def move(
-        self, key: ObjectName, old: Entry[T], new: Entry[T], *, values: Values
-    ) -> None:
+    def move(self, key: ObjectName, old: Entry[T], new: Entry[T], *, values: Values) -> None:
         """Put ``new``, with its ``values``, in the place of ``old``."""
         if self.kept_values(key, old) == values:  # most changes change no index
-            for value in _each(values):
+            for value in each(values):
                 self._postings[value].entries[key] = new
         else:
             self.leave(key, old)
@@ -179,11 +178,15 @@ def function_index(name: str, function: IndexFunc[T]) -> Index[T]:
         try:
             found = function(entry.object)
             # An iterator runs the user's code as well.
-            values = found if isinstance(found, str) else tuple(dict.fromkeys(() if found is None else found))
+            values = (
+                found
+                if isinstance(found, str)
+                else tuple(dict.fromkeys(() if found is None else found))
+            )
         except Exception as exc:
             problem = f"it raised {type(exc).__name__}"
             raise IndexFunctionError(name, entry.metadata.key, problem=problem) from exc
-        return values if isinstance(values, str) else _texts(name, entry, values)
+        return values if isinstance(values, str) else _texts(values, name, entry.metadata)
 
     return Index(name, values_of)
 
@@ -207,12 +210,12 @@ def _owners(entry: Entry[T]) -> Values:
     return _compact(tuple(dict.fromkeys([owner.uid for owner in owners])))
 
 
-def _texts(name: str, entry: Entry[T], values: tuple[object, ...]) -> Values:
+def _texts(values: tuple[object, ...], name: str, metadata: ObjectMeta) -> Values:
     texts = tuple([value for value in values if isinstance(value, str)])
     if len(texts) < len(values):
         kinds = sorted({type(value).__name__ for value in values if not isinstance(value, str)})
         problem = f"it returned {' and '.join(kinds)} where text was expected"
-        raise IndexFunctionError(name, entry.metadata.key, problem=problem)
+        raise IndexFunctionError(name, metadata.key, problem=problem)
     return _compact(texts)
 
 
@@ -220,5 +223,6 @@ def _compact(values: tuple[str, ...]) -> Values:
     return values[0] if len(values) == 1 else values
 
 
-def _each(values: Values) -> tuple[str, ...]:
+def each(values: Values) -> tuple[str, ...]:
+    """Return the values, whichever way they are kept."""
     return (values,) if isinstance(values, str) else values

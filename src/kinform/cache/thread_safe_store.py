@@ -14,20 +14,23 @@ from __future__ import annotations
 
 import builtins
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeAlias, TypeVar, final
 
-from kinform.cache import indexes, versions
+from kinform.cache import versions
+from kinform.cache.indexes import Index, IndexFunctionError, Values, each
+from kinform.cache.state import State, plan
 from kinform.cache.transitions import Replacement, Transition
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectName
-from kinform.sansio.deltas import Delta, DeltaType
+from kinform.sansio.deltas import Delta
 
-__all__ = ["ThreadSafeStore"]
+__all__ = ["OnIndexError", "ThreadSafeStore"]
 
 T = TypeVar("T")
 
-OnIndexError: TypeAlias = Callable[[indexes.IndexFunctionError], None]
+OnIndexError: TypeAlias = Callable[[IndexFunctionError], None]
+"""Is told of an index function that failed on an entry that is written nevertheless."""
 
 
 @final
@@ -62,11 +65,11 @@ class ThreadSafeStore(Generic[T]):
     def __init__(
         self,
         *,
-        indexes: Iterable[indexes.Index[T]] = (),
+        indexes: Iterable[Index[T]] = (),
         on_index_error: OnIndexError | None = None,
     ) -> None:
         self._on_index_error = on_index_error
-        self._state: _State[T] = _State({}, {}, "")
+        self._state: State[T] = State({}, "")
         # Re-entrant: a finalizer or signal handler that reads in the middle of a write, on the
         # writer's own thread, must not wait for itself.
         self._lock = threading.RLock()
@@ -121,7 +124,7 @@ class ThreadSafeStore(Generic[T]):
         found: dict[ObjectName, Entry[T]] = {}
         with self._lock:
             same = self._state.index(index)
-            for value in indexes.each(values):
+            for value in each(values):
                 found.update(same.find(value))
         return list(found.values())
 
@@ -189,15 +192,13 @@ class ThreadSafeStore(Generic[T]):
             IndexFunctionError: an index function failed; nothing was changed.
         """
         state = self._state
-        plan, version = _plan(deltas, state)
-        values = [
-            () if new is None or new is old else self._values(new) for _, old, new in plan
-        ]
+        planned, version = plan(deltas, state)
+        values = [() if new is None or new is old else self._values(new) for _, old, new in planned]
         with self._lock:
-            for transition, of_new in zip(plan, values, strict=True):
+            for transition, of_new in zip(planned, values, strict=True):
                 state.write(transition, of_new)
             state.version = version
-        return plan
+        return planned
 
     def replace(
         self, entries: Mapping[ObjectName, Entry[T]], resource_version: str
@@ -220,8 +221,8 @@ class ThreadSafeStore(Generic[T]):
             old = before.entries.get(key)
             if old is None:
                 result.added.append(Transition(key, None, entry))
-            elif comparable and (old is entry or versions.same_version(old.metadata, entry.metadata)):
-                after.enter(key, old, [i.kept_values(key, old) for i in before.indexes.values()])
+            elif comparable and versions.same_version(old.metadata, entry.metadata):
+                after.enter(key, old, before.kept_values(key, old))
                 result.unchanged.append(old)
                 continue
             else:
@@ -243,7 +244,7 @@ class ThreadSafeStore(Generic[T]):
         state = self._state
         state.version = versions.newest(state.version, resource_version)
 
-    def add_indexes(self, added: Iterable[indexes.Index[T]]) -> None:
+    def add_indexes(self, added: Iterable[Index[T]]) -> None:
         """Index what is held, and from now on what comes, by more functions.
 
         The indexes are built aside and appear at once, all of them or none. The store builds its
@@ -263,14 +264,14 @@ class ThreadSafeStore(Generic[T]):
                 index.enter(key, entry, self._values_of(index, entry))
         state.indexes = every
 
-    def _values(self, entry: Entry[T]) -> builtins.list[indexes.Values]:
+    def _values(self, entry: Entry[T]) -> builtins.list[Values]:
         """Return what each index will keep of ``entry``, in the indexes' order."""
         return [self._values_of(index, entry) for index in self._state.indexes.values()]
 
-    def _values_of(self, index: indexes.Index[T], entry: Entry[T]) -> indexes.Values:
+    def _values_of(self, index: Index[T], entry: Entry[T]) -> Values:
         try:
             return index.values_of(entry)
-        except indexes.IndexFunctionError as error:
+        except IndexFunctionError as error:
             if self._on_index_error is None:
                 raise
             self._on_index_error(error)

@@ -71,7 +71,7 @@ class RealFIFO(Generic[T]):
         on_ready: Callable[[], None] = never_mind,
         high_water: int = HIGH_WATER,
     ) -> None:
-        self.on_ready = on_ready
+        self.on_ready: Callable[[], None] = on_ready
         self._transform = transform
         self._changes: deque[Change[T]] = deque()
         self._handover: Handover[T] = Handover(high_water)

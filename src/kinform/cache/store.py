@@ -1,0 +1,156 @@
+"""Store: a cache's objects by key, with keys taken from their metadata.
+
+client-go: tools/cache/store.go. The left end is whatever fills it, a reflector or a controller;
+to the right stand `Lister` and the users, who see objects and never the entries around them.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable
+from typing import Generic, TypeAlias, TypeVar
+
+from kinform.cache.thread_safe_store import ThreadSafeStore
+from kinform.cache.transitions import Replacement, Transition
+from kinform.errors import UsageError
+from kinform.meta import Entry, ObjectName
+from kinform.sansio.deltas import Delta
+
+__all__ = ["Key", "Store"]
+
+T = TypeVar("T")
+
+Key: TypeAlias = ObjectName | str
+"""Which object: an `ObjectName`, or its text, ``namespace/name`` or ``name``."""
+
+
+class Store(Generic[T]):
+    """Objects by key, and the version they show. ``T`` is never looked into.
+
+    >>> from kinform.meta import ObjectMeta
+    >>> web = ObjectMeta(name="web", namespace="default", uid="u1", resource_version="7")
+    >>> store: Store[str] = Store()
+    >>> store.add(Entry(web, "any object"))
+    >>> store.get("default/web"), "default/db" in store, store.resource_version
+    ('any object', False, '7')
+
+    One thread writes, any thread reads, as `ThreadSafeStore` says. Every write takes effect as
+    it is given, whatever version the store has: whoever fills it knows the order of events.
+    Lists are the caller's own; the objects in them are everybody's, to be read only.
+
+    Wherever a key may be given as text, text that is no key raises ``ValueError``.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self) -> None:
+        self._entries: ThreadSafeStore[T] = ThreadSafeStore()
+
+    # --- reading, from any thread
+
+    @property
+    def entries(self) -> ThreadSafeStore[T]:
+        """What the store is made of: the objects with their metadata, by `ObjectName`."""
+        return self._entries
+
+    @property
+    def resource_version(self) -> str:
+        """The newest version whose changes are all in the store; ``""`` if none is known.
+
+        It follows writes, relists and bookmarks. Only a relist can take it back.
+        """
+        return self._entries.resource_version
+
+    def get(self, item: Entry[T] | Key) -> T | None:
+        """Return the object of that key, or what the store holds of the object in that entry."""
+        entry = self._entries.get(_key(item))
+        return None if entry is None else entry.object
+
+    def get_by_key(self, key: Key) -> T | None:
+        """Return the object of ``key``, if there is one."""
+        entry = self._entries.get(ObjectName.parse(key) if isinstance(key, str) else key)
+        return None if entry is None else entry.object
+
+    def __contains__(self, item: object) -> bool:
+        return (_key(item) if isinstance(item, str | Entry) else item) in self._entries
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def list(self) -> builtins.list[T]:
+        """Return all objects, in no particular order."""
+        return [entry.object for entry in self._entries.list()]
+
+    def list_keys(self) -> builtins.list[ObjectName]:
+        """Return all keys, in no particular order."""
+        return self._entries.list_keys()
+
+    # --- writing, from one thread
+
+    def add(self, entry: Entry[T]) -> Entry[T] | None:
+        """Hold ``entry``, in the place of what has its key, and return that.
+
+        Raises:
+            UsageError: the entry's metadata has no name.
+            IndexFunctionError: an index function failed; nothing was changed.
+        """
+        return self._entries.add(_own_key(entry), entry)
+
+    def update(self, entry: Entry[T]) -> Entry[T] | None:
+        """Do as `add`: client-go's other word, for those who know the key is there.
+
+        Raises:
+            UsageError: the entry's metadata has no name.
+            IndexFunctionError: an index function failed; nothing was changed.
+        """
+        return self._entries.add(_own_key(entry), entry)
+
+    def delete(self, item: Entry[T] | Key) -> Entry[T] | None:
+        """Forget an object and return what was held of it, if anything.
+
+        Given the entry that a watch showed with the deletion, the store's version moves to its
+        version. Given a key, the version stays: nobody knows when it happened.
+        """
+        version = item.metadata.resource_version if isinstance(item, Entry) else ""
+        return self._entries.delete(_key(item), resource_version=version)
+
+    def apply(self, deltas: Iterable[Delta[T]]) -> builtins.list[Transition[T]]:
+        """Write all ``deltas`` in order, as one transaction: see `ThreadSafeStore.apply`.
+
+        Raises:
+            IndexFunctionError: an index function failed; nothing was changed.
+        """
+        return self._entries.apply(deltas)
+
+    def replace(self, entries: Iterable[Entry[T]], resource_version: str) -> Replacement[T]:
+        """Hold ``entries`` and nothing else: see `ThreadSafeStore.replace`.
+
+        Of several with one key the last counts. A `ReplacedAll` has them by key: that is for
+        ``store.entries.replace``.
+
+        Raises:
+            UsageError: an entry's metadata has no name; nothing was changed.
+            IndexFunctionError: an index function failed; nothing was changed.
+        """
+        by_key = {_own_key(entry): entry for entry in entries}
+        return self._entries.replace(by_key, resource_version)
+
+    def bookmark(self, resource_version: str) -> None:
+        """Note that everything up to ``resource_version`` is in the store.
+
+        Ignored if it is certainly older than the version the store has.
+        """
+        self._entries.bookmark(resource_version)
+
+
+def _key(item: Entry[T] | Key) -> ObjectName:
+    if isinstance(item, ObjectName):
+        return item
+    return ObjectName.parse(item) if isinstance(item, str) else item.metadata.key
+
+
+def _own_key(entry: Entry[T]) -> ObjectName:
+    metadata = entry.metadata
+    if not metadata.name:
+        raise UsageError("an entry without metadata.name has no key and cannot be held")
+    return metadata.key

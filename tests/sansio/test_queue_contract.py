@@ -1,0 +1,617 @@
+"""What every queue promises, whichever is chosen: one suite, run over both.
+
+The second half lets hypothesis write, pop and handle in any order, and compares what comes out
+with a plain dict.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections import Counter
+from collections.abc import Mapping
+from typing import ClassVar
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from kinform.errors import UsageError
+from kinform.meta import Entry, ObjectMeta, ObjectName
+from kinform.sansio.delta_fifo import DeltaFIFO
+from kinform.sansio.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll
+from kinform.sansio.queue import Batch, Queue, QueueFactory, QueueStatistics
+from kinform.sansio.real_fifo import RealFIFO
+
+QUEUES: list[QueueFactory] = [RealFIFO, DeltaFIFO]
+WRITES = ["add", "update", "delete", "replace", "resync", "bookmark"]
+
+
+@pytest.fixture(params=QUEUES, ids=["RealFIFO", "DeltaFIFO"])
+def make(request: pytest.FixtureRequest) -> QueueFactory:
+    return request.param
+
+
+def entry(name: str, value: int) -> Entry[int]:
+    return Entry(ObjectMeta(name=name, resource_version=str(value)), value)
+
+
+def listing(*entries: Entry[int]) -> dict[ObjectName, Entry[int]]:
+    return {listed.metadata.key: listed for listed in entries}
+
+
+def write(queue: Queue[int], operation: str) -> None:
+    """Do one of WRITES, each of which adds something to a queue that knows ``a``."""
+    match operation:
+        case "replace":
+            queue.replace(listing(entry("a", 2)), "2")
+        case "resync":
+            queue.resync()
+        case "bookmark":
+            queue.bookmark("3")
+        case _:
+            getattr(queue, operation)(entry("a", 2))
+
+
+def handle_all(queue: Queue[int], limit: int = 1000) -> list[Batch[int]]:
+    batches: list[Batch[int]] = []
+    while (batch := queue.pop_batch(limit)) is not None:
+        queue.done(batch)
+        batches.append(batch)
+    return batches
+
+
+def values(batch: Batch[int] | None) -> list[int]:
+    assert batch is not None
+    assert isinstance(batch.content, list)
+    return [delta.entry.object for delta in batch.content]
+
+
+# --- popping ----------------------------------------------------------------------------------
+
+
+def test_an_empty_queue_gives_nothing_and_is_open(make: QueueFactory) -> None:
+    queue: Queue[int] = make()
+    assert (queue.pop_batch(), queue.is_empty, queue.closed) == (None, True, False)
+
+
+def test_deltas_of_distinct_keys_come_in_one_batch_in_order(make: QueueFactory) -> None:
+    queue: Queue[int] = make()
+    for value, name in enumerate("cab"):
+        queue.add(entry(name, value))
+    assert [0, 1, 2] == values(queue.pop_batch())
+    assert queue.is_empty
+
+
+def test_a_batch_holds_at_most_its_limit(make: QueueFactory) -> None:
+    queue: Queue[int] = make()
+    for value in range(5):
+        queue.add(entry(f"pod-{value}", value))
+    assert [[0, 1], [2, 3], [4]] == [values(batch) for batch in handle_all(queue, limit=2)]
+
+
+def test_a_batch_holds_a_thousand_unless_told_otherwise(make: QueueFactory) -> None:
+    queue: Queue[int] = make()
+    for value in range(1001):
+        queue.add(entry(f"pod-{value}", value))
+    assert [1000, 1] == [len(values(batch)) for batch in handle_all(queue)]
+
+
+def test_bookmarks_stand_alone_and_split_what_is_around_them(make: QueueFactory) -> None:
+    queue: Queue[int] = make()
+    queue.add(entry("a", 1))
+    queue.bookmark("5")
+    queue.add(entry("b", 6))
+    first, second, third = handle_all(queue)
+    assert ([1], Progress("5"), [6]) == (values(first), second.content, values(third))
+
+
+def test_bookmarks_in_a_row_do_not_pile_up(make: QueueFactory) -> None:
+    """A consumer that hangs for a day costs one bookmark, not a thousand."""
+    queue: Queue[int] = make()
+    queue.add(entry("a", 1))
+    for version in ("5", "6", "7"):
+        queue.bookmark(version)
+    assert [Progress("7")] == [batch.content for batch in handle_all(queue)[1:]]
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_below_one_is_refused(make: QueueFactory, limit: int) -> None:
+    queue: Queue[int] = make()
+    with pytest.raises(ValueError, match="limit must be positive"):
+        queue.pop_batch(limit)
+
+
+def test_the_next_batch_waits_for_the_one_before(make: QueueFactory) -> None:
+    queue: Queue[int] = make()
+    queue.add(entry("a", 1))
+    batch = queue.pop_batch()
+    with pytest.raises(UsageError, match="still out"):
+        queue.pop_batch()
+    assert batch is not None
+    queue.done(batch)
+    assert queue.pop_batch() is None
+
+
+def test_a_batch_is_done_once(make: QueueFactory) -> None:
+    """Even if an equal one is out: the count of the first list depends on it."""
+    queue: Queue[int] = make()
+    queue.add(entry("a", 1))
+    (batch,) = handle_all(queue)
+    with pytest.raises(UsageError, match="not out"):
+        queue.done(batch)
+    queue.add(entry("a", 1))
+    equal = queue.pop_batch()
+    assert equal == batch
+    with pytest.raises(UsageError, match="not out"):
+        queue.done(batch)
+
+
+def test_nothing_popped_is_kept_alive(make: QueueFactory) -> None:
+    """Popped slots are released, in front of items that still wait and in an empty queue."""
+
+    class Payload:
+        pass
+
+    queue: Queue[Payload] = make()
+    for name in "ab":
+        queue.add(Entry(ObjectMeta(name=name), Payload()))
+    alive: list[int] = []
+    for _ in "ab":
+        batch = queue.pop_batch(1)
+        assert batch is not None
+        assert isinstance(batch.content, list)
+        payload = weakref.ref(batch.content[0].entry.object)
+        queue.done(batch)
+        del batch
+        gc.collect()
+        alive.append(payload() is not None)
+    assert [False, False] == alive
+
+
+# --- the first list ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", ["add", "update", "delete"])
+def test_a_queue_that_starts_with_a_change_has_no_first_list(
+    make: QueueFactory, operation: str
+) -> None:
+    queue = make(known=listing(entry("a", 1)))
+    write(queue, operation)
+    assert queue.has_synced
+    queue.replace(listing(entry("b", 5)), "5")
+    assert queue.has_synced
+    assert not any(batch.in_initial_list for batch in handle_all(queue))
+
+
+@pytest.mark.parametrize("operation", ["resync", "bookmark"])
+def test_neither_resync_nor_bookmark_counts_as_a_first_list(
+    make: QueueFactory, operation: str
+) -> None:
+    queue = make(known=listing(entry("a", 1)))
+    write(queue, operation)
+    handle_all(queue)
+    assert not queue.has_synced
+
+
+def test_popped_is_not_handled(make: QueueFactory) -> None:
+    """Deviation: client-go's DeltaFIFO may say synced before the last item was processed."""
+    queue: Queue[int] = make()
+    queue.replace(listing(entry("a", 1)), "")
+    batch = queue.pop_batch()
+    assert not queue.has_synced
+    assert batch is not None
+    queue.done(batch)
+    assert queue.has_synced
+
+
+def test_what_was_popped_before_the_first_list_does_not_pay_for_it(make: QueueFactory) -> None:
+    queue = make(known=listing(entry("a", 1)))
+    queue.resync()
+    early = queue.pop_batch()
+    assert early is not None
+    queue.replace(listing(entry("a", 2)), "2")
+    queue.done(early)
+    assert (early.in_initial_list, queue.has_synced) == (False, False)
+    assert handle_all(queue)[0].in_initial_list
+    assert queue.has_synced
+    queue.replace(listing(entry("a", 3)), "3")
+    assert queue.has_synced  # a later list is no first list
+
+
+# --- closing and waking -----------------------------------------------------------------------
+
+
+def test_a_closed_queue_gives_what_waits_and_then_nothing(make: QueueFactory) -> None:
+    queue: Queue[int] = make()
+    queue.add(entry("a", 1))
+    queue.close()
+    assert (queue.closed, queue.is_empty) == (True, False)
+    assert [[1]] == [values(batch) for batch in handle_all(queue)]
+    assert queue.pop_batch() is None
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_what_is_written_after_the_close_is_ignored(make: QueueFactory, operation: str) -> None:
+    """A reflector on its way out does no harm, and nothing grows that nobody will pop."""
+    transformed: list[Entry[int]] = []
+
+    def transform(original: Entry[int]) -> Entry[int]:
+        transformed.append(original)
+        return original
+
+    queue = make(known=listing(entry("a", 1)), transform=transform)
+    queue.close()
+    write(queue, operation)
+    assert (queue.is_empty, queue.has_synced, transformed) == (True, False, [])
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_the_reader_is_woken_when_an_empty_queue_gets_something(
+    make: QueueFactory, operation: str
+) -> None:
+    wakes: list[str] = []
+    queue = make(known=listing(entry("a", 1)), on_ready=lambda: wakes.append(operation))
+    write(queue, operation)
+    assert [operation] == wakes
+    queue.add(entry("b", 9))  # it is not empty: whoever was woken pops this too
+    assert [operation] == wakes
+
+
+def test_whoever_is_woken_can_pop_at_once(make: QueueFactory) -> None:
+    """The call comes last: what it announces is complete, the first list's count included."""
+    popped: list[Batch[int] | None] = []
+    queue: Queue[int] = make()
+    queue.on_ready = lambda: popped.append(queue.pop_batch())
+    queue.replace(listing(entry("a", 1), entry("b", 2)), "2")
+    (batch,) = popped
+    assert batch is not None
+    assert batch.in_initial_list
+
+
+def test_the_reader_is_woken_once_by_the_close(make: QueueFactory) -> None:
+    """CG-D06, CG-F18: readers that wait return after the close; here they are told to look."""
+    wakes: list[None] = []
+    queue: Queue[int] = make(on_ready=lambda: wakes.append(None))
+    queue.close()
+    queue.close()
+    assert [None] == wakes
+    assert (queue.pop_batch(), queue.closed) == (None, True)
+
+
+# --- transform --------------------------------------------------------------------------------
+
+
+def test_a_transform_that_raises_leaves_the_queue_as_it_was(make: QueueFactory) -> None:
+    """A list is taken whole or not at all."""
+
+    def transform(original: Entry[int]) -> Entry[int]:
+        if original.object > 2:
+            raise ArithmeticError(original.object)
+        return original
+
+    queue = make(known=listing(entry("a", 1)), transform=transform)
+    with pytest.raises(ArithmeticError):
+        queue.replace(listing(entry("b", 2), entry("c", 3)), "3")
+    with pytest.raises(ArithmeticError):
+        queue.add(entry("d", 4))
+    assert (queue.is_empty, queue.has_synced) == (True, False)
+
+
+def test_a_transform_has_no_say_in_the_key(make: QueueFactory) -> None:
+    queue = make(transform=lambda original: entry("other", original.object))
+    queue.update(entry("a", 1))
+    (batch,) = handle_all(queue)
+    assert [Delta(DeltaType.UPDATED, ObjectName("", "a"), entry("other", 1))] == batch.content
+
+
+def test_each_object_of_a_list_is_transformed_once(make: QueueFactory) -> None:
+    """CG-8.3-10: client-go transforms the initial objects of a watch-list twice."""
+    seen: Counter[int] = Counter()
+
+    def transform(original: Entry[int]) -> Entry[int]:
+        seen[original.object] += 1
+        return original
+
+    queue = make(transform=transform)
+    queue.replace(listing(entry("a", 1), entry("b", 2)), "2")
+    queue.resync()
+    queue.replace({}, "3")
+    handle_all(queue)
+    assert {1: 1, 2: 1} == seen
+
+
+# --- figures ----------------------------------------------------------------------------------
+
+
+def test_a_queue_is_congested_from_its_high_water_mark_on(make: QueueFactory) -> None:
+    queue: Queue[int] = make(high_water=2)
+    queue.add(entry("a", 1))
+    assert not queue.is_congested
+    queue.add(entry("b", 2))
+    assert queue.is_congested
+    queue.pop_batch(1)
+    assert not queue.is_congested
+
+
+def test_a_list_weighs_as_much_as_its_objects(make: QueueFactory) -> None:
+    """So that relists cannot pile up unnoticed, each as big as the cache."""
+    queue: Queue[int] = make(high_water=3)
+    queue.replace(listing(*(entry(name, 1) for name in "abc")), "1")
+    assert queue.is_congested
+    handle_all(queue)
+    assert not queue.is_congested
+
+
+def test_a_high_water_mark_below_one_is_refused(make: QueueFactory) -> None:
+    with pytest.raises(ValueError, match="high_water must be positive"):
+        make(high_water=0)
+
+
+def test_the_figures_tell_what_waits_and_what_waited(make: QueueFactory) -> None:
+    queue: Queue[int] = make()
+    for value, name in enumerate("abc"):
+        queue.add(entry(name, value))
+    assert QueueStatistics(waiting=3, peak=3, batches=0) == queue.statistics()
+    handle_all(queue, limit=2)
+    assert QueueStatistics(waiting=0, peak=3, batches=2) == queue.statistics()
+
+
+# --- any order of writing, popping and handling -----------------------------------------------
+
+KEYS = [ObjectName("", name) for name in "abcde"]
+keys = st.sampled_from(KEYS)
+
+
+def raw(key: ObjectName, version: int) -> Entry[str]:
+    return Entry(ObjectMeta(name=key.name, resource_version=str(version)), "raw")
+
+
+def cooked(original: Entry[str]) -> Entry[str]:
+    assert original.object == "raw", "transformed twice"
+    return Entry(original.metadata, "cooked")
+
+
+def version_of(stored: Entry[str]) -> int:
+    assert stored.object == "cooked", "not transformed"
+    return int(stored.metadata.resource_version)
+
+
+class QueueMachine(RuleBasedStateMachine):
+    """A server (a dict), a queue, and a pump that fills a cache (another dict)."""
+
+    factory: ClassVar[QueueFactory]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.server: dict[ObjectName, int] = {}  # the version of each object there is
+        self.cache: dict[ObjectName, Entry[str]] = {}
+        self.version = 0
+        self.queue: Queue[str] = self.factory(
+            known=self.cache, transform=cooked, on_ready=self.wake, high_water=5
+        )
+        self.batch: Batch[str] | None = None
+        self.is_applied = False
+        self.asleep = self.woken = False
+        self.told: Counter[ObjectName] = Counter()  # the newest version the cache was told
+        self.deletes_due: Counter[ObjectName] = Counter()
+        self.deletes_told: Counter[ObjectName] = Counter()
+        self.bookmarked: dict[str, Mapping[ObjectName, int]] = {}
+        self.first_list: Mapping[ObjectName, int] | None = None
+        self.gone_at_first: set[ObjectName] = set()
+        self.is_populated = self.was_synced = False
+        self.history: list[dict[ObjectName, int]] = []  # what the server's state was, in order
+
+    def wake(self) -> None:
+        self.woken = True
+
+    def next_version(self) -> int:
+        self.version += 1
+        return self.version
+
+    @initialize(warm=st.sets(keys))
+    def fill_the_cache(self, warm: set[ObjectName]) -> None:
+        """Start from a cache that holds something, as after a warm restart."""
+        for key in sorted(warm):
+            self.server[key] = self.next_version()
+            self.cache[key] = cooked(raw(key, self.version))
+            self.told[key] = self.version
+        self.history.append(dict(self.server))
+
+    # --- the writer
+
+    @rule(key=keys)
+    def change(self, key: ObjectName) -> None:
+        write = self.queue.update if key in self.server else self.queue.add
+        self.server[key] = self.next_version()
+        write(raw(key, self.version))
+        self.written(DeltaType.UPDATED)
+
+    @rule(key=keys)
+    def delete(self, key: ObjectName) -> None:
+        """Delete one that is there, or one that never was."""
+        if self.server.pop(key, None):
+            self.deletes_due[key] += 1
+        self.queue.delete(raw(key, self.next_version()))
+        self.written(DeltaType.DELETED)
+
+    @rule(shown=st.sets(keys), changed=st.sets(keys))
+    def relist(self, shown: set[ObjectName], changed: set[ObjectName]) -> None:
+        """After a gap: some changed, some are gone, some are as they were."""
+        gone = self.server.keys() - shown
+        self.deletes_due.update(gone)
+        kept = {key: self.server[key] for key in shown & self.server.keys() - changed}
+        self.server = {key: kept.get(key) or self.next_version() for key in sorted(shown)}
+        listed = {key: raw(key, version) for key, version in self.server.items()}
+        version = str(self.next_version())
+        self.bookmarked[version] = dict(self.server)
+        if not self.is_populated:
+            self.first_list, self.gone_at_first = dict(self.server), gone
+        self.queue.replace(listed, version)
+        self.written(DeltaType.REPLACED)
+
+    @rule()
+    def resync(self) -> None:
+        self.queue.resync()
+
+    @rule()
+    def bookmark(self) -> None:
+        version = str(self.next_version())
+        self.bookmarked[version] = dict(self.server)
+        self.queue.bookmark(version)
+
+    def written(self, delta_type: DeltaType) -> None:
+        self.is_populated = True
+        self.history.append(dict(self.server))
+
+    # --- the pump
+
+    @precondition(lambda self: self.batch is None)
+    @rule(limit=st.integers(1, 4), at_once=st.booleans())
+    def pop(self, limit: int, at_once: bool) -> None:
+        synced = self.queue.has_synced
+        self.batch = self.queue.pop_batch(limit)
+        if self.batch is None:
+            self.asleep, self.woken = True, False
+            return
+        self.asleep = False
+        assert self.batch.in_initial_list == (self.first_list is not None and not synced)
+        if isinstance(deltas := self.batch.content, list):
+            self.look_at(deltas, limit)
+        self.is_applied = False
+        if at_once:
+            self.apply()
+
+    @precondition(lambda self: self.batch is not None)
+    @rule()
+    def finish(self) -> None:
+        """Handle the batch; the writer may have been busy since it was popped."""
+        assert self.batch is not None
+        if not self.is_applied:
+            self.apply()
+        self.queue.done(self.batch)
+        self.batch = None
+
+    def look_at(self, deltas: list[Delta[str]], limit: int) -> None:
+        raise NotImplementedError
+
+    def apply(self) -> None:
+        assert self.batch is not None
+        self.is_applied = True
+        match self.batch.content:
+            case ReplacedAll(entries):
+                self.deletes_told.update(self.cache.keys() - entries.keys())
+                self.cache.clear()
+                self.cache.update(entries)
+                for key, stored in entries.items():
+                    self.tell(key, version_of(stored))
+            case Progress(version):
+                # All that the server had by then is in the cache, or something newer is.
+                due = self.bookmarked[version]
+                assert all(self.told[key] >= due[key] for key in due)
+            case SyncAll():
+                pass
+            case deltas:
+                for delta in deltas:
+                    self.apply_one(delta)
+
+    def apply_one(self, delta: Delta[str]) -> None:
+        assert delta.entry is not None
+        self.tell(delta.key, version_of(delta.entry))
+        if delta.type is not DeltaType.DELETED:
+            self.cache[delta.key] = delta.entry
+        elif self.cache.pop(delta.key, None):
+            self.deletes_told[delta.key] += 1
+        else:
+            self.unknown_delete(delta)
+
+    def tell(self, key: ObjectName, version: int) -> None:
+        assert version >= self.told[key], "an object went back in time"
+        self.told[key] = version
+
+    def unknown_delete(self, delta: Delta[str]) -> None:
+        raise NotImplementedError
+
+    # --- what holds at every moment
+
+    @invariant()
+    def a_reader_that_sleeps_is_woken(self) -> None:
+        assert not self.asleep or self.woken == (not self.queue.is_empty)
+
+    @invariant()
+    def it_is_synced_neither_early_nor_twice(self) -> None:
+        synced = self.queue.has_synced
+        assert synced >= self.was_synced
+        self.was_synced = synced
+        if synced and self.first_list is not None:
+            assert all(self.told[key] >= version for key, version in self.first_list.items())
+            assert all(self.deletes_told[key] for key in self.gone_at_first)
+
+    @invariant()
+    def what_was_popped_adds_up_to_what_was_written(self) -> None:
+        if not (self.queue.is_empty and self.batch is None):
+            return
+        cached = {key: version_of(stored) for key, stored in self.cache.items()}
+        assert self.server == cached
+        assert self.deletes_due == self.deletes_told
+        assert self.queue.has_synced == self.is_populated
+
+    def teardown(self) -> None:
+        self.queue.close()
+        while self.batch is not None or not self.queue.is_empty:
+            if self.batch is None:
+                self.pop(1000, at_once=False)
+            self.finish()
+        self.what_was_popped_adds_up_to_what_was_written()
+
+
+class RealFIFOMachine(QueueMachine):
+    """Everything, in order; a cache that was the server's state at one moment."""
+
+    factory = RealFIFO
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.moment = 0  # where in the history the cache stands
+        self.due: list[tuple[bool, int]] = []  # each delta: is it a delete, and its version
+
+    def written(self, delta_type: DeltaType) -> None:
+        super().written(delta_type)
+        if delta_type is not DeltaType.REPLACED:
+            self.due.append((delta_type is DeltaType.DELETED, self.version))
+
+    def look_at(self, deltas: list[Delta[str]], limit: int) -> None:
+        assert len({delta.key for delta in deltas}) == len(deltas) <= limit
+        due, self.due = self.due[: len(deltas)], self.due[len(deltas) :]
+        assert due == [
+            (delta.type is DeltaType.DELETED, version_of(delta.entry))
+            for delta in deltas
+            if delta.entry is not None
+        ]
+
+    def unknown_delete(self, delta: Delta[str]) -> None:
+        assert not delta.final_state_unknown  # somebody wrote it
+
+    @invariant()
+    def no_relist_is_seen_half(self) -> None:
+        cached = {key: version_of(stored) for key, stored in self.cache.items()}
+        self.moment = self.history.index(cached, self.moment)
+
+
+class DeltaFIFOMachine(QueueMachine):
+    """All deltas of a key at once; no delete of what is not there."""
+
+    factory = DeltaFIFO
+
+    def look_at(self, deltas: list[Delta[str]], limit: int) -> None:
+        popped = [delta.key for delta in deltas]
+        blocks = [key for at, key in enumerate(popped) if at == 0 or popped[at - 1] != key]
+        assert len(set(blocks)) == len(blocks), "the deltas of a key stand side by side"
+        assert len(popped) <= limit or len(blocks) == 1
+
+    def unknown_delete(self, delta: Delta[str]) -> None:
+        raise AssertionError(f"a delete was told twice, or of nothing: {delta}")
+
+
+TestRealFIFOMachine = pytest.mark.slow(RealFIFOMachine.TestCase)
+TestDeltaFIFOMachine = pytest.mark.slow(DeltaFIFOMachine.TestCase)
