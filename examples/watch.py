@@ -64,6 +64,7 @@ async def changes(
             async for event in events:
                 yield event
         version = watch.resource_version
+        await asyncio.sleep(1)  # a server that ends watches at once must not be hammered
 
 
 @contextlib.asynccontextmanager

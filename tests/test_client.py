@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import dataclasses
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -15,6 +18,7 @@ from kinform.errors import (
     ConfigError,
     ConflictError,
     DecodeError,
+    InvalidError,
     NotFoundError,
     TransportError,
     TransportFailure,
@@ -32,7 +36,7 @@ PODS = {
         {"name": "nodes", "kind": "Node", "namespaced": False},
     ],
 }
-POD = {
+POD: dict[str, Any] = {
     "kind": "Pod",
     "apiVersion": "v1",
     "metadata": {"name": "web", "namespace": "ns", "uid": "u", "resourceVersion": "7"},
@@ -112,13 +116,16 @@ async def test_writes_send_what_they_say() -> None:
 
 async def test_deletes_say_under_which_conditions() -> None:
     gone = {"kind": "Status", "status": "Success"}
-    api = FakeApi(DELETE=lambda r: reply(json=POD if r.path.endswith("lingers") else gone))
+    held = {**POD, "metadata": {**POD["metadata"], "deletionTimestamp": "2026-01-01T00:00:00Z"}}
+    objects = {"lingers": held, "last-state": POD}
+    api = FakeApi(DELETE=lambda r: reply(json=objects.get(r.path.rpartition("/")[2], gone)))
     async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
         pods = client.resource("v1/pods")
         options = {"propagation": "Orphan", "uid": "u", "resource_version": "7"}
         assert await pods.delete("web", grace_period=0, dry_run=True, **options) is None  # type: ignore[arg-type]
         lingering = await pods.delete("lingers")
         assert lingering is not None
+        assert await pods.delete("last-state") is None
         await pods.delete_collection(label_selector="a=b")
     head = {"kind": "DeleteOptions", "apiVersion": "v1"}
     assert [(target.rpartition("/")[2], body) for _, target, body in api.said()] == [
@@ -133,8 +140,27 @@ async def test_deletes_say_under_which_conditions() -> None:
             },
         ),
         ("lingers", head),
+        ("last-state", head),
         ("pods?labelSelector=a%3Db", head),
     ]
+
+
+async def test_one_object_is_watched_by_its_name_of_either_form() -> None:
+    api = FakeApi(GET=reply(200, headers={"Content-Type": "application/json"}))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        pods = client.resource("v1/pods")
+        for name in ("web", kinform.ObjectName("other", "web")):
+            async with pods.watch(name=name, field_selector="spec.nodeName=n") as events:
+                assert [event async for event in events] == []
+        with pytest.raises(DecodeError, match="empty"):
+            await pods.get("web", resource_version="0")
+    asked = [(request.path, request.query.get("fieldSelector")) for request in api.seen[:2]]
+    selector = "metadata.name=web,spec.nodeName=n"
+    assert asked == [
+        ("/api/v1/namespaces/ns/pods", selector),
+        ("/api/v1/namespaces/other/pods", selector),
+    ]
+    assert api.seen[2].query == {"resourceVersion": "0"}
 
 
 async def test_cluster_scoped_kinds_have_no_namespace_in_their_path() -> None:
@@ -175,6 +201,126 @@ async def test_update_begins_again_when_somebody_else_was_faster() -> None:
     async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
         await client.resource("v1/pods").update("web", lambda pod: {**pod, "x": 1})
     assert [method for method, _, _ in api.said()] == ["GET", "PATCH"] * 3
+
+
+async def test_a_patch_that_no_longer_fits_is_a_conflict_if_the_object_has_changed() -> None:
+    """The server applies a patch before it compares versions: 422 may mean 409."""
+    newer = {**POD, "metadata": {**POD["metadata"], "resourceVersion": "8"}}
+    reads = iter([reply(json=POD), *[reply(json=newer)] * 9])
+    writes = iter([reply(422), reply(json=newer), reply(422)])
+    api = FakeApi(GET=lambda _: next(reads), PATCH=lambda _: next(writes))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        pods = client.resource("v1/pods")
+        await pods.update("web", lambda pod: {**pod, "x": 1})
+        with pytest.raises(InvalidError):  # nothing has changed: it is really invalid
+            await pods.update("web", lambda pod: {**pod, "x": 1})
+
+
+async def test_update_guards_a_manifest_written_from_scratch() -> None:
+    api = FakeApi(GET=reply(json=POD), PATCH=reply(json=POD))
+    fresh = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"a": 2}}
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        await client.resource("v1/pods").update("web", lambda _: fresh)
+    _, (_, _, operations) = api.said()
+    assert isinstance(operations, list)
+    assert operations[0] == {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
+    assert [one["path"] for one in operations].count("/metadata/resourceVersion") == 1
+
+
+DEEP = b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"x"},"spec":%b%b}'
+DEEP = DEEP % (b"[" * 20000, b"]" * 20000)
+UNREADABLE = {
+    "html": reply(200, body=b"<html>", headers={"Content-Type": "text/html"}),
+    "empty": reply(200),
+    "an array": reply(json=[]),
+    "nested too deep": reply(200, body=DEEP, headers={"Content-Type": "application/json"}),
+    "cut off": reply(200, body=b'{"kind":"Po', headers={"Content-Type": "application/json"}),
+    "bad utf-8": reply(200, body=b'{"kind":"\xff"}', headers={"Content-Type": "application/json"}),
+}
+
+
+@pytest.mark.parametrize("shape", UNREADABLE)
+@pytest.mark.parametrize("verb", ["get", "list", "update", "delete", "delete_collection", "create"])
+async def test_an_answer_that_makes_no_sense_is_a_decode_error(verb: str, shape: str) -> None:
+    api = FakeApi(**dict.fromkeys(["GET", "DELETE", "POST"], UNREADABLE[shape]))
+    calls = {
+        "get": lambda pods: pods.get("x"),
+        "list": lambda pods: pods.list(),
+        "update": lambda pods: pods.update("x", lambda pod: None),
+        "delete": lambda pods: pods.delete("x"),
+        "delete_collection": lambda pods: pods.delete_collection(),
+        "create": lambda pods: pods.create({}),
+    }
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        if verb == "delete_collection" and shape != "html":
+            await calls[verb](client.resource("v1/pods"))  # what it says is not looked into
+            return
+        with pytest.raises(DecodeError):
+            await calls[verb](client.resource("v1/pods"))
+
+
+async def test_a_list_that_takes_too_long_is_given_up() -> None:
+    async def stall(request: WireRequest, conn: WireConnection) -> None:
+        if request.path == "/api/v1":
+            await conn.reply(reply(json=PODS))
+        else:
+            await conn.stall()
+
+    async with WireServer(stall) as server, kinform.connect(server.url, namespace="ns") as client:
+        with pytest.raises(TransportError, match=r"no answer within 0\.1 s"):
+            await client.resource("v1/pods").list(timeout=0.1)
+        with pytest.raises(TransportError) as caught:
+            config = dataclasses.replace(client.config, read_timeout=0.05)
+            async with kinform.connect(config) as hasty:
+                await hasty.version()
+        assert caught.value.failure is TransportFailure.TIMEOUT
+        await server.wait_all_gone()
+
+
+async def test_an_object_over_the_limit_is_refused() -> None:
+    big = {**POD, "spec": {"x": "y" * 5000}}
+    listing = {"kind": "PodList", "metadata": {}, "items": [big]}
+    api = FakeApi(GET=lambda r: reply(json=listing if r.path.endswith("pods") else big))
+    async with WireServer(api) as server:
+        config = kinform.Config(server=server.url, max_object_size=1000)
+        async with kinform.connect(config) as client:
+            pods = client.resource("v1/pods")
+            with pytest.raises(TransportError, match="longer than 1000 bytes"):
+                await pods.get("x")
+            with pytest.raises(DecodeError):
+                await pods.list()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NotFoundError(kinform.meta.Status(code=404, reason="NotFound"), method="GET", url="/x"),
+        TransportError("gone", failure=TransportFailure.RESET, method="GET", url="/x"),
+        DecodeError("bad", path="$.x"),
+        ConfigError("bad", source="file"),
+        kinform.AmbiguousResourceError("x", candidates=["a", "b"]),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_can_be_copied(error: kinform.KinformError) -> None:
+    other = copy.copy(error)  # as process pools do on their way
+    assert type(other) is type(error)
+    assert (str(other), other.__dict__) == (str(error), error.__dict__)
+
+
+async def test_a_message_of_the_server_is_fit_to_be_shown() -> None:
+    status = {
+        "kind": "Status",
+        "code": 500,
+        "reason": "X",
+        "message": "a\x1b[31m\r\n" + "b" * 99999,
+    }
+    api = FakeApi(GET=reply(500, json=status))
+    async with WireServer(api) as server, kinform.connect(server.url) as client:
+        with pytest.raises(kinform.ApiError) as caught:
+            await client.resource("v1/pods").get("x")
+    assert caught.value.message.isprintable()
+    assert len(caught.value.message) < 20_000
 
 
 CONFLICT = ConflictError(kinform.meta.Status(code=409, reason="Conflict"))

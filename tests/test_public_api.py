@@ -15,11 +15,11 @@ from kinform import errors
 
 EXPECTED = """
 ALL_NAMESPACES APIResource AlreadyExistsError AmbiguousResourceError ApiError ApiWarning Bookmark
-Client Config ConfigError ConflictError DecodeError ForbiddenError GroupVersion GroupVersionKind
-GroupVersionResource InvalidError KinformError ListOptions ListResult NotFoundError Object
-ObjectMeta ObjectName PatchType RESTClient Request Resource ResourceClient ResourceExpiredError
-SelectorError ServerTimeoutError TokenBucketLimiter TooManyRequestsError TransportError
-TransportFailure UnauthorizedError UnavailableError UnknownResourceError UsageError VersionInfo
+Client Config ConfigError ConflictError DecodeError Entry EventType ForbiddenError GroupVersion
+GroupVersionKind GroupVersionResource InvalidError KinformError ListOptions ListResult LogStream
+NotFoundError Object ObjectMeta ObjectName PatchType RESTClient RateLimiter Request Resource
+ResourceClient ResourceExpiredError SelectorError ServerTimeoutError TokenBucketLimiter
+TooManyRequestsError Transport TransportError TransportFailure UnauthorizedError UnavailableError UnknownResourceError UsageError VersionInfo
 Watch WatchEvent __version__ cache clock connect errors meta rest retry_on_conflict selectors
 testing
 """.split()

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from kinform.meta import (
+        Entry,
         GroupVersion,
         GroupVersionKind,
         GroupVersionResource,
@@ -49,14 +50,17 @@ if TYPE_CHECKING:
     from kinform.rest.client import RESTClient
     from kinform.rest.config import Config
     from kinform.rest.conflict import retry_on_conflict
-    from kinform.rest.limits import TokenBucketLimiter
+    from kinform.rest.limits import RateLimiter, TokenBucketLimiter
+    from kinform.rest.logs import LogStream
     from kinform.rest.mapping import APIResource
     from kinform.rest.options import ListOptions
     from kinform.rest.patch import PatchType
     from kinform.rest.request import Request
     from kinform.rest.results import Bookmark, ListResult, WatchEvent
+    from kinform.rest.transport import Transport
     from kinform.rest.warnings import ApiWarning
     from kinform.rest.watch import Watch
+    from kinform.sansio.watch import EventType
     from kinform.selectors import SelectorError
     from kinform.version import __version__
 
@@ -73,6 +77,8 @@ __all__ = [
     "ConfigError",
     "ConflictError",
     "DecodeError",
+    "Entry",
+    "EventType",
     "ForbiddenError",
     "GroupVersion",
     "GroupVersionKind",
@@ -81,12 +87,14 @@ __all__ = [
     "KinformError",
     "ListOptions",
     "ListResult",
+    "LogStream",
     "NotFoundError",
     "Object",
     "ObjectMeta",
     "ObjectName",
     "PatchType",
     "RESTClient",
+    "RateLimiter",
     "Request",
     "Resource",
     "ResourceClient",
@@ -95,6 +103,7 @@ __all__ = [
     "ServerTimeoutError",
     "TokenBucketLimiter",
     "TooManyRequestsError",
+    "Transport",
     "TransportError",
     "TransportFailure",
     "UnauthorizedError",
@@ -129,6 +138,8 @@ _HOMES: Final[dict[str, str]] = {
     "ConfigError": "kinform.errors",
     "ConflictError": "kinform.errors",
     "DecodeError": "kinform.errors",
+    "Entry": "kinform.meta",
+    "EventType": "kinform.sansio.watch",
     "ForbiddenError": "kinform.errors",
     "GroupVersion": "kinform.meta",
     "GroupVersionKind": "kinform.meta",
@@ -137,12 +148,14 @@ _HOMES: Final[dict[str, str]] = {
     "KinformError": "kinform.errors",
     "ListOptions": "kinform.rest.options",
     "ListResult": "kinform.rest.results",
+    "LogStream": "kinform.rest.logs",
     "NotFoundError": "kinform.errors",
     "Object": "kinform.objects",
     "ObjectMeta": "kinform.meta",
     "ObjectName": "kinform.meta",
     "PatchType": "kinform.rest.patch",
     "RESTClient": "kinform.rest.client",
+    "RateLimiter": "kinform.rest.limits",
     "Request": "kinform.rest.request",
     "Resource": "kinform.resource",
     "ResourceClient": "kinform.resource_client",
@@ -151,6 +164,7 @@ _HOMES: Final[dict[str, str]] = {
     "ServerTimeoutError": "kinform.errors",
     "TokenBucketLimiter": "kinform.rest.limits",
     "TooManyRequestsError": "kinform.errors",
+    "Transport": "kinform.rest.transport",
     "TransportError": "kinform.errors",
     "TransportFailure": "kinform.errors",
     "UnauthorizedError": "kinform.errors",

@@ -107,6 +107,7 @@ class Client:
         self._config: Config | None = None
         self._connection: Connection | None = None
         self._discovery: Discovery | None = None
+        self._opening = False
         self._closed = False
 
     async def __aenter__(self) -> Client:
@@ -119,8 +120,9 @@ class Client:
             ConfigError: there is no usable configuration.
             UsageError: it was opened before.
         """
-        if self._connection is not None or self._closed:
+        if self._opening or self._closed:
             raise UsageError("this client was opened before; connect() gives a new one")
+        self._opening = True
         self._config = config = await offload(self._load)
         self._connection = open_connection(
             config,
@@ -260,6 +262,7 @@ def open_connection(
         compression=config.compression,
         agent=config.user_agent,
         read_timeout=config.read_timeout,
+        max_object_size=config.max_object_size,
         on_tls_failure=tls.invalidate,
     )
 

@@ -31,6 +31,8 @@ import enum
 from collections.abc import Sequence
 from typing import Final, final
 
+import msgspec
+
 from kinform.meta import Status, StatusCause, StatusDetails
 
 __all__ = [
@@ -57,7 +59,10 @@ __all__ = [
 
 
 class KinformError(Exception):
-    """Root of every error kinform raises on purpose."""
+    """Root of every error kinform raises on purpose. Can be copied and sent to other processes."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuild, (type(self), self.args), self.__dict__
 
 
 class ApiError(KinformError):
@@ -287,6 +292,13 @@ class AmbiguousResourceError(UsageError):
         return f"{self.name!r} is ambiguous; use one of {', '.join(self.candidates)}"
 
 
+def _rebuild(kind: type[KinformError], args: tuple[object, ...]) -> KinformError:
+    """Make an error anew without its ``__init__``, whose arguments have names."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    return error
+
+
 _BY_REASON: Final[dict[str, type[ApiError]]] = {
     "Unauthorized": UnauthorizedError,
     "Forbidden": ForbiddenError,
@@ -315,6 +327,7 @@ _BY_CODE: Final[dict[int, type[ApiError]]] = {
     503: UnavailableError,
     504: ServerTimeoutError,
 }
+_LONGEST_MESSAGE: Final = 16_384
 _REASON_OF_CODE: Final[dict[int, str]] = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -342,11 +355,21 @@ def api_error(
     The reason decides; the code where the reason is unknown; 429 always by its code, as
     client-go does.
     """
+    status = _printable(status)
     code = status.code or 0
     kind = _BY_REASON.get(status.reason or "") or _BY_CODE.get(code, ApiError)
     if code == 429:
         kind = TooManyRequestsError
     return kind(status, method=method, url=url, retry_after=retry_after)
+
+
+def _printable(status: Status) -> Status:
+    """Return ``status`` with a message that may be shown: no control characters, not endless."""
+    message = status.message or ""
+    if len(message) <= _LONGEST_MESSAGE and message.isprintable():
+        return status
+    shown = "".join(char if char.isprintable() else " " for char in message[:_LONGEST_MESSAGE])
+    return msgspec.structs.replace(status, message=shown)
 
 
 def status_of_code(code: int, *, method: str, message: str) -> Status:

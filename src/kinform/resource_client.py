@@ -11,10 +11,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, final, overload
 
 from kinform import writes
-from kinform.errors import UsageError
+from kinform.errors import ConflictError, InvalidError, UsageError
 from kinform.meta import GroupVersion, ObjectName
 from kinform.objects import Object
 from kinform.resource import Resource, body_reader
+from kinform.rest import responses
 from kinform.rest.client import RESTClient
 from kinform.rest.conflict import retry_on_conflict
 from kinform.rest.connection import Connection
@@ -166,7 +167,7 @@ class ResourceClient(Generic[T]):
         self,
         *,
         resource_version: str = "",
-        name: str | None = None,
+        name: Name | None = None,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
         timeout: float | None = None,
@@ -178,11 +179,10 @@ class ResourceClient(Generic[T]):
         ``send_initial_events`` these come from one consistent state and end with a bookmark
         (`Watch.with_bookmarks`). ``timeout`` is how long the server keeps it open.
         """
+        place = None
         if name is not None:
-            one = FieldSelector.from_fields({"metadata.name": name})
-            field_selector = ",".join(
-                filter(None, (str(FieldSelector.of(field_selector)), str(one)))
-            )
+            place = self._place(name)
+            field_selector = _named(name, field_selector)
         options = _selecting(
             label_selector,
             field_selector,
@@ -196,7 +196,7 @@ class ResourceClient(Generic[T]):
 
         @contextlib.asynccontextmanager
         async def connect() -> AsyncGenerator[OpenWatch]:
-            request = await self._request("GET")
+            request = await self._request("GET", namespace=place)
             async with request.params(options).open_watch() as opened:
                 yield opened
 
@@ -205,6 +205,7 @@ class ResourceClient(Generic[T]):
             body_reader(self._model),
             resource_version=resource_version,
             deadline=watch_deadline(options.timeout),
+            max_frame=self._connection.max_object_size,
         )
 
     def logs(
@@ -331,11 +332,20 @@ class ResourceClient(Generic[T]):
         """
 
         async def attempt() -> T:
-            current = await (await self._request("GET", name)).raw()
+            current = await self._read(name)
             operations = writes.guarded_patch(current, self._model, change)
             if not operations:
                 return decode_answer(self._model, current)
-            return await self.patch(name, operations, field_manager=field_manager, dry_run=dry_run)
+            try:
+                return await self.patch(
+                    name, operations, field_manager=field_manager, dry_run=dry_run
+                )
+            except InvalidError as exc:
+                # The server applies a patch before it compares versions: one that no longer fits
+                # is a conflict like any other if the object has changed.
+                if writes.version_of(await self._read(name)) == writes.version_of(current):
+                    raise
+                raise ConflictError(exc.status, method=exc.method, url=exc.url) from exc
 
         return await retry_on_conflict(attempt)
 
@@ -374,7 +384,8 @@ class ResourceClient(Generic[T]):
             ConflictError: another manager owns a field, and ``force`` is off.
             UsageError: ``body`` has no name, or holds ``managedFields``.
         """
-        content = writes.with_kind(writes.content_of(body), await self._resolve())
+        resource, content = await self._resolve(), writes.content_of(body)
+        content = writes.with_kind(content, resource) if self._subresource is None else content
         writes.refuse_managed_fields(content)
         name = writes.name_of(content, self._namespace)
         options = WriteOptions(field_manager, field_validation, dry_run, force=force)
@@ -392,6 +403,8 @@ class ResourceClient(Generic[T]):
     ) -> T | None:
         """Delete one object; return it if it lingers (finalizers, grace period), else ``None``.
 
+        One that lingers has a ``deletion_timestamp``.
+
         ``uid`` and ``resource_version`` make sure that it is the one you mean.
 
         Raises:
@@ -408,8 +421,9 @@ class ResourceClient(Generic[T]):
                 dry_run=dry_run,
             )
         )
-        body = await request.raw()
-        return None if writes.is_status(body) else decode_answer(self._model, body)
+        answer = await request.do()
+        responses.check_json(answer.headers, method=answer.method, url=answer.url)
+        return None if writes.is_gone(answer.body) else answer.into(self._model)
 
     async def delete_collection(
         self,
@@ -423,14 +437,15 @@ class ResourceClient(Generic[T]):
         """Delete every object of the namespace that matches. Without selectors: all of them."""
         if self._namespace == ALL_NAMESPACES and (await self._resolve()).namespaced:
             raise UsageError("delete_collection works in one namespace: in_namespace(...) first")
-        request = await self._request("DELETE")
+        request = await self._request("DELETE", listing=True)
         request.params(_selecting(label_selector, field_selector))
         request.body(
             writes.delete_options(
                 grace_period=grace_period, propagation=propagation, dry_run=dry_run
             )
         )
-        await request.raw()
+        answer = await request.do()
+        responses.check_json(answer.headers, method=answer.method, url=answer.url)
 
     # Inside.
 
@@ -454,12 +469,19 @@ class ResourceClient(Generic[T]):
             partial=partial or self._partial,
         )
 
+    async def _read(self, name: Name) -> bytes:
+        answer = await (await self._request("GET", name)).do()
+        responses.check_json(answer.headers, method=answer.method, url=answer.url)
+        return answer.body
+
     async def _fetch(self, options: ListOptions) -> ListResult[T]:
         if options.resource_version and not options.resource_version_match:
             # Without a match the server would read limit + version as "exactly".
             options = dataclasses.replace(options, resource_version_match="NotOlderThan")
-        request = await self._request("GET", listing=True)
-        return await request.params(options).list(self._model)
+        request = (await self._request("GET", listing=True)).params(options)
+        if options.timeout is not None:
+            request.timeout(options.timeout)
+        return await request.list(self._model)
 
     async def _request(
         self,
@@ -499,6 +521,13 @@ class ResourceClient(Generic[T]):
 
 def _patch_type(patch: object) -> PatchType:
     return PatchType.JSON if isinstance(patch, list | tuple) else PatchType.MERGE
+
+
+def _named(name: Name, fields: FieldSelectorLike) -> str:
+    """Return the field selector for one object by its name, and ``fields`` besides."""
+    wanted = name.name if isinstance(name, ObjectName) else name
+    both = (FieldSelector.of(fields), FieldSelector.from_fields({"metadata.name": wanted}))
+    return ",".join(filter(None, map(str, both)))
 
 
 def _selecting(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Coroutine
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable
+from typing import Generic, TypeVar, final
 
-__all__ = ["background", "gather"]
+__all__ = ["SharedCalls", "background", "gather"]
 
+K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
@@ -40,3 +41,34 @@ async def gather(*works: Coroutine[object, object, R]) -> list[R]:
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+@final
+class SharedCalls(Generic[K, R]):
+    """Lets everybody who wants the same thing at the same time share one call for it.
+
+    The first to ask makes the call; the others wait for what comes of it, a failure included. If
+    the first is cancelled, one of the others makes the call. Nothing is remembered afterwards.
+    """
+
+    def __init__(self) -> None:
+        self._under_way: dict[K, asyncio.Future[R]] = {}
+
+    async def call(self, key: K, work: Callable[[], Awaitable[R]]) -> R:
+        """Return what ``work()`` returns, called by this task or by another that wants ``key``."""
+        while (outcome := self._under_way.get(key)) is not None:
+            await asyncio.wait([outcome])  # cancelling this wait does not touch the outcome
+            if not outcome.cancelled():
+                return outcome.result()
+        outcome = self._under_way[key] = asyncio.get_running_loop().create_future()
+        try:
+            result = await work()
+            outcome.set_result(result)
+        except Exception as exc:
+            outcome.set_exception(exc)
+            outcome.exception()  # taken note of: perhaps nobody waits for it
+            raise
+        finally:
+            del self._under_way[key]
+            outcome.cancel()  # no effect unless we were cancelled
+        return result

@@ -15,6 +15,7 @@ from kinform.resource import Resource, encode, is_projection
 from kinform.rest.decoding import decode_answer
 from kinform.rest.options import query_pairs
 from kinform.sansio import json_patch
+from kinform.sansio.heads import read_head
 
 __all__ = ["Content", "FieldValidation", "Propagation", "WriteOptions"]
 
@@ -151,13 +152,16 @@ def delete_options(
     return {key: value for key, value in values.items() if value is not None}
 
 
-def is_status(body: bytes) -> bool:
-    """Whether an answer is a ``Status`` instead of the object."""
-    return msgspec.json.decode(body, type=_Kind).kind == "Status"
+def is_gone(body: bytes) -> bool:
+    """Whether an answer to a delete says that the object is gone.
 
+    It is a ``Status``, or the object's last state; one that lingers has a deletionTimestamp.
 
-class _Kind(msgspec.Struct):
-    kind: str = ""
+    Raises:
+        DecodeError: the answer is no object at all.
+    """
+    head = read_head(body.strip())
+    return head.kind == "Status" or head.metadata.deletion_timestamp is None
 
 
 def guarded_patch(
@@ -169,32 +173,46 @@ def guarded_patch(
     object has changed meanwhile. A model's undeclared fields are not touched: the difference
     between the model before and after is carried over to the whole object.
     """
-    whole = _decode(current)
+    whole = content_of_answer(current)
+    version = _metadata(whole).get("resourceVersion")
     if model is Object or model is dict:
-        mine: object = _decode(current)
+        mine: object = content_of_answer(current)
         answer = change(mine)
-        after = json_patch.as_json(content_of(mine if answer is None else answer))
+        after = content_of(mine if answer is None else answer)
     else:
         mine, old = decode_answer(model, current), decode_answer(model, current)
         answer = change(mine)
         new = mine if answer is None else answer
-        after = json_patch.rebase(
-            whole, json_patch.as_json(content_of(old)), json_patch.as_json(content_of(new))
+        rebased = json_patch.rebase(
+            json_patch.as_json(whole),
+            json_patch.as_json(content_of(old)),
+            json_patch.as_json(content_of(new)),
         )
-    operations = json_patch.diff(whole, after)
-    if operations and not any(operation["path"] == _GUARD for operation in operations):
-        metadata = cast("Content", whole).get("metadata")
-        version = cast("Content", metadata).get("resourceVersion")
-        guard = {"op": "replace", "path": _GUARD, "value": json_patch.as_json(version)}
-        return [guard, *operations]
-    return operations
+        after = cast("Content", rebased)
+    # The version is ours to say: a manifest written from scratch has none, or an older one.
+    after["metadata"] = {**_metadata(after), "resourceVersion": version}
+    operations = json_patch.diff(json_patch.as_json(whole), json_patch.as_json(after))
+    guard = {"op": "replace", "path": _GUARD, "value": json_patch.as_json(version)}
+    return [guard, *operations] if operations else []
 
 
-def _decode(raw: bytes) -> json_patch.JsonValue:
+def version_of(body: bytes) -> str:
+    """Return the resourceVersion of an object."""
+    return read_head(body.strip()).metadata.resource_version
+
+
+def content_of_answer(raw: bytes) -> Content:
+    """Return the object the server sent, as an own copy.
+
+    Raises:
+        DecodeError: it is no object, or cannot be read.
+    """
     try:
-        return json_patch.as_json(msgspec.json.decode(raw))
-    except (msgspec.DecodeError, RecursionError) as exc:
+        return msgspec.json.decode(raw, type=Content)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
         raise DecodeError(f"the object cannot be read: {exc}") from None
+    except RecursionError:
+        raise DecodeError("the object nests deeper than this Python can read") from None
 
 
 def _metadata(content: Content) -> Mapping[str, object]:

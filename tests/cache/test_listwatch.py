@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from kinform.cache.listwatch import ListerWatcher, ListWatch
+from kinform.errors import UnavailableError
 from kinform.meta import Entry, ListMeta, ObjectMeta
 from kinform.rest.client import RESTClient
 from kinform.rest.options import ListOptions
@@ -22,6 +23,7 @@ from kinform.testing import in_virtual_time
 from tests.support.scripted import Answer, ScriptedTransport, answer, connection
 
 LIST = {"kind": "PodList", "metadata": {"resourceVersion": "5"}, "items": []}
+BOOKMARK = b'{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"8"}}}\n'
 EVENT = b'{"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":"6"}}}\n'
 
 
@@ -32,7 +34,7 @@ def asked(transport: ScriptedTransport) -> list[tuple[str, dict[str, str]]]:
 
 @in_virtual_time
 async def test_list_and_watch_carry_the_selectors() -> None:
-    conn, transport = connection(answer(200, LIST), Answer(200, {}, [EVENT]))
+    conn, transport = connection(answer(200, LIST), Answer(200, {}, [EVENT + BOOKMARK]))
     source = ListWatch.from_client(
         RESTClient(conn),
         "pods",
@@ -44,7 +46,7 @@ async def test_list_and_watch_carry_the_selectors() -> None:
     options = ListOptions(resource_version=listed.resource_version, allow_watch_bookmarks=True)
     async with source.watch(options) as events:
         seen = [event async for event in events]
-    assert [type(event) for event in seen] == [WatchEvent]
+    assert [type(event) for event in seen] == [WatchEvent, Bookmark]
     path = "/api/v1/namespaces/default/pods"
     selectors = {"labelSelector": "app=web", "fieldSelector": "spec.nodeName=a"}
     watching = {"resourceVersion": "5", "watch": "true", "allowWatchBookmarks": "true"}
@@ -52,6 +54,18 @@ async def test_list_and_watch_carry_the_selectors() -> None:
         (path, {**selectors, "limit": "500"}),
         (path, {**selectors, **watching}),
     ]
+
+
+@in_virtual_time
+async def test_a_failure_is_told_at_once_for_reflectors_wait_by_themselves() -> None:
+    conn, transport = connection(answer(503, headers={"Retry-After": "1"}))
+    source = ListWatch.from_client(RESTClient(conn), "pods")
+    with pytest.raises(UnavailableError):
+        await source.list()
+    with pytest.raises(UnavailableError):
+        async with source.watch():
+            pass
+    assert len(transport.requests) == 2
 
 
 @in_virtual_time

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -20,6 +21,10 @@ from kinform.errors import (
     UnknownResourceError,
     UsageError,
 )
+from kinform.rest.aiohttp_transport import AiohttpTransport
+from kinform.rest.config import Config
+from kinform.rest.tls import TlsSource
+from kinform.rest.transport import HttpRequest, HttpResponse
 from kinform.rest.warnings import ApiWarning
 from kinform.testing import ControlPlane
 from tests.support.eventually import eventually
@@ -92,6 +97,52 @@ async def test_update_changes_what_the_function_changes_and_wins_against_others(
     before = await maps.get("counter")
     unchanged = await maps.update("counter", lambda content: None)
     assert unchanged.resource_version == before.resource_version
+
+
+@pytest.mark.parametrize(
+    ("rival", "expected"),
+    [
+        ({"data": {"x": None}}, {"y": "1", "mine": "yes"}),  # the patch no longer fits: 422
+        ({"data": {"y": "2"}}, {"y": "2", "mine": "yes"}),  # it would fit: 409
+    ],
+    ids=["removes the same key", "changes another key"],
+)
+async def test_update_begins_again_when_a_rival_writes_in_between(
+    client: Client, kinform_namespace: str, rival: dict[str, object], expected: dict[str, str]
+) -> None:
+    theirs = client.resource("configmaps", namespace=kinform_namespace)
+    await theirs.create(config_map("race", x="1", y="1"))
+    attempts = 0
+
+    def change(content: dict[str, Any]) -> None:
+        nonlocal attempts
+        attempts += 1
+        content["data"].pop("x", None)
+        content["data"]["mine"] = "yes"
+
+    transport = Meddling(client.config, lambda: theirs.patch("race", rival))
+    async with kinform.connect(client.config, transport=transport) as ours:
+        await ours.resource("configmaps", namespace=kinform_namespace).update("race", change)
+    assert attempts == 2
+    assert (await theirs.get("race")).at("data") == expected
+
+
+class Meddling:
+    """The real transport, but something happens before the first PATCH goes out."""
+
+    def __init__(self, config: Config, meddle: Callable[[], Awaitable[object]]) -> None:
+        self.inner = AiohttpTransport(tls=TlsSource(config).context)
+        self.meddle = [meddle]
+
+    @contextlib.asynccontextmanager
+    async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
+        if request.method == "PATCH" and self.meddle:
+            await self.meddle.pop()()
+        async with self.inner.send(request) as response:
+            yield response
+
+    async def aclose(self) -> None:
+        await self.inner.aclose()
 
 
 class Replicas(msgspec.Struct):
@@ -364,6 +415,15 @@ async def test_a_custom_resource_that_has_just_appeared_works_with_every_verb(
     assert [(one.kind, one.name) for one in await widgets.list()] == [("Widget", "w")]
     with pytest.raises(InvalidError, match="replicas"):
         await widgets.patch("w", {"spec": {"replicas": 10}})
+    more = [{"op": "replace", "path": "/spec/replicas", "value": 9}]
+    dry = await widgets.patch("w", more, dry_run=True)
+    assert dry.at("spec", "replicas") == 9
+    with pytest.raises(InvalidError, match="unknown"):
+        await widgets.patch("w", {"spec": {"nope": 1}}, field_validation="Strict")
+    assert [one.name async for one in widgets.iterate()] == ["w"]
+    assert (await widgets.metadata_only.get("w")).kind == "PartialObjectMetadata"
+    async with asyncio.timeout(30), widgets.watch(name="w") as events:
+        assert (await anext(events)).object.kind == "Widget"
     await widgets.status.patch("w", {"status": {"replicas": 2, "seen": True}})
     assert (await widgets.scale.get("w")).at("status", "replicas") == 2
     await widgets.scale.patch("w", {"spec": {"replicas": 4}})

@@ -8,8 +8,17 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from kinform import Bookmark, Client, ListResult, Object, ResourceClient, ResourceExpiredError
-from kinform.cache.listwatch import ListWatch
+from kinform import (
+    Bookmark,
+    Client,
+    ListResult,
+    Object,
+    ResourceClient,
+    ResourceExpiredError,
+    TransportError,
+    TransportFailure,
+)
+from kinform.cache import ListWatch
 from kinform.rest.options import ListOptions
 from kinform.rest.pager import ListPager
 from kinform.rest.transport import HttpResponse
@@ -146,6 +155,28 @@ async def test_a_list_watch_is_made_from_a_rest_client(
             assert not isinstance(event, Bookmark)
             assert (event.type, event.object.name) == ("MODIFIED", "a")
             break
+
+
+async def test_a_paused_server_is_noticed_in_every_state(
+    kinform_control_plane_factory: ControlPlaneFactory,
+) -> None:
+    """F-R02: the sockets stay open and nothing comes; every call ends by its own deadline."""
+    async with kinform_control_plane_factory() as cp, cp.connect() as client:
+        maps = client.resource("v1/configmaps", namespace="default")
+        await maps.list()
+        async with maps.watch(timeout=1) as events:
+            cp.pause()
+            async with asyncio.timeout(15):  # its time-out and ten seconds
+                with pytest.raises(TransportError) as caught:
+                    while True:
+                        await anext(events)
+                assert caught.value.failure is TransportFailure.TIMEOUT
+        async with asyncio.timeout(5):
+            with pytest.raises(TransportError, match="no answer within 1 s"):
+                await maps.list(timeout=1)
+        cp.resume()
+        async with asyncio.timeout(15):
+            await maps.list()
 
 
 async def test_a_list_whose_token_expires_on_the_way_is_still_complete(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 
 import pytest
 
@@ -19,7 +20,7 @@ from kinform.errors import (
 )
 from kinform.rest.connection import Call, Connection, user_agent
 from kinform.rest.limits import TokenBucketLimiter
-from kinform.rest.transport import HttpResponse
+from kinform.rest.transport import HttpRequest, HttpResponse
 from kinform.rest.warnings import ApiWarning
 from kinform.sansio.retry import Purpose
 from kinform.testing import in_virtual_time
@@ -241,6 +242,91 @@ async def test_each_distinct_warning_is_logged_once(caplog: pytest.LogCaptureFix
     for _attempt in range(3):
         await conn.call(get(), body)
     assert [record.getMessage() for record in caplog.records] == ["API server warns: v1 is old"]
+
+
+class Stalling(ScriptedTransport):
+    """A server that takes the request and says nothing."""
+
+    @contextlib.asynccontextmanager
+    async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
+        self.requests.append(request)
+        await asyncio.get_running_loop().create_future()
+        yield Answer()
+
+
+@pytest.mark.parametrize("purpose", [Purpose.WATCH, Purpose.STREAM])
+@in_virtual_time
+async def test_an_answer_that_never_begins_is_given_up(purpose: Purpose) -> None:
+    """A watch may be silent, but not before it has begun: a paused server must be noticed."""
+    conn = Connection("http://x", Stalling(OK))
+    with pytest.raises(TransportError, match="not begun to answer within 45 s") as caught:
+        async with conn.open(get(purpose=purpose, max_retries=0)):
+            pass
+    assert caught.value.failure is TransportFailure.TIMEOUT
+    assert asyncio.get_running_loop().time() == pytest.approx(45.0)
+
+
+@in_virtual_time
+async def test_an_error_whose_body_never_ends_is_still_that_error() -> None:
+    conn, transport = connection(Answer(403, {}, [b"{"], stalls=True))
+    with pytest.raises(ApiError) as caught:
+        await conn.call(get(), body)
+    assert caught.value.code == 403
+    assert asyncio.get_running_loop().time() == pytest.approx(10.0)
+    assert transport.open == 0
+
+
+@in_virtual_time
+async def test_of_an_endless_error_only_the_beginning_is_read() -> None:
+    endless = Answer(500, {"Content-Type": "text/plain"}, [b"x" * 65536] * 1000)
+    transport = ScriptedTransport(lambda _: endless)
+    conn = Connection("http://x", transport)
+    with pytest.raises(ApiError) as caught:
+        await conn.call(get(), body)
+    assert len(caught.value.message) == 2048
+
+
+@in_virtual_time
+async def test_a_warning_handler_that_fails_does_not_spoil_the_answer(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def broken(_: ApiWarning) -> None:
+        raise RuntimeError("mine")
+
+    conn, _ = connection(answer(201, {}, headers={"Warning": '299 - "x"'}))
+    assert await conn.call(get(warning_handler=broken), body) == b"{}"
+    assert [record.getMessage() for record in caplog.records] == ["warning handler failed"]
+
+
+@in_virtual_time
+async def test_the_requests_own_headers_win_over_everything() -> None:
+    transport = ScriptedTransport(OK)
+    conn = Connection("http://x", transport, credentials=Rotating())
+    await conn.call(get(headers={"authorization": "mine", "user-agent": "me"}), body)
+    sent = {name.lower(): value for name, value in transport.requests[0].headers.items()}
+    assert sent == {"authorization": "mine", "user-agent": "me"}
+
+
+@in_virtual_time
+async def test_a_streamed_body_is_not_sent_again_after_a_401() -> None:
+    async def stream():
+        yield b"data"
+
+    transport = ScriptedTransport(answer(401), OK)
+    conn = Connection("http://x", transport, credentials=Rotating())
+    with pytest.raises(UnauthorizedError):
+        await conn.call(get(method="POST", body=stream()), body)
+    assert len(transport.requests) == 1
+
+
+@in_virtual_time
+async def test_a_timeout_of_the_callers_own_is_not_taken_for_the_deadline() -> None:
+    async def consume(_: HttpResponse) -> bytes:
+        raise TimeoutError("mine")
+
+    conn, _ = connection(OK)
+    with pytest.raises(TimeoutError, match="mine"):
+        await conn.call(get(timeout=5.0), consume)
 
 
 @in_virtual_time

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from urllib.parse import urlsplit
 
 import pytest
 
-from kinform.errors import AmbiguousResourceError, UnknownResourceError
+from kinform.errors import (
+    AmbiguousResourceError,
+    TransportError,
+    UnknownResourceError,
+)
 from kinform.meta import GroupVersionResource
 from kinform.rest.discovery import Discovery
 from kinform.rest.mapping import APIResource, ResourceMap
 from kinform.rest.transport import HttpRequest
+from kinform.tasks import SharedCalls
 from kinform.testing import in_virtual_time
 from tests.support.scripted import Answer, ScriptedTransport, answer, connection
 
@@ -153,7 +159,6 @@ LEGACY = {
     },
     "/api/v1": {
         "kind": "APIResourceList",
-        "groupVersion": "v1",
         "resources": [
             {
                 "name": "pods",
@@ -166,11 +171,9 @@ LEGACY = {
         ],
     },
     "/apis/apps/v1": {
-        "groupVersion": "apps/v1",
         "resources": [{"name": "deployments", "kind": "Deployment", "namespaced": True}],
     },
     "/apis/apps/v1beta1": {
-        "groupVersion": "apps/v1beta1",
         "resources": [{"name": "deployments", "kind": "Deployment", "namespaced": True}],
     },
 }
@@ -252,7 +255,6 @@ async def test_a_version_that_has_just_appeared_is_found() -> None:
     with pytest.raises(UnknownResourceError):
         await discovery.find("x.io/v1/widgets")
     documents["/apis/x.io/v1"] = {
-        "groupVersion": "x.io/v1",
         "resources": [{"name": "widgets", "kind": "Widget"}],
     }
     assert (await discovery.find("x.io/v1/widgets")).kind == "Widget"
@@ -264,3 +266,55 @@ async def test_a_name_that_is_no_version_is_unknown_without_asking() -> None:
     with pytest.raises(UnknownResourceError):
         await discovery.find("a/b/c/d")
     assert paths == []
+
+
+@in_virtual_time
+async def test_whoever_asks_at_the_same_time_shares_one_fetch_and_its_failure() -> None:
+    conn, transport = connection(Answer(200, {}, [], stalls=True))
+    discovery = Discovery(conn)
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(outcome(discovery, "v1/pods")) for _ in range(5)]
+    assert [task.result() for task in tasks] == ["TransportError"] * 5
+    assert len(transport.requests) == 1
+    assert asyncio.get_running_loop().time() == pytest.approx(32.0)  # nobody waited in line
+
+
+async def outcome(discovery: Discovery, name: str) -> str:
+    try:
+        return str((await discovery.find(name)).gvr)
+    except TransportError as exc:
+        return type(exc).__name__
+
+
+@in_virtual_time
+async def test_a_version_that_does_not_answer_holds_nobody_else_up() -> None:
+    def handle(request: HttpRequest) -> Answer:
+        dead = "dead" in request.url
+        return Answer(200, {}, [], stalls=True) if dead else answer(200, LEGACY["/api/v1"])
+
+    conn, _ = connection(handle)
+    discovery = Discovery(conn)
+    async with asyncio.TaskGroup() as group:
+        stuck = group.create_task(outcome(discovery, "dead.io/v1/things"))
+        async with asyncio.timeout(1):
+            assert (await discovery.find("v1/pods")).kind == "Pod"
+        assert await stuck == "TransportError"  # after its own deadline
+
+
+@in_virtual_time
+async def test_if_the_first_to_ask_is_cancelled_another_takes_over() -> None:
+    calls = SharedCalls[str, int]()
+    made: list[float] = []
+
+    async def work() -> int:
+        made.append(asyncio.get_running_loop().time())
+        await asyncio.sleep(10)
+        return 7
+
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(calls.call("key", work))
+        second = group.create_task(calls.call("key", work))
+        await asyncio.sleep(1)
+        first.cancel()
+        assert await second == 7
+    assert made == [0.0, 1.0]

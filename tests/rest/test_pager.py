@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from kinform.errors import ResourceExpiredError, api_error, status_of_code
+from kinform.errors import DecodeError, ResourceExpiredError, api_error, status_of_code
 from kinform.meta import Entry, ListMeta, ObjectMeta
 from kinform.rest.options import ListOptions
 from kinform.rest.pager import ListPager
@@ -96,6 +96,18 @@ async def test_a_version_without_exact_match_is_asked_for_in_one_piece(version: 
     options = ListOptions(resource_version=version, resource_version_match="NotOlderThan")
     assert len(await ListPager(source.fetch, page_size=10).list(options)) == 21
     assert source.asked == [options]
+
+
+@in_virtual_time
+async def test_a_token_that_leads_nowhere_is_not_followed_for_ever() -> None:
+    async def fetch(options: ListOptions) -> ListResult[int]:
+        return ListResult([], metadata=ListMeta("1", "same"))
+
+    with pytest.raises(DecodeError, match="same page"):
+        await ListPager(fetch).list(ListOptions())
+    with pytest.raises(DecodeError, match="same page"):
+        async for _page in ListPager(fetch).pages(ListOptions()):
+            pass
 
 
 @in_virtual_time

@@ -185,6 +185,39 @@ async def test_a_cancelled_reader_leaves_nothing_open() -> None:
 
 
 @in_virtual_time
+async def test_a_cancelled_read_loses_nothing() -> None:
+    release = asyncio.Event()
+
+    class Slow(Answer):
+        async def read_some(self) -> bytes:
+            await release.wait()
+            return await super().read_some()
+
+    conn, _ = connection(Slow(200, {}, [ADDED + MODIFIED]))
+    async with RESTClient(conn).get().resource("pods").watch() as events:
+        for _ in range(3):
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1):
+                    await anext(events)
+        release.set()
+        assert (await anext(events)).type == "ADDED"
+        async for event in events:  # a loop that is left and entered again goes on, too
+            assert event.type == "MODIFIED"
+            break
+        assert [event async for event in events] == []
+
+
+@in_virtual_time
+async def test_the_deadline_counts_from_the_answer_not_from_the_first_try() -> None:
+    busy = answer(429, headers={"Retry-After": "60"})
+    events, _ = watch(busy, stream(ADDED, stalls=True), timeout=1)
+    with pytest.raises(TransportError, match="11 s after its start"):
+        async with events:
+            assert (await anext(events)).type == "ADDED"
+            await anext(events)
+
+
+@in_virtual_time
 async def test_it_may_be_entered_and_left_in_different_tasks() -> None:
     events, transport = watch(stream(ADDED, MODIFIED))
     async with asyncio.TaskGroup() as group:
@@ -196,14 +229,13 @@ async def test_it_may_be_entered_and_left_in_different_tasks() -> None:
 
 
 @in_virtual_time
-async def test_it_is_opened_and_read_once() -> None:
+async def test_it_is_opened_once() -> None:
     events, _ = watch(stream(ADDED))
     with pytest.raises(UsageError, match="open the watch first"):
         await anext(aiter(events))
     async with events:
-        assert [event async for event in events]
-        with pytest.raises(UsageError, match="only once"):
-            await anext(aiter(events))
+        assert [event.type async for event in events] == ["ADDED"]
+        assert [event async for event in events] == []
         with pytest.raises(UsageError, match="opened before"):
             await events.__aenter__()
 
@@ -264,3 +296,10 @@ async def test_a_poison_object_is_an_error_that_names_it_and_costs_no_other() ->
     async with events:
         frames = [frame async for batch in events.batches() for frame in batch]
     assert [frame.error is None for frame in frames] == [True, False, True]
+    events, _ = watch(stream(ADDED + poison % (b"[" * 20000, b"]" * 20000) + MODIFIED))
+    async with events:
+        assert (await anext(events)).type == "ADDED"
+        with pytest.raises(DecodeError, match="deep") as caught:
+            await anext(events)
+        assert caught.value.url.startswith("https://api.test/api/v1/pods")
+        assert (await anext(events)).type == "MODIFIED"

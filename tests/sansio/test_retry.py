@@ -69,6 +69,13 @@ def test_network_failures_are_retried_only_where_that_is_safe(
     assert (delay is not None) is retried
 
 
+@pytest.mark.parametrize(("method", "retried"), [("POST", False), ("PATCH", False), ("GET", True)])
+def test_what_may_have_been_done_is_not_done_again(method: str, retried: bool) -> None:
+    """client-go repeats any method; a create that timed out on the server may have worked."""
+    delay = retry_delay(refused(504, 1.0), method=method, purpose=CALL, rand=0.5)
+    assert (delay is not None) is retried
+
+
 def test_a_version_from_the_future_is_not_waited_for_ten_times_over() -> None:
     """The server asks for a second's patience there too, but has waited three already."""
     status = status_of_code(504, method="GET", message="Too large resource version: 9, current: 3")

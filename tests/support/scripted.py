@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json as jsonlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from kinform.errors import TransportError, TransportFailure
@@ -26,14 +26,21 @@ class Answer:
     pieces: Sequence[bytes] = ()
     error: TransportError | None = None
     stalls: bool = False
+    given: list[bytes] = field(default_factory=list[bytes])
 
-    async def iter_bytes(self) -> AsyncGenerator[bytes]:
-        for piece in self.pieces:
-            yield piece
+    async def read_some(self) -> bytes:
+        if len(self.given) < len(self.pieces):
+            self.given.append(self.pieces[len(self.given)])
+            return self.given[-1]
         if self.error is not None:
             raise self.error
         if self.stalls:
             await asyncio.get_running_loop().create_future()
+        return b""
+
+    async def iter_bytes(self) -> AsyncGenerator[bytes]:
+        while piece := await self.read_some():
+            yield piece
 
     async def iter_chunks(self) -> AsyncGenerator[Chunk]:
         async for piece in self.iter_bytes():
@@ -85,7 +92,8 @@ class ScriptedTransport:
             raise step
         self.open += 1
         try:
-            yield step if isinstance(step, Answer) else step(request)
+            reply = step if isinstance(step, Answer) else step(request)
+            yield replace(reply, given=[])
         finally:
             self.open -= 1
 

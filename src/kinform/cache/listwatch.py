@@ -5,8 +5,9 @@ client-go: tools/cache/listwatch.go. A list never pages here; the reflector does
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, final, overload
 
@@ -24,7 +25,7 @@ M = TypeVar("M")
 T_co = TypeVar("T_co", covariant=True)
 
 Events: TypeAlias = AbstractAsyncContextManager[AsyncIterable[Received[T]]]
-"""A watch: open it with ``async with``, then iterate; a `Watch` is one."""
+"""A watch: open it with ``async with``, then iterate over its events and bookmarks."""
 ListFunc: TypeAlias = Callable[[ListOptions], Awaitable[ListResult[T]]]
 WatchFunc: TypeAlias = Callable[[ListOptions], Events[T]]
 OptionsModifier: TypeAlias = Callable[[ListOptions], ListOptions]
@@ -119,11 +120,18 @@ class ListWatch(Generic[T]):
 
         def request(options: ListOptions) -> Request:
             query = modify(options)
-            return getter.get().namespace(namespace).resource(resource).params(query)
+            request = getter.get().namespace(namespace).resource(resource).params(query)
+            return request.max_retries(0)  # a reflector has a back-off of its own
+
+        @contextlib.asynccontextmanager
+        async def watch(options: ListOptions) -> AsyncGenerator[AsyncIterable[Received[M]]]:
+            query = dataclasses.replace(options, watch=True)
+            async with request(query).watch(chosen) as events:
+                yield events.with_bookmarks()
 
         return ListWatch(
             list=lambda options: request(options).list(chosen),
-            watch=lambda options: request(dataclasses.replace(options, watch=True)).watch(chosen),
+            watch=watch,
             disable_chunking=disable_chunking,
         )
 

@@ -6,7 +6,7 @@ The part of `kinform.rest.transport.HttpResponse` that does not depend on an HTT
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
 from typing import Protocol, final
 
 from kinform.errors import DecodeError, TransportError, TransportFailure
@@ -45,6 +45,7 @@ class Answer:
         self._headers = headers
         self._source = source
         self._decoder: GzipDecoder | None = None
+        self._decoded: Iterator[bytes] = iter(())
         encoding = headers.get("Content-Encoding", "").strip().lower()
         if encoding not in {"", "identity"}:
             with self._readable(TransportFailure.PROTOCOL):
@@ -63,19 +64,25 @@ class Answer:
         """The headers as they arrived; ``Content-Encoding`` tells what was undone."""
         return self._headers
 
+    async def read_some(self) -> bytes:
+        """Return what has arrived; see `kinform.rest.transport.HttpResponse.read_some`."""
+        if self._decoder is None:
+            return await self._source.read()
+        while True:
+            with self._readable(TransportFailure.PROTOCOL):
+                if (decoded := next(self._decoded, None)) is not None:
+                    return decoded
+            piece = await self._source.read()
+            if not piece:
+                with self._readable(TransportFailure.TRUNCATED):
+                    self._decoder.finish()
+                return b""
+            self._decoded = iter(self._decoder.feed(piece))
+
     async def iter_bytes(self) -> AsyncGenerator[bytes]:
         """Yield whatever has arrived, in pieces of any size, none empty."""
-        read = self._source.read
-        if self._decoder is None:
-            while piece := await read():
-                yield piece
-            return
-        while piece := await read():
-            with self._readable(TransportFailure.PROTOCOL):
-                for decoded in self._decoder.feed(piece):
-                    yield decoded
-        with self._readable(TransportFailure.TRUNCATED):
-            self._decoder.finish()
+        while piece := await self.read_some():
+            yield piece
 
     async def iter_chunks(self) -> AsyncGenerator[Chunk]:
         """Yield the same bytes with the HTTP chunk ends shown.

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from typing import Final, final
+from urllib.parse import quote
 
+from kinform.errors import UsageError
 from kinform.meta import GroupVersion
 from kinform.rest.connection import Connection
 from kinform.rest.limits import RateLimiter
 from kinform.rest.patch import PatchType
+from kinform.rest.paths import check_segment
 from kinform.rest.request import Request
 from kinform.rest.warnings import WarningHandler
 
 __all__ = ["RESTClient"]
+
+
+def _checked(api_version: str | GroupVersion) -> GroupVersion:
+    try:
+        parsed = GroupVersion.parse(api_version) if isinstance(api_version, str) else api_version
+    except ValueError as exc:
+        raise UsageError(str(exc)) from None
+    for part in filter(None, parsed):
+        if quote(check_segment("API version", part), safe="") != part:
+            raise UsageError(f"{str(parsed)!r} is not an API version like 'v1' or 'apps/v1'")
+    return parsed
 
 
 @final
@@ -19,6 +33,9 @@ class RESTClient:
     """Requests to one API version (client-go: rest.Interface).
 
     Cheap to make; all of one client share connection, credentials and limits.
+
+    Raises:
+        UsageError: ``api_version`` has not the form ``v1`` or ``apps/v1``.
     """
 
     def __init__(
@@ -29,9 +46,8 @@ class RESTClient:
         rate_limiter: RateLimiter | None = None,
         warning_handler: WarningHandler | None = None,
     ) -> None:
-        parsed = GroupVersion.parse(api_version) if isinstance(api_version, str) else api_version
         self.connection: Final = connection
-        self.api_version: Final[GroupVersion] = parsed
+        self.api_version: Final[GroupVersion] = _checked(api_version)
         """The group and version whose resources this client reaches."""
         self._rate_limiter = rate_limiter
         self._warning_handler = warning_handler

@@ -45,6 +45,10 @@ _USER_KEYS: Final[Mapping[str, str]] = MappingProxyType(
 )
 
 
+MAX_OBJECT_SIZE: Final = 64 * 1024 * 1024
+"""Far beyond what etcd can hold; what is larger is a mistake or an attack."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsConfig:
     """How the server proves who it is, and which certificate we show it.
@@ -131,6 +135,8 @@ class Config:
     connect_timeout: float = 15.0
     read_timeout: float | None = 60.0
     """Longest silence within an ordinary answer."""
+    max_object_size: int = MAX_OBJECT_SIZE
+    """The largest object that is read, in bytes: an answer, a list's item or a watch's event."""
     user_agent: str | None = None
     source: str = "Config"
     """Where this came from, for messages: a file and context, ``in-cluster``, a URL."""

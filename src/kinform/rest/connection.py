@@ -27,6 +27,7 @@ from kinform.errors import (
 )
 from kinform.rest import responses
 from kinform.rest.auth import AuthHeaders
+from kinform.rest.config import MAX_OBJECT_SIZE
 from kinform.rest.limits import RateLimiter, reconnect_limiter
 from kinform.rest.transport import Body, HttpRequest, HttpResponse, Transport
 from kinform.rest.warnings import WarningHandler, WarningLogger, parse_warnings
@@ -38,6 +39,11 @@ __all__ = ["Call", "Connection", "Credentials", "user_agent"]
 log: Final = logging.getLogger(__name__)
 
 R = TypeVar("R")
+
+HEAD_TIMEOUT: Final = 45.0
+"""Longest wait for the head of an answer whose body may then be silent: a watch, a log."""
+
+ERROR_BODY_TIMEOUT: Final = 10.0
 
 MAX_RETRIES: Final = 10
 """How often a request is repeated unless told otherwise, as in client-go."""
@@ -98,6 +104,7 @@ class Connection:
         compression: bool = True,
         agent: str | None = None,
         read_timeout: float | None = 60.0,
+        max_object_size: int = MAX_OBJECT_SIZE,
         on_tls_failure: Callable[[], None] | None = None,
     ) -> None:
         self.base_url: Final = base_url.rstrip("/")
@@ -105,6 +112,7 @@ class Connection:
         self.reconnects: Final[RateLimiter] = reconnect_limiter()
         self.compression: Final = compression
         self.read_timeout: Final = read_timeout
+        self.max_object_size: Final = max_object_size
         self._transport = transport
         self._credentials = credentials
         self._warn = warning_handler or WarningLogger()
@@ -221,12 +229,7 @@ class Connection:
             long_lived=call.purpose is not Purpose.CALL,
         )
         async with contextlib.AsyncExitStack() as mine:
-            try:
-                response = await mine.enter_async_context(self._transport.send(request))
-            except TransportError as exc:
-                if exc.failure is TransportFailure.TLS and self._on_tls_failure:
-                    self._on_tls_failure()
-                raise
+            response = await self._head(mine, call, request)
             self._show_warnings(call, response)
             if not 200 <= response.status < 300:
                 raise responses.error_of_answer(
@@ -240,6 +243,25 @@ class Connection:
             stack.push_async_exit(mine.pop_all())
         return response
 
+    async def _head(
+        self, stack: contextlib.AsyncExitStack, call: Call, request: HttpRequest
+    ) -> HttpResponse:
+        """Send ``request`` and wait for the answer to begin, not for ever."""
+        limit = HEAD_TIMEOUT if call.read_timeout is None else None
+        deadline = asyncio.timeout(limit)
+        try:
+            async with deadline:
+                return await stack.enter_async_context(self._transport.send(request))
+        except TimeoutError as exc:
+            if not deadline.expired():
+                raise
+            message = f"the server has not begun to answer within {limit:g} s"
+            raise self._transport_error(call, message, TransportFailure.TIMEOUT) from exc
+        except TransportError as exc:
+            if exc.failure is TransportFailure.TLS and self._on_tls_failure:
+                self._on_tls_failure()
+            raise
+
     def _headers(self, call: Call, identity: Mapping[str, str]) -> AuthHeaders:
         """Return all headers; the request's own win. Some of the identity's may come repeatedly."""
         own = {name.lower() for name in call.headers}
@@ -250,7 +272,11 @@ class Connection:
     def _show_warnings(self, call: Call, response: HttpResponse) -> None:
         handler = call.warning_handler or self._warn
         for warning in parse_warnings(response.headers.get("Warning")):
-            handler(warning)
+            try:
+                handler(warning)
+            except Exception:
+                # A callback's fault: what the request did is done, and its answer is good.
+                log.exception("warning handler failed", extra={"path": call.path})
 
     def _transport_error(
         self, call: Call, message: str, failure: TransportFailure
@@ -261,16 +287,14 @@ class Connection:
 
 
 async def _read_some(response: HttpResponse, limit: int) -> bytes:
-    """Read at most about ``limit`` bytes of an error's body; a body that breaks off is no news."""
+    """Read about ``limit`` bytes of an error's body; one that breaks off or stalls is cut short."""
     parts: list[bytes] = []
     size = 0
-    with contextlib.suppress(TransportError):
-        async with contextlib.aclosing(response.iter_bytes()) as pieces:
-            async for piece in pieces:
+    with contextlib.suppress(TransportError, TimeoutError):
+        async with asyncio.timeout(ERROR_BODY_TIMEOUT):
+            while size < limit and (piece := await response.read_some()):
                 parts.append(piece)
                 size += len(piece)
-                if size >= limit:
-                    break
     return b"".join(parts)
 
 

@@ -16,7 +16,7 @@ from kinform.meta import GroupVersion, GroupVersionResource
 from kinform.rest.client import RESTClient
 from kinform.rest.connection import Connection
 from kinform.rest.mapping import APIResource, ResourceMap
-from kinform.tasks import gather
+from kinform.tasks import SharedCalls, gather
 
 __all__ = ["Discovery", "parse_group_discovery", "parse_resource_list"]
 
@@ -92,7 +92,6 @@ class _ListedResource(msgspec.Struct):
 
 
 class _ResourceList(msgspec.Struct):
-    group_version: str = field(name="groupVersion", default="")
     resources: list[_ListedResource] | None = None
 
 
@@ -106,7 +105,7 @@ class Discovery:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._rest = RESTClient(connection)
-        self._lock = asyncio.Lock()
+        self._fetches = SharedCalls[GroupVersion | None, ResourceMap]()
         self._map: ResourceMap | None = None
         self._versions: dict[GroupVersion, ResourceMap] = {}
 
@@ -136,21 +135,26 @@ class Discovery:
 
     async def resources(self, *, fresh: bool = False) -> ResourceMap:
         """Return everything the server offers; ``fresh`` asks again even if it is known."""
-        known = self._map
-        async with self._lock:
-            if self._map is None or (fresh and self._map is known):
-                core, groups = await gather(self._fetch("/api"), self._fetch("/apis"))
-                self._map = ResourceMap([*core, *groups])
-            return self._map
+        if self._map is None or fresh:
+            self._map = await self._fetches.call(None, self._fetch_all)
+        return self._map
 
     async def _one_version(self, version: GroupVersion, *, fresh: bool) -> ResourceMap:
-        async with self._lock:
-            if fresh or version not in self._versions:
-                found: Sequence[APIResource] = ()
-                with contextlib.suppress(NotFoundError):
-                    found = await self._list_version(version)
-                self._versions[version] = ResourceMap(found)
-            return self._versions[version]
+        if fresh or version not in self._versions:
+            self._versions[version] = await self._fetches.call(
+                version, lambda: self._fetch_version(version)
+            )
+        return self._versions[version]
+
+    async def _fetch_all(self) -> ResourceMap:
+        core, groups = await gather(self._fetch("/api"), self._fetch("/apis"))
+        return ResourceMap([*core, *groups])
+
+    async def _fetch_version(self, version: GroupVersion) -> ResourceMap:
+        try:
+            return ResourceMap(await self._list_version(version))
+        except NotFoundError:
+            return ResourceMap(())
 
     async def _fetch(self, root: str) -> Sequence[APIResource]:
         request = self._rest.get().abs_path(root).header("Accept", _ACCEPT).timeout(_TIMEOUT)
@@ -179,7 +183,7 @@ class Discovery:
 
     async def _list_version(self, version: GroupVersion) -> Sequence[APIResource]:
         request = self._rest.get().abs_path(version.path).timeout(_TIMEOUT)
-        return list(parse_resource_list(await request.into(_ResourceList)))
+        return list(parse_resource_list(await request.into(_ResourceList), version))
 
 
 def parse_group_discovery(groups: Iterable[_DiscoveredGroup]) -> Iterable[APIResource]:
@@ -201,9 +205,8 @@ def parse_group_discovery(groups: Iterable[_DiscoveredGroup]) -> Iterable[APIRes
                 )
 
 
-def parse_resource_list(answer: _ResourceList) -> Iterable[APIResource]:
-    """Yield the resources of one API version's list."""
-    version = GroupVersion.parse(answer.group_version)
+def parse_resource_list(answer: _ResourceList, version: GroupVersion) -> Iterable[APIResource]:
+    """Yield the resources in the list of one API version."""
     listed = answer.resources or ()
     subresources: dict[str, set[str]] = {}
     for one in listed:
@@ -232,7 +235,8 @@ def _legacy_versions(root: _Root) -> Iterable[GroupVersion]:
         names = [one.group_version for one in group.versions or ()]
         first = group.preferred.group_version if group.preferred else ""
         for name in sorted(names, key=lambda name: name != first):
-            yield GroupVersion.parse(name)
+            with contextlib.suppress(ValueError):  # a group that calls itself nothing is left out
+                yield GroupVersion.parse(name)
 
 
 def _version_of(name: str) -> GroupVersion | None:

@@ -40,14 +40,15 @@ class TokenBucketLimiter:
     async def wait(self) -> None:
         """Wait for a token. A cancelled wait gives it back and stays a plain cancellation."""
         loop = asyncio.get_running_loop()
-        delay = self._bucket.reserve(loop.time())
+        now = loop.time()
+        delay = self._bucket.reserve(now)
         if not delay:
             return
-        self._tell(delay, loop.time())
+        self._tell(delay, now)
         try:
             await asyncio.sleep(delay)
         except asyncio.CancelledError:
-            self._bucket.give_back()
+            self._bucket.give_back(now + delay)
             raise
 
     def _tell(self, delay: float, now: float) -> None:

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final, Generic, TypeVar, final
 
-from kinform.errors import ResourceExpiredError
+from kinform.errors import DecodeError, ResourceExpiredError
 from kinform.meta import Entry
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult
@@ -56,7 +56,7 @@ class ListPager(Generic[T]):
         entries: list[Entry[T]] = list(first.entries())
         while page.continue_token:
             try:
-                page = await self._fetch(self._next(options, page.continue_token))
+                page = await self._follow(options, page.continue_token)
             except ResourceExpiredError:
                 if not self._full_list_if_expired:
                     raise
@@ -76,8 +76,7 @@ class ListPager(Generic[T]):
         """
         page = await self._fetch(self._first(options))
         while page.continue_token:
-            following = self._fetch(self._next(options, page.continue_token))
-            async with background(_as_coroutine(following)) as task:
+            async with background(self._follow(options, page.continue_token)) as task:
                 yield page
                 page = await task
         yield page
@@ -96,15 +95,16 @@ class ListPager(Generic[T]):
             return options
         return dataclasses.replace(options, limit=self._page_size)
 
-    def _next(self, options: ListOptions, token: str) -> ListOptions:
+    async def _follow(self, options: ListOptions, token: str) -> ListResult[T]:
+        """Fetch the page behind ``token``."""
         # The API forbids a version beside a continue token: the token carries it.
-        return dataclasses.replace(
+        following = dataclasses.replace(
             self._first(options),
             continue_token=token,
             resource_version="",
             resource_version_match=None,
         )
-
-
-async def _as_coroutine(work: Awaitable[T]) -> T:
-    return await work
+        page = await self._fetch(following)
+        if page.continue_token == token:
+            raise DecodeError("the server's continue token leads to the same page again")
+        return page

@@ -24,7 +24,7 @@ def check_segment(part: str, value: str) -> str:
     if value in {".", ".."}:
         raise UsageError(f"{part} must not be {value!r}")
     for char in value:
-        if char in "/%" or ord(char) < 0x20 or ord(char) == 0x7F:
+        if char in "/%" or ord(char) < 0x20 or ord(char) == 0x7F or "\ud800" <= char <= "\udfff":
             raise UsageError(f"{part} {value!r} must not hold {char!r}")
     return value
 
@@ -93,7 +93,10 @@ class RequestPath:
         written = [f"/{quote(value, safe=_SAFE)}" for value in segments if value is not None]
         tail = "".join(written) + self._suffix
         path = self._prefix.rstrip("/") + tail if tail else self._prefix or "/"
-        return f"{path}?{urlencode(params)}" if params else path
+        try:
+            return f"{path}?{urlencode(params)}" if params else path
+        except UnicodeEncodeError as exc:
+            raise UsageError(f"a parameter cannot be sent: {exc.reason}") from None
 
     def _once(self, part: str, current: object) -> None:
         if current is not None:

@@ -220,7 +220,7 @@ class Request:
         call = self._call(Purpose.CALL)
 
         async def consume(response: HttpResponse) -> Answer:
-            body = await response.read()
+            body = await response.read(self._connection.max_object_size)
             return Answer(response.status, response.headers, body, call.method, self.url)
 
         answer = await self._connection.call(call, consume)
@@ -261,7 +261,8 @@ class Request:
 
         async def consume(response: HttpResponse) -> ListResult[T]:
             responses.check_json(response.headers, method=call.method, url=self.url)
-            return await _read_list(response, read)
+            decoder = ListDecoder(max_item=self._connection.max_object_size)
+            return await _read_list(response, decoder, read)
 
         try:
             return await self._connection.call(call, consume)
@@ -284,6 +285,7 @@ class Request:
             body_reader(model_or_object(model)),
             resource_version=params.get("resourceVersion", ""),
             deadline=watch_deadline(params.get("timeoutSeconds")),
+            max_frame=self._connection.max_object_size,
         )
 
     @contextlib.asynccontextmanager
@@ -309,7 +311,7 @@ class Request:
             raise self._error
         params = [*self._params]
         if self._timeout is not None:
-            params.append(("timeout", f"{self._timeout:g}s"))
+            params.append(("timeout", f"{self._timeout:.3f}".rstrip("0").rstrip(".") + "s"))
         return Call(
             method=self._method,
             path=self._path.render(self._method, params),
@@ -339,10 +341,11 @@ def watch_deadline(timeout: str | float | None) -> float | None:
     return None if timeout is None else float(timeout) + WATCH_GRACE
 
 
-async def _read_list(response: HttpResponse, read: Callable[[heads.Body], T]) -> ListResult[T]:
-    decoder = ListDecoder()
+async def _read_list(
+    response: HttpResponse, decoder: ListDecoder, read: Callable[[heads.Body], T]
+) -> ListResult[T]:
     entries: list[Entry[T]] = []
-    async for piece in response.iter_bytes():
+    while piece := await response.read_some():
         for item in decoder.feed(piece):
             if item.head is None:
                 raise item.error or DecodeError("an object of the list cannot be read")

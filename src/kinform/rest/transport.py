@@ -44,7 +44,7 @@ class HttpRequest:
 
 
 class HttpResponse(Protocol):
-    """An answer whose head has arrived. Its body is read once, in one of three ways.
+    """An answer whose head has arrived. Its body is read once, in one of four ways.
 
     Content encodings are already undone, so an HTTP chunk's end is where it was on the wire
     only if the server did not compress.
@@ -58,6 +58,13 @@ class HttpResponse(Protocol):
     @property
     def headers(self) -> Mapping[str, str]:
         """The headers; look-ups ignore case, repeated ones are joined by ``", "``."""
+        ...
+
+    async def read_some(self) -> bytes:
+        """Return what has arrived, waiting if that is nothing; ``b""`` at the end.
+
+        A call that is cancelled loses nothing: the next one goes on.
+        """
         ...
 
     def iter_bytes(self) -> AsyncGenerator[bytes]:

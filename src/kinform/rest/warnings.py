@@ -14,7 +14,9 @@ __all__ = ["ApiWarning", "WarningHandler", "WarningLogger", "ignore_warnings", "
 
 log: Final = logging.getLogger(__name__)
 
-_WARNING: Final = re.compile(r'\s*(\d{3})\s+(\S+)\s+"((?:[^"\\]|\\.)*)"(?:\s+"[^"]*")?\s*(?:,|$)')
+_WARNING: Final = re.compile(
+    r'(?:^|,)\s*(\d{3})\s+(\S+)\s+"((?:[^"\\]|\\.)*)"(?:\s+"[^"]*")?\s*(?=,|$)'
+)
 _LONGEST: Final = 4096
 _MOST_REMEMBERED: Final = 1000
 
@@ -37,14 +39,11 @@ WarningHandler: TypeAlias = Callable[[ApiWarning], None]
 def parse_warnings(header: str | None) -> list[ApiWarning]:
     """Read a ``Warning`` header (several joined by commas too). What cannot be read is skipped."""
     found: list[ApiWarning] = []
-    position = 0
-    text = (header or "")[: _LONGEST * 16]
-    while match := _WARNING.match(text, position):
+    for match in _WARNING.finditer((header or "")[: _LONGEST * 16]):
         code, agent, quoted = match.groups()
         sentence = re.sub(r"\\(.)", r"\1", quoted)
         clean = "".join(char for char in sentence if char.isprintable())
         found.append(ApiWarning(int(code), agent, clean[:_LONGEST]))
-        position = match.end()
     return found
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Generic, NamedTuple, TypeVar, final
+from typing import NamedTuple, TypeVar, final
 
 from kinform.errors import (
     DecodeError,
@@ -24,7 +25,7 @@ from kinform.errors import (
 from kinform.rest import responses
 from kinform.rest.results import INITIAL_EVENTS_END, Bookmark, Received, WatchEvent
 from kinform.rest.transport import HttpResponse
-from kinform.sansio.heads import Body
+from kinform.sansio.heads import Body, Head
 from kinform.sansio.watch import EventType, Frame, WatchDecoder
 
 __all__ = ["OpenWatch", "Watch"]
@@ -40,16 +41,17 @@ class OpenWatch(NamedTuple):
 
 
 @final
-class Watch(Generic[T]):
-    """A stream of changes; opened by ``async with``, read by ``async for``, once.
+class Watch(AsyncIterator[WatchEvent[T]]):
+    """A stream of changes; opened by ``async with``, read by ``async for``, by one task at a time.
 
     Iterating yields `WatchEvent` until the server ends the watch, which it does sooner or later:
     a clean end is the end of the loop, not an error. Bookmarks are taken note of in
     ``resource_version`` and not yielded; `with_bookmarks` yields them too. It does not
     reconnect: an informer does.
 
-    Leaving the block closes the connection, also in the middle of an event. It may be entered
-    and left in different tasks.
+    A read that is cancelled, or a loop that is left, loses nothing: the next one goes on. Leaving
+    the block closes the connection, also in the middle of an event. It may be entered and left in
+    different tasks.
 
     Raises:
         ApiError: on entering, if the server refuses; while reading, for its ERROR events
@@ -74,7 +76,8 @@ class Watch(Generic[T]):
         self._exit = contextlib.AsyncExitStack()
         self._open: OpenWatch | None = None
         self._deadline: float | None = None
-        self._started = False
+        self._frames: deque[Frame] = deque()
+        self._ending: KinformError | StopAsyncIteration | None = None
         self.resource_version: str = resource_version
         """The version of the last event or bookmark handed out; a new watch may go on from it."""
         self.initial_events_end: bool = False
@@ -87,9 +90,9 @@ class Watch(Generic[T]):
     async def __aenter__(self) -> Watch[T]:
         if self._open is not None:
             raise UsageError("this watch was opened before; ask the resource for a new one")
+        self._open = await self._exit.enter_async_context(self._connect())
         if self._deadline_after is not None:
             self._deadline = asyncio.get_running_loop().time() + self._deadline_after
-        self._open = await self._exit.enter_async_context(self._connect())
         try:
             responses.check_json(self._open.response.headers, method="GET", url=self._open.url)
         except KinformError:
@@ -105,19 +108,15 @@ class Watch(Generic[T]):
     ) -> None:
         await self._exit.aclose()
 
-    async def __aiter__(self) -> AsyncGenerator[WatchEvent[T]]:
-        """Yield the events, without bookmarks."""
-        async with contextlib.aclosing(self.with_bookmarks()) as received:
-            async for event in received:
-                if isinstance(event, WatchEvent):
-                    yield event
+    async def __anext__(self) -> WatchEvent[T]:
+        while True:
+            received = await self._receive()
+            if isinstance(received, WatchEvent):
+                return received
 
-    async def with_bookmarks(self) -> AsyncGenerator[Received[T]]:
-        """Yield events and bookmarks, in order."""
-        async with contextlib.aclosing(self.batches()) as batches:
-            async for batch in batches:
-                for frame in batch:
-                    yield self._event(frame)
+    def with_bookmarks(self) -> AsyncIterator[Received[T]]:
+        """Iterate over events and bookmarks, in order."""
+        return _Receiving(self._receive)
 
     async def batches(self) -> AsyncGenerator[list[Frame]]:
         """Yield the frames of each network read, not decoded further: the fast way to read.
@@ -125,63 +124,91 @@ class Watch(Generic[T]):
         ERROR frames end the stream as exceptions, after everything before them was yielded.
         ``resource_version`` does not move: who takes batches keeps his own.
         """
-        async with contextlib.aclosing(self._pieces()) as pieces:
-            async for piece in pieces:
-                batch, error = self._split(self._decoder.feed(piece))
-                if batch:
-                    yield batch
-                if error is not None:
-                    raise error
-        batch, error = self._split(self._decoder.finish())
-        if batch:
+        while batch := await self._read_batch():
             yield batch
-        if error is not None:
-            raise error
+
+    async def _receive(self) -> Received[T]:
+        if not self._frames:
+            self._frames.extend(await self._read_batch())
+        if not self._frames:
+            raise StopAsyncIteration
+        return self._event(self._frames.popleft())
+
+    async def _read_batch(self) -> list[Frame]:
+        """Return the frames of the next network reads that complete any; none: the end.
+
+        A cancelled call loses nothing.
+        """
+        while self._ending is None:
+            piece = await self._read_piece()
+            frames = self._decoder.feed(piece) if piece else self._decoder.finish()
+            batch, error = self._split(frames)
+            if error is not None or not piece:
+                self._ending = error or StopAsyncIteration()
+            if batch:
+                return batch
+        if isinstance(self._ending, KinformError):
+            raise self._ending
+        return []
+
+    async def _read_piece(self) -> bytes:
+        if self._open is None:
+            raise UsageError("open the watch first: async with resource.watch() as events")
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                return await self._open.response.read_some()
+        except TimeoutError as exc:
+            raise TransportError(
+                f"the watch did not end {self._deadline_after:g} s after its start",
+                failure=TransportFailure.TIMEOUT,
+                method="GET",
+                url=self._url,
+            ) from exc
 
     def _split(self, frames: list[Frame]) -> tuple[list[Frame], KinformError | None]:
         """Separate the frames before the first ERROR from the error that ends the stream."""
         for index, frame in enumerate(frames):
             if frame.type is EventType.ERROR:
                 return frames[:index], self._error(frame)
-        return frames, self._decoder.failure
+        failure = self._decoder.failure
+        return frames, None if failure is None else self._located(failure)
 
     def _error(self, frame: Frame) -> KinformError:
         try:
             return api_error(frame.status(), method="GET", url=self._url)
         except DecodeError as exc:  # an ERROR that does not say which
-            return exc
+            return self._located(exc)
+
+    def _located(self, error: DecodeError) -> DecodeError:
+        error.method, error.url = "GET", self._url
+        return error
 
     def _event(self, frame: Frame) -> Received[T]:
         if frame.head is None:
-            raise frame.error or DecodeError("the object cannot be read")
+            raise self._located(frame.error or DecodeError("the object cannot be read"))
         metadata = frame.head.metadata
         if frame.type is EventType.BOOKMARK:
             ended = metadata.annotations.get(INITIAL_EVENTS_END) == "true"
             event: Received[T] = Bookmark(metadata.resource_version, ended)
             self.initial_events_end |= ended
         else:
-            event = WatchEvent(frame.type, self._read(Body(frame.raw, frame.head)), metadata)
+            event = WatchEvent(frame.type, self._decode(frame.raw, frame.head), metadata)
         self.resource_version = metadata.resource_version or self.resource_version
         return event
 
-    async def _pieces(self) -> AsyncGenerator[bytes]:
-        if self._open is None:
-            raise UsageError("open the watch first: async with resource.watch() as events")
-        if self._started:
-            raise UsageError("a watch can be read only once; ask the resource for a new one")
-        self._started = True
-        async with contextlib.aclosing(self._open.response.iter_bytes()) as pieces:
-            while True:
-                try:
-                    async with asyncio.timeout_at(self._deadline):
-                        piece = await anext(pieces, None)
-                except TimeoutError as exc:
-                    raise TransportError(
-                        f"the watch did not end {self._deadline_after:g} s after its start",
-                        failure=TransportFailure.TIMEOUT,
-                        method="GET",
-                        url=self._url,
-                    ) from exc
-                if piece is None:
-                    return
-                yield piece
+    def _decode(self, raw: bytes, head: Head) -> T:
+        try:
+            return self._read(Body(raw, head))
+        except DecodeError as exc:
+            raise self._located(exc) from exc.__cause__
+
+
+@final
+class _Receiving(AsyncIterator[Received[T]]):
+    """Iterates over what a watch receives, bookmarks included."""
+
+    def __init__(self, receive: Callable[[], Awaitable[Received[T]]]) -> None:
+        self._receive = receive
+
+    async def __anext__(self) -> Received[T]:
+        return await self._receive()

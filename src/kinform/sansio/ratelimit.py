@@ -21,7 +21,7 @@ class TokenBucket:
         ValueError: if ``rate`` or ``burst`` is not positive.
     """
 
-    __slots__ = ("_last", "_tokens", "burst", "rate")
+    __slots__ = ("_due", "_last", "_tokens", "burst", "rate")
 
     def __init__(self, *, rate: float, burst: int) -> None:
         if not rate > 0 or burst < 1:
@@ -30,16 +30,25 @@ class TokenBucket:
         self.burst: Final = burst
         self._tokens = float(burst)  # negative: that many are promised already
         self._last: float | None = None
+        self._due = float("inf")
 
     def reserve(self, now: float) -> float:
         """Take one token and return how many seconds to wait before using it."""
         self._refill(now)
         self._tokens -= 1.0
-        return max(0.0, -self._tokens / self.rate)
+        delay = max(0.0, -self._tokens / self.rate)
+        self._due = now + delay
+        return delay
 
-    def give_back(self) -> None:
-        """Return a reserved token that was not used."""
-        self._tokens = min(float(self.burst), self._tokens + 1.0)
+    def give_back(self, due: float) -> None:
+        """Return the token that was to be used at ``due`` and was not.
+
+        It counts only if nobody reserved after it: a later reservation has its time already, and
+        a token given back before it would let two fall due at once.
+        """
+        if due >= self._due:
+            self._tokens = min(float(self.burst), self._tokens + 1.0)
+            self._due = float("inf")  # the one before it is not known any more
 
     def _refill(self, now: float) -> None:
         if self._last is not None and now > self._last:

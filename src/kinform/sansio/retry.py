@@ -8,6 +8,7 @@ come back together.
 failure             sent again
 ==================  ========================================================================
 429 or 5xx          only with a usable ``Retry-After``; any method, for the server asked for it
+server time-out     as 5xx, but POST and PATCH never: they may have been done
 reset, truncated    only what changes nothing (GET, HEAD), after a second; a stream never
 version too large   never: the server has waited for it already, another version may do better
 silence             only a watch that has not begun
@@ -20,7 +21,13 @@ from __future__ import annotations
 import enum
 from email.utils import parsedate_to_datetime
 
-from kinform.errors import ApiError, KinformError, TransportError, TransportFailure
+from kinform.errors import (
+    ApiError,
+    KinformError,
+    ServerTimeoutError,
+    TransportError,
+    TransportFailure,
+)
 
 __all__ = ["MAX_RETRY_AFTER", "Purpose", "retry_after", "retry_delay"]
 
@@ -71,6 +78,8 @@ def retry_delay(error: KinformError, *, method: str, purpose: Purpose, rand: flo
 def _base_delay(error: KinformError, *, method: str, purpose: Purpose) -> float | None:
     match error:
         case ApiError(is_resource_version_too_large=True):
+            return None
+        case ServerTimeoutError() if method in {"POST", "PATCH"}:
             return None
         case ApiError(code=code, retry_after=float(wait)) if code == 429 or code >= 500:
             return wait if wait <= MAX_RETRY_AFTER else None
