@@ -19,9 +19,9 @@ Client Config ConfigError ConflictError DecodeError Entry EventType ForbiddenErr
 GroupVersionKind GroupVersionResource InvalidError KinformError ListOptions ListResult LogStream
 NotFoundError Object ObjectMeta ObjectName PatchType RESTClient RateLimiter Request Resource
 ResourceClient ResourceExpiredError SelectorError ServerTimeoutError TokenBucketLimiter
-TooManyRequestsError Transport TransportError TransportFailure UnauthorizedError UnavailableError UnknownResourceError UsageError VersionInfo
-Watch WatchEvent __version__ cache clock connect errors meta rest retry_on_conflict selectors
-testing
+TooManyRequestsError Transport TransportError TransportFailure UnauthorizedError UnavailableError
+UnknownResourceError UsageError VersionInfo Watch WatchEvent __version__ cache clock connect
+errors meta rest retry_on_conflict selectors testing
 """.split()
 
 

@@ -53,7 +53,8 @@ def test(version: str, python: Path) -> bool:
     """Bring that Python's environment up to date and run the suite in it."""
     path = f".venv-{version}"
     prepare = [str(python), "tools/environment.py", "--path", path, "--group", "test"]
-    suite = [f"{path}/bin/python", "-m", "pytest", "-n", "2", "--dist", "loadgroup"]
+    xdist = ["-n", "2", "--dist", "loadgroup", "--max-worker-restart", "0"]
+    suite = [f"{path}/bin/python", "-m", "pytest", *xdist]
     for command in (prepare, [*suite, *sys.argv[1:]]):
         if subprocess.run(command, check=False, cwd=ROOT).returncode:
             return False

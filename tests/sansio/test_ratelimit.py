@@ -56,11 +56,11 @@ def test_a_bucket_that_never_fills_is_refused(rate: float, burst: int) -> None:
 def test_in_any_span_at_most_burst_plus_rate_times_time_fall_due(
     rate: float, burst: int, steps: list[tuple[float, bool]]
 ) -> None:
-    """Also when the clock stands still, and when some reservations are given back."""
+    """Also when the clock stands still or steps back, and when some are given back."""
     bucket = TokenBucket(rate=rate, burst=burst)
     now, due = 0.0, list[float]()
     for step, is_given_back in steps:
-        now += max(step, 0.0)
+        now += step
         due.append(now + bucket.reserve(now))
         if is_given_back and due[-1] > now:
             bucket.give_back(due.pop())

@@ -34,11 +34,10 @@ class TokenBucket:
 
     def reserve(self, now: float) -> float:
         """Take one token and return how many seconds to wait before using it."""
-        self._refill(now)
+        at = self._refill(now)
         self._tokens -= 1.0
-        delay = max(0.0, -self._tokens / self.rate)
-        self._due = now + delay
-        return delay
+        self._due = at + max(0.0, -self._tokens / self.rate)
+        return self._due - now
 
     def give_back(self, due: float) -> None:
         """Return the token that was to be used at ``due`` and was not.
@@ -46,11 +45,13 @@ class TokenBucket:
         It counts only if nobody reserved after it: a later reservation has its time already, and
         a token given back before it would let two fall due at once.
         """
-        if due >= self._due:
+        if due >= self._due - 1e-9:  # the caller may have added and subtracted
             self._tokens = min(float(self.burst), self._tokens + 1.0)
             self._due = float("inf")  # the one before it is not known any more
 
-    def _refill(self, now: float) -> None:
-        if self._last is not None and now > self._last:
-            self._tokens = min(float(self.burst), self._tokens + (now - self._last) * self.rate)
-        self._last = now if self._last is None else max(now, self._last)
+    def _refill(self, now: float) -> float:
+        """Add what has come in; return the time that counts, which never goes back."""
+        last = now if self._last is None else self._last
+        self._last = max(now, last)
+        self._tokens = min(float(self.burst), self._tokens + (self._last - last) * self.rate)
+        return self._last
