@@ -463,6 +463,20 @@ async def test_logs_come_line_by_line() -> None:
     }
 
 
+async def test_a_line_without_end_is_handed_out_in_pieces() -> None:
+    async def handler(request: WireRequest, conn: WireConnection) -> None:
+        if request.path == "/api/v1":
+            await conn.reply(reply(json=PODS))
+        else:
+            await conn.send(200, {"Content-Type": "text/plain"}, b"x" * 3_000_000)
+
+    async with WireServer(handler) as server, kinform.connect(server.url) as client:
+        async with client.resource("v1/pods").logs("web") as lines:
+            pieces = [line async for line in lines]
+    assert "".join(pieces) == "x" * 3_000_000
+    assert len(pieces) > 1
+
+
 async def test_a_log_of_nothing_is_a_plain_error() -> None:
     api = FakeApi(GET=reply(404, json={"kind": "Status", "code": 404, "reason": "NotFound"}))
     async with WireServer(api) as server, kinform.connect(server.url) as client:
