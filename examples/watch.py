@@ -74,15 +74,21 @@ async def cluster(args: argparse.Namespace) -> AsyncGenerator[kinform.Client]:
         try:
             client = await stack.enter_async_context(kinform.connect(context=args.context))
         except kinform.ConfigError as error:
-            if args.context is not None:
-                raise
+            if error.source or args.context is not None:
+                raise  # there is one, and it is wrong: never look elsewhere then
             print(f"{error}\nstarting a control plane instead", file=sys.stderr)
             control_plane = await stack.enter_async_context(ControlPlane())
             client = await stack.enter_async_context(control_plane.connect())
-            tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            living = tasks.create_task(live(client))
-            stack.callback(living.cancel)
+            living = asyncio.get_running_loop().create_task(live(client))
+            stack.push_async_callback(stop, living)
         yield client
+
+
+async def stop(task: asyncio.Task[None]) -> None:
+    """End a task and wait for it; show what it died of."""
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
 
 
 async def live(client: kinform.Client) -> None:

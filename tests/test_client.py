@@ -44,6 +44,9 @@ POD: dict[str, Any] = {
 }
 
 
+PODS_RESOURCE = kinform.Resource.of("v1/pods", kind="Pod", namespaced=True)
+
+
 class FakeApi:
     """Answers by method and path; discovery of v1 is built in."""
 
@@ -216,6 +219,23 @@ async def test_a_patch_that_no_longer_fits_is_a_conflict_if_the_object_has_chang
             await pods.update("web", lambda pod: {**pod, "x": 1})
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda pod: {"data": {}}, "whole object"),
+        (lambda pod: "text", "whole object, got str"),
+        (lambda pod: asyncio.sleep(0), "plain function"),
+    ],
+)
+async def test_a_change_that_cannot_be_meant_is_told(change: Any, message: str) -> None:
+    api = FakeApi(GET=reply(json=POD))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        with pytest.raises(UsageError, match=message):
+            await client.resource("v1/pods").update("web", change)
+        with pytest.raises(UsageError, match="patch_type must be"):
+            await client.resource("v1/pods").patch("web", {}, patch_type="mrge")  # type: ignore[arg-type]
+
+
 async def test_update_guards_a_manifest_written_from_scratch() -> None:
     api = FakeApi(GET=reply(json=POD), PATCH=reply(json=POD))
     fresh = {"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "web"}, "spec": {"a": 2}}
@@ -381,6 +401,12 @@ async def test_mistakes_are_told_before_anything_is_sent() -> None:
     async with kinform.connect("http://127.0.0.1:1") as client:
         with pytest.raises(UsageError, match="__resource__"):
             client.resource(Nameless)
+        with pytest.raises(UsageError, match="not both"):
+            client.resource(View, model=Nameless)  # type: ignore[call-overload]
+        with pytest.raises(UsageError, match="names no resource"):
+            client.resource(None)  # type: ignore[call-overload]
+        with pytest.raises(UsageError, match="name must be a text, got dict"):
+            await client.resource(PODS_RESOURCE).get({})  # type: ignore[arg-type]
         with pytest.raises(UsageError):
             client.resource("v1/pods", model=int)
         with pytest.raises(SelectorError, match="app="):
@@ -405,13 +431,17 @@ async def test_a_client_is_opened_once_and_closed_for_good() -> None:
     with pytest.raises(UsageError, match="not open yet"):
         client.resource("v1/pods")
     async with client:
-        pods = client.resource("v1/pods")
+        pods, found = client.resource("v1/pods"), client.resource(PODS_RESOURCE)
         with pytest.raises(UsageError, match="opened before"):
             await client.__aenter__()
     with pytest.raises(UsageError, match="closed"):
         client.rest()
     with pytest.raises(UsageError, match="closed"):
         await pods.get("x")
+    with pytest.raises(UsageError, match="closed"):
+        await found.get("x")
+    assert repr(client) == "<Client http://127.0.0.1:1 closed>"
+    assert repr(pods) == "<ResourceClient of v1/pods in 'default'>"
     await client.aclose()
 
 

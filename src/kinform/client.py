@@ -110,6 +110,11 @@ class Client:
         self._opening = False
         self._closed = False
 
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open" if self._connection else "not open"
+        server = f" {self._config.server}" if self._config else ""
+        return f"<Client{server} {state}>"
+
     async def __aenter__(self) -> Client:
         return await self.open()
 
@@ -187,13 +192,21 @@ class Client:
         connection = self._opened(self._connection)
         place = self.config.namespace if namespace is None else namespace
         if isinstance(resource, Resource):
-            return ResourceClient(connection, _known(resource), resource.model, namespace=place)
+            if model is not None:
+                raise UsageError("a Resource has its model; use resource.with_model(...)")
+            return ResourceClient(
+                connection, _known(resource), resource.model, namespace=place, label=str(resource)
+            )
         if isinstance(resource, type):
+            if model is not None:
+                raise UsageError("give a model class, or a name with model=, not both")
             model, resource = resource, _declared(resource)
+        if not isinstance(resource, str | GroupVersionResource):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+            raise UsageError(f"{resource!r} names no resource; give 'v1/pods' or a model class")
         chosen = model_or_object(model)
         model_decoder(chosen)  # an unusable model is an error here, not at the first answer
         finder = self._finder(str(resource), chosen)
-        return ResourceClient(connection, finder, chosen, namespace=place)
+        return ResourceClient(connection, finder, chosen, namespace=place, label=str(resource))
 
     async def find(self, resource: str) -> APIResource:
         """Return what the server says about a resource named as in `resource`.

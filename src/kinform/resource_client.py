@@ -70,6 +70,7 @@ class ResourceClient(Generic[T]):
         namespace: str,
         subresource: str | None = None,
         partial: str | None = None,
+        label: str = "",
     ) -> None:
         self._connection = connection
         self._resolve = resolve
@@ -77,6 +78,11 @@ class ResourceClient(Generic[T]):
         self._namespace = namespace
         self._subresource = subresource
         self._partial = partial
+        self._label = label or model.__name__
+
+    def __repr__(self) -> str:
+        place = f"in {self._namespace!r}" if self._namespace else "in all namespaces"
+        return f"<ResourceClient of {self._label} {place}>"
 
     # Other views of the same kind.
 
@@ -321,10 +327,11 @@ class ResourceClient(Generic[T]):
     ) -> T | Object:
         """Read an object, let ``change`` work on a copy of it, and write only the difference.
 
-        For `Object` (and ``dict``) the copy is a plain dict to be changed in place; a frozen
-        model is answered with a new one. What the model does not declare is left alone. The
-        write is refused if somebody else wrote in between; then all of it is done again, at most
-        five times, so ``change`` must have no other effects. No difference: no write.
+        For `Object` (and ``dict``) the copy is a plain dict, to be changed in place or answered
+        with a whole new one; a frozen model is answered with a new model. What the model does not
+        declare is left alone. The write is refused if somebody else wrote in between; then all of
+        it is done again, at most five times, so ``change`` must have no other effects. No
+        difference: no write.
 
         Raises:
             NotFoundError: there is no such object.
@@ -363,9 +370,12 @@ class ResourceClient(Generic[T]):
 
         ``patch_type="strategic"`` merges lists by key (built-in kinds only).
         """
+        if patch_type is not None and patch_type not in {"json", "merge", "strategic"}:
+            raise UsageError(
+                f"patch_type must be 'json', 'merge' or 'strategic', got {str(patch_type)!r}; "
+                "server-side apply is apply()"
+            )
         kind = PatchType(patch_type) if patch_type else _patch_type(patch)
-        if kind is PatchType.APPLY:
-            raise UsageError("use apply() for server-side apply")
         options = WriteOptions(field_manager, field_validation, dry_run)
         return await self._patch(name, patch, patch_type=kind, options=options)
 
@@ -467,6 +477,7 @@ class ResourceClient(Generic[T]):
             namespace=self._namespace if namespace is None else namespace,
             subresource=subresource or self._subresource,
             partial=partial or self._partial,
+            label=f"{self._label}/{subresource}" if subresource else self._label,
         )
 
     async def _read(self, name: Name) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, cast
@@ -177,12 +178,15 @@ def guarded_patch(
     version = _metadata(whole).get("resourceVersion")
     if model is Object or model is dict:
         mine: object = content_of_answer(current)
-        answer = change(mine)
-        after = content_of(mine if answer is None else answer)
+        after = content_of(_changed(mine, change(mine)))
+        if _metadata(after).get("name") != _metadata(whole).get("name"):
+            raise UsageError(
+                "change returned something else than the whole object; change the dict in place "
+                "and return nothing, or return {**content, ...}"
+            )
     else:
         mine, old = decode_answer(model, current), decode_answer(model, current)
-        answer = change(mine)
-        new = mine if answer is None else answer
+        new = _changed(mine, change(mine))
         rebased = json_patch.rebase(
             json_patch.as_json(whole),
             json_patch.as_json(content_of(old)),
@@ -194,6 +198,19 @@ def guarded_patch(
     operations = json_patch.diff(json_patch.as_json(whole), json_patch.as_json(after))
     guard = {"op": "replace", "path": _GUARD, "value": json_patch.as_json(version)}
     return [guard, *operations] if operations else []
+
+
+def _changed(given: object, answer: object) -> object:
+    """Return what a change function made of ``given``: its answer, or ``given`` itself."""
+    if answer is None:
+        return given
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise UsageError("change must be a plain function, not an async one")
+    kind: type[object] = type(answer)
+    if kind in {str, bytes, bool, int, float, list, tuple, set}:
+        raise UsageError(f"change must return nothing or the whole object, got {kind.__name__}")
+    return answer
 
 
 def version_of(body: bytes) -> str:

@@ -209,7 +209,7 @@ def test_the_error_tells_about_listed_files_and_the_token(tmp_path: Path) -> Non
         load(environ=environ, service_account=tmp_path)
     for reason in [
         f"{gone} does not exist",
-        f"{empty} is empty",
+        f"{empty} has no clusters, users or contexts",
         f"in-cluster: {tmp_path}/token does not exist",
     ]:
         assert reason in caught.value.message
@@ -230,7 +230,7 @@ def test_an_explicit_file_must_exist(tmp_path: Path, home: dict[str, str]) -> No
 
 
 def test_an_explicit_file_must_say_something(tmp_path: Path, home: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="config: is empty"):
+    with pytest.raises(ConfigError, match="config: has no clusters, users or contexts"):
         load(write(tmp_path / "config", "\n"), environ=home)
 
 

@@ -24,6 +24,7 @@ from kinform.errors import (
     TransportError,
     TransportFailure,
     UnauthorizedError,
+    UsageError,
 )
 from kinform.rest import responses
 from kinform.rest.auth import AuthHeaders
@@ -118,9 +119,11 @@ class Connection:
         self._warn = warning_handler or WarningLogger()
         self._agent = agent or user_agent()
         self._on_tls_failure = on_tls_failure
+        self._closed = False
 
     async def aclose(self) -> None:
-        """Close the transport."""
+        """Close the transport; later requests are a `UsageError`, those under way fail."""
+        self._closed = True
         await self._transport.aclose()
 
     async def call(self, call: Call, consume: Callable[[HttpResponse], Awaitable[R]]) -> R:
@@ -156,6 +159,8 @@ class Connection:
             yield await self._in_time(call, self._attempts(call, attempt))
 
     async def _wait_turn(self, call: Call) -> None:
+        if self._closed:
+            raise UsageError("this client is closed")
         limiter = call.limiter or self.rate_limiter
         if limiter is not None:
             await limiter.wait()

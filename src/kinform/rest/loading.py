@@ -87,7 +87,10 @@ def _from_path(path: str, context: str | None) -> Config:
         message = "does not exist; give the path of a kubeconfig, or a URL with http:// or https://"
         raise ConfigError(message, source=path) from exc
     if found.is_empty:
-        raise ConfigError("is empty; write a kubeconfig there, or give another", source=path)
+        raise ConfigError(
+            "has no clusters, users or contexts; write a kubeconfig there, or give another",
+            source=path,
+        )
     return found.config(context)
 
 
@@ -123,7 +126,9 @@ def _from_environment(
         except FileNotFoundError:
             reasons.append(f"{path} does not exist")
     merged = kubeconfigs.merge(parts)
-    reasons += [f"{part.source} is empty" for part in parts if part.is_empty]
+    reasons += [
+        f"{part.source} has no clusters, users or contexts" for part in parts if part.is_empty
+    ]
     if merged.is_empty:
         return None
     try:
@@ -176,8 +181,8 @@ def _checked(config: Config) -> Config:
     origin = config.origin
     has_secret = bool(config.token or config.password or config.tls.key_data)
     if origin is not None and has_secret and files.is_exposed(origin.user_source):
-        message = "a kubeconfig with credentials can be read by other users; chmod it to 600"
-        log.warning(message, extra={"path": origin.user_source})
+        message = "%s holds credentials and can be read by other users; chmod it to 600"
+        log.warning(message, origin.user_source)
     return config
 
 

@@ -19,6 +19,8 @@ def check_segment(part: str, value: str) -> str:
     Raises:
         UsageError: it is empty, ``.`` or ``..``, or holds ``/``, ``%`` or a control character.
     """
+    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+        raise UsageError(f"{part} must be a text, got {type(value).__name__}")
     if not value:
         raise UsageError(f"{part} must not be empty")
     if value in {".", ".."}:
