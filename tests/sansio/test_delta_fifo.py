@@ -165,6 +165,20 @@ def test_tombstones_of_the_first_list_are_part_of_it() -> None:
     assert [(True, False), (True, False), (True, True)] == flags
 
 
+def test_the_first_list_counts_keys_not_their_deltas() -> None:
+    queue: DeltaFIFO[int] = DeltaFIFO()
+    queue.replace(objects(a=1, b=2), "")
+    do(queue, "update a 3")
+    assert ["Replaced a 1", "Updated a 3"] == pop(queue)
+    assert not queue.has_synced
+
+
+def test_a_delete_that_is_ignored_still_comes_before_any_list() -> None:
+    queue: DeltaFIFO[int] = DeltaFIFO()
+    do(queue, "delete foo 1")
+    assert (queue.is_empty, queue.has_synced) == (True, True)
+
+
 def test_a_batch_ends_with_the_first_list() -> None:
     """CG-F20, CG-F24, CG-F26 in their split form, which RealFIFO's single item does not have."""
     queue: DeltaFIFO[int] = DeltaFIFO()
@@ -377,10 +391,12 @@ def test_a_resync_does_not_undo_an_update() -> None:
     assert [["Updated foo 6"]] == pop_all(queue)
 
 
-def test_a_resync_without_a_cache_does_nothing() -> None:
-    queue: DeltaFIFO[int] = DeltaFIFO()
+@pytest.mark.parametrize("known", [None, objects()], ids=["no cache", "empty cache"])
+def test_a_resync_of_nothing_wakes_nobody(known: dict[ObjectName, Entry[int]] | None) -> None:
+    wakes: list[None] = []
+    queue: DeltaFIFO[int] = DeltaFIFO(known=known, on_ready=lambda: wakes.append(None))
     queue.resync()
-    assert queue.is_empty
+    assert (queue.is_empty, wakes) == (True, [])
 
 
 # --- transform --------------------------------------------------------------------------------
@@ -468,3 +484,24 @@ def test_a_resync_does_not_undo_what_is_on_its_way(applied: bool) -> None:
     queue.resync()
     queue.done(batch)
     assert queue.is_empty
+
+
+@pytest.mark.parametrize(
+    ("out", "queued", "expected"),
+    [
+        (["add foo 2", "delete foo 3"], ["delete foo 4", "replace"], []),
+        (["delete foo 2", "add foo 3"], ["delete foo 4"], [["Deleted foo 4"]]),
+        (["delete foo 2"], ["add foo 3", "replace"], [["Added foo 3", "Tombstone foo 3"]]),
+    ],
+    ids=["created and deleted", "deleted and created", "deleted, then created behind it"],
+)
+def test_the_newest_delta_tells_what_becomes_of_a_key(
+    out: list[str], queued: list[str], expected: list[list[str]], applied: bool
+) -> None:
+    cache = objects(foo=1)
+    queue = DeltaFIFO(known=cache)
+    do(queue, *out)
+    batch = pop_out(queue, cache, apply=applied)
+    do(queue, *queued)
+    queue.done(batch)
+    assert expected == pop_all(queue)

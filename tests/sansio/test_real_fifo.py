@@ -180,8 +180,8 @@ def test_a_resync_tells_of_what_the_cache_holds_by_then(step: str, told: list[in
             continue
         assert isinstance(batch.content, list)
         for delta in batch.content:
-            cache.pop(delta.key)
-            if delta.type is not DeltaType.DELETED:
+            del cache[delta.key]
+            if delta.type is not DeltaType.DELETED and delta.entry is not None:
                 cache[delta.key] = delta.entry
     assert told == synced
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeVar, final
 
-from kinform.cache.indexes import IndexFunc, built_in_indexes, function_index
+from kinform.cache.indexes import (
+    NAMESPACE_INDEX,
+    OWNER_INDEX,
+    Index,
+    IndexFunc,
+    function_index,
+    namespace_of,
+    owners_of,
+)
 from kinform.cache.store import Store
 from kinform.cache.thread_safe_store import OnIndexError, ThreadSafeStore
 from kinform.meta import Entry, ObjectName
@@ -22,7 +30,6 @@ T = TypeVar("T")
 class Indexer(Store[T]):
     """A `Store` with indexes: two of its own, by namespace and by owner, and any of yours.
 
-    >>> from kinform.cache.indexes import NAMESPACE_INDEX
     >>> from kinform.meta import ObjectMeta
     >>> words: Indexer[str] = Indexer(indexers={"initial": lambda word: word[:1]})
     >>> for name in ("apple", "avocado", "beet"):
@@ -51,7 +58,11 @@ class Indexer(Store[T]):
         indexers: Mapping[str, IndexFunc[T]] | None = None,
         on_index_error: OnIndexError | None = None,
     ) -> None:
-        self._entries = ThreadSafeStore(indexes=built_in_indexes(), on_index_error=on_index_error)
+        built_in: list[Index[T]] = [
+            Index(NAMESPACE_INDEX, namespace_of, keeps_values=False),
+            Index(OWNER_INDEX, owners_of, keeps_values=False),
+        ]
+        self._entries = ThreadSafeStore(indexes=built_in, on_index_error=on_index_error)
         self.add_indexers(indexers or {})
 
     def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:

@@ -22,9 +22,10 @@ __all__ = [
     "IndexFunctionError",
     "UnknownIndexError",
     "Values",
-    "built_in_indexes",
     "each",
     "function_index",
+    "namespace_of",
+    "owners_of",
 ]
 
 T = TypeVar("T")
@@ -113,9 +114,14 @@ class Index(Generic[T]):
     def enter(self, key: ObjectName, entry: Entry[T], values: Values) -> None:
         """File ``entry`` under ``values``. The key must not be in the index."""
         if isinstance(values, str):
-            values = self._file(key, entry, values)
+            posting = self._postings.get(values) or self._opened(values)
+            posting.entries[key] = entry
+            values = posting.value  # every object decodes its own copy: one is enough to keep
         elif values:
-            values = tuple([self._file(key, entry, value) for value in values])
+            postings = [self._postings.get(value) or self._opened(value) for value in values]
+            for posting in postings:
+                posting.entries[key] = entry
+            values = tuple([posting.value for posting in postings])
         else:
             return
         if self._kept is not None:
@@ -133,12 +139,15 @@ class Index(Generic[T]):
 
     def move(self, key: ObjectName, old: Entry[T], new: Entry[T], *, values: Values) -> None:
         """Put ``new``, with its ``values``, in the place of ``old``."""
-        if self.kept_values(key, old) == values:  # most changes change no index
-            for value in each(values):
-                self._postings[value].entries[key] = new
-        else:
+        kept = self.values_of(old) if self._kept is None else self._kept.get(key, ())
+        if kept != values:
             self.leave(key, old)
             self.enter(key, new, values)
+        elif isinstance(kept, str):  # most changes change no index
+            self._postings[kept].entries[key] = new
+        else:
+            for value in kept:
+                self._postings[value].entries[key] = new
 
     def find(self, value: str) -> dict[ObjectName, Entry[T]]:
         """Return the index's own entries under ``value``: copy them before the lock is left."""
@@ -149,16 +158,9 @@ class Index(Generic[T]):
         """Return every value that has entries, each once, in no particular order."""
         return list(self._postings)
 
-    def _file(self, key: ObjectName, entry: Entry[T], value: str) -> str:
-        """Put ``entry`` under ``value``; return that text as all of the value's entries share it.
-
-        Every object decodes its own copy of a node's name: one is enough to keep.
-        """
-        posting = self._postings.get(value)
-        if posting is None:
-            posting = self._postings[value] = _Posting(value)
-        posting.entries[key] = entry
-        return posting.value
+    def _opened(self, value: str) -> _Posting[T]:
+        posting = self._postings[value] = _Posting(value)
+        return posting
 
 
 class _Posting(Generic[T]):
@@ -177,33 +179,24 @@ def function_index(name: str, function: IndexFunc[T]) -> Index[T]:
     def values_of(entry: Entry[T]) -> Values:
         try:
             found = function(entry.object)
-            # An iterator runs the user's code as well.
-            values = (
-                found
-                if isinstance(found, str)
-                else tuple(dict.fromkeys(() if found is None else found))
-            )
+            if isinstance(found, str):
+                return found
+            values = () if found is None else tuple(dict.fromkeys(found))  # may run their code too
         except Exception as exc:
             problem = f"it raised {type(exc).__name__}"
             raise IndexFunctionError(name, entry.metadata.key, problem=problem) from exc
-        return values if isinstance(values, str) else _texts(values, name, entry.metadata)
+        return _texts(values, name, entry.metadata)
 
     return Index(name, values_of)
 
 
-def built_in_indexes() -> list[Index[T]]:
-    """Return the indexes that every `Indexer` has, empty."""
-    return [
-        Index(NAMESPACE_INDEX, _namespace, keeps_values=False),
-        Index(OWNER_INDEX, _owners, keeps_values=False),
-    ]
-
-
-def _namespace(entry: Entry[T]) -> Values:
+def namespace_of(entry: Entry[T]) -> Values:
+    """Return the value of `NAMESPACE_INDEX`."""
     return entry.metadata.namespace
 
 
-def _owners(entry: Entry[T]) -> Values:
+def owners_of(entry: Entry[T]) -> Values:
+    """Return the values of `OWNER_INDEX`."""
     owners = entry.metadata.raw_owner_references or ()
     if len(owners) == 1:
         return owners[0].uid

@@ -7,17 +7,25 @@ before. To publish another state is one assignment there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Generic, TypeVar, final
+from typing import Final, Generic, TypeAlias, TypeVar, final
 
-from kinform.cache import versions
 from kinform.cache.indexes import Index, UnknownIndexError, Values
 from kinform.cache.transitions import Transition
 from kinform.meta import Entry, ObjectName
+from kinform.sansio import versions
 from kinform.sansio.deltas import Delta, DeltaType
 
-__all__ = ["State", "plan"]
+__all__ = ["Filing", "State", "plan"]
 
 T = TypeVar("T")
+
+# To read a member off an enum takes Python 3.11 longer than all else a delta needs.
+_DELETED: Final = DeltaType.DELETED
+_REPLACED: Final = DeltaType.REPLACED
+_SYNC: Final = DeltaType.SYNC
+
+Filing: TypeAlias = tuple[Index[T], Values]
+"""Where an entry goes in one index. A write has one for every index of the state."""
 
 
 @final
@@ -29,8 +37,8 @@ class State(Generic[T]):
     def __init__(self, indexes: dict[str, Index[T]], version: str) -> None:
         # Invariant: every entry is in every index, under the values that were given with it.
         self.entries: dict[ObjectName, Entry[T]] = {}
-        self.indexes = indexes
-        self.version = version
+        self.indexes: dict[str, Index[T]] = indexes
+        self.version: str = version
 
     def emptied(self, version: str) -> State[T]:
         """Return a state of ``version`` with the same indexes, and nothing in it."""
@@ -47,34 +55,39 @@ class State(Generic[T]):
         except KeyError:
             raise UnknownIndexError(name, known=tuple(self.indexes)) from None
 
-    def kept_values(self, key: ObjectName, entry: Entry[T]) -> list[Values]:
-        """Return what ``entry``, which is held, is found under in each index."""
-        return [index.kept_values(key, entry) for index in self.indexes.values()]
-
-    def enter(self, key: ObjectName, entry: Entry[T], values: Sequence[Values]) -> None:
-        """Hold ``entry`` under a key that is new; ``values`` are one per index, in order."""
+    def enter(self, key: ObjectName, entry: Entry[T], filings: Sequence[Filing[T]]) -> None:
+        """Hold ``entry`` under a key that is new."""
         self.entries[key] = entry
-        for index, of_entry in zip(self.indexes.values(), values, strict=True):
-            index.enter(key, entry, of_entry)
+        for index, values in filings:
+            index.enter(key, entry, values)
 
-    def write(self, transition: Transition[T], values: Sequence[Values]) -> None:
-        """Perform ``transition``, which starts from the entry held; ``values`` are its new one's.
+    def move(
+        self, key: ObjectName, old: Entry[T], new: Entry[T], *, filings: Sequence[Filing[T]]
+    ) -> None:
+        """Hold ``new`` in the place of ``old``.
 
-        A lone reader sees the key's old entry or its new one, never none in between.
+        A lone reader sees one or the other, never none in between.
         """
+        self.entries[key] = new
+        for index, values in filings:
+            index.move(key, old, new, values=values)
+
+    def leave(self, key: ObjectName, old: Entry[T]) -> None:
+        """Forget ``old``."""
+        del self.entries[key]
+        for index in self.indexes.values():
+            index.leave(key, old)
+
+    def write(self, transition: Transition[T], filings: Sequence[Filing[T]]) -> None:
+        """Perform ``transition``, which starts from the entry held."""
         key, old, new = transition
-        if old is new:
-            return
-        if old is None and new is not None:
-            self.enter(key, new, values)
-        elif new is None and old is not None:
-            del self.entries[key]
-            for index in self.indexes.values():
-                index.leave(key, old)
-        elif old is not None and new is not None:
-            self.entries[key] = new
-            for index, of_new in zip(self.indexes.values(), values, strict=True):
-                index.move(key, old, new, values=of_new)
+        if new is None:
+            if old is not None:
+                self.leave(key, old)
+        elif old is None:
+            self.enter(key, new, filings)
+        elif old is not new:
+            self.move(key, old, new, filings=filings)
 
 
 def plan(deltas: Iterable[Delta[T]], state: State[T]) -> tuple[list[Transition[T]], str]:
@@ -86,28 +99,22 @@ def plan(deltas: Iterable[Delta[T]], state: State[T]) -> tuple[list[Transition[T
     ahead: dict[ObjectName, Entry[T] | None] = {}  # keys as they will be: a key may come twice
     version = state.version
     for delta in deltas:
-        key = delta.key
+        key, entry = delta.key, delta.entry
         old = ahead[key] if key in ahead else state.entries.get(key)
-        new = _outcome(delta, old)
-        ahead[key] = new
+        new = ahead[key] = _outcome(delta, old)
         transitions.append(Transition(key, old, new))
-        if delta.entry and not delta.final_state_unknown and delta.type is not DeltaType.SYNC:
-            version = versions.newest(version, delta.entry.metadata.resource_version)
+        if entry is not None and not delta.final_state_unknown and delta.type is not _SYNC:
+            version = versions.newest(version, entry.metadata.resource_version)
     return transitions, version
 
 
 def _outcome(delta: Delta[T], old: Entry[T] | None) -> Entry[T] | None:
     """Return the entry that ``delta`` leaves where ``old`` was."""
-    match delta.type:
-        case DeltaType.SYNC:
-            return old
-        case DeltaType.DELETED:
-            return None
-        case DeltaType.REPLACED if old and delta.entry and _same(old, delta.entry):
-            return old
-        case _:
-            return delta.entry
-
-
-def _same(old: Entry[T], new: Entry[T]) -> bool:
-    return versions.same_version(old.metadata, new.metadata)
+    kind, entry = delta.type, delta.entry
+    if kind is _SYNC:
+        return old
+    if kind is _DELETED or entry is None:
+        return None
+    if kind is _REPLACED and old is not None:
+        return old if versions.same_version(old.metadata, entry.metadata) else entry
+    return entry

@@ -7,7 +7,7 @@ to the right stand `Lister` and the users, who see objects and never the entries
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Generic, TypeAlias, TypeVar
 
 from kinform.cache.thread_safe_store import ThreadSafeStore
@@ -72,7 +72,9 @@ class Store(Generic[T]):
         return None if entry is None else entry.object
 
     def __contains__(self, item: object) -> bool:
-        return (_key(item) if isinstance(item, str | Entry) else item) in self._entries
+        if isinstance(item, str):
+            item = ObjectName.parse(item)
+        return item in self._entries
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -83,7 +85,7 @@ class Store(Generic[T]):
 
     def list_keys(self) -> builtins.list[ObjectName]:
         """Return all keys, in no particular order."""
-        return self._entries.list_keys()
+        return self._entries.keys()
 
     # --- writing, from one thread
 
@@ -122,18 +124,17 @@ class Store(Generic[T]):
         """
         return self._entries.apply(deltas)
 
-    def replace(self, entries: Iterable[Entry[T]], resource_version: str) -> Replacement[T]:
+    def replace(
+        self, entries: Mapping[ObjectName, Entry[T]], resource_version: str
+    ) -> Replacement[T]:
         """Hold ``entries`` and nothing else: see `ThreadSafeStore.replace`.
 
-        Of several with one key the last counts. A `ReplacedAll` has them by key: that is for
-        ``store.entries.replace``.
+        Each key is the entry's own. The mapping is not kept.
 
         Raises:
-            UsageError: an entry's metadata has no name; nothing was changed.
             IndexFunctionError: an index function failed; nothing was changed.
         """
-        by_key = {_own_key(entry): entry for entry in entries}
-        return self._entries.replace(by_key, resource_version)
+        return self._entries.replace(entries, resource_version)
 
     def bookmark(self, resource_version: str) -> None:
         """Note that everything up to ``resource_version`` is in the store.
@@ -141,6 +142,9 @@ class Store(Generic[T]):
         Ignored if it is certainly older than the version the store has.
         """
         self._entries.bookmark(resource_version)
+
+    def resync(self) -> None:
+        """Do nothing: a store has nobody to tell everything to again. Queues do."""
 
 
 def _key(item: Entry[T] | Key) -> ObjectName:
@@ -153,4 +157,4 @@ def _own_key(entry: Entry[T]) -> ObjectName:
     metadata = entry.metadata
     if not metadata.name:
         raise UsageError("an entry without metadata.name has no key and cannot be held")
-    return metadata.key
+    return ObjectName(metadata.namespace, metadata.name)

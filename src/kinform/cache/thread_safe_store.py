@@ -17,12 +17,12 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeAlias, TypeVar, final
 
-from kinform.cache import versions
-from kinform.cache.indexes import Index, IndexFunctionError, Values, each
-from kinform.cache.state import State, plan
+from kinform.cache.indexes import Index, IndexFunctionError, each
+from kinform.cache.state import Filing, State, plan
 from kinform.cache.transitions import Replacement, Transition
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectName
+from kinform.sansio import versions
 from kinform.sansio.deltas import Delta
 
 __all__ = ["OnIndexError", "ThreadSafeStore"]
@@ -97,8 +97,8 @@ class ThreadSafeStore(Generic[T]):
         with self._lock:
             return list(self._state.entries.values())
 
-    def list_keys(self) -> builtins.list[ObjectName]:
-        """Return all keys, in no particular order."""
+    def keys(self) -> builtins.list[ObjectName]:
+        """Return all keys, in no particular order: with `get`, what a queue's `KnownObjects` is."""
         with self._lock:
             return list(self._state.entries)
 
@@ -157,10 +157,13 @@ class ThreadSafeStore(Generic[T]):
         """
         state = self._state
         old = state.entries.get(key)
-        values = self._values(entry)
+        filings = self._filings(entry, state.indexes)
         version = versions.newest(state.version, entry.metadata.resource_version)
         with self._lock:
-            state.write(Transition(key, old, entry), values)
+            if old is None:
+                state.enter(key, entry, filings)
+            else:
+                state.move(key, old, entry, filings=filings)
             state.version = version
         return old
 
@@ -173,7 +176,8 @@ class ThreadSafeStore(Generic[T]):
         old = state.entries.get(key)
         version = versions.newest(state.version, resource_version)
         with self._lock:
-            state.write(Transition(key, old, None), ())
+            if old is not None:
+                state.leave(key, old)
             state.version = version
         return old
 
@@ -193,9 +197,12 @@ class ThreadSafeStore(Generic[T]):
         """
         state = self._state
         planned, version = plan(deltas, state)
-        values = [() if new is None or new is old else self._values(new) for _, old, new in planned]
+        filings = [
+            () if new is None or new is old else self._filings(new, state.indexes)
+            for _, old, new in planned
+        ]
         with self._lock:
-            for transition, of_new in zip(planned, values, strict=True):
+            for transition, of_new in zip(planned, filings, strict=True):
                 state.write(transition, of_new)
             state.version = version
         return planned
@@ -215,19 +222,22 @@ class ThreadSafeStore(Generic[T]):
             IndexFunctionError: an index function failed; nothing was changed.
         """
         before, after = self._state, self._state.emptied(resource_version)
+        pairs = [(index, after.indexes[name]) for name, index in before.indexes.items()]
         result: Replacement[T] = Replacement([], [], [], [], before.version, resource_version)
-        comparable = not result.regressed
+        comparable = not result.regressed  # else equal versions prove nothing
         for key, entry in entries.items():
             old = before.entries.get(key)
             if old is None:
                 result.added.append(Transition(key, None, entry))
-            elif comparable and versions.same_version(old.metadata, entry.metadata):
-                after.enter(key, old, before.kept_values(key, old))
+            elif old is entry or (
+                comparable and versions.same_version(old.metadata, entry.metadata)
+            ):
+                after.enter(key, old, [(new, was.kept_values(key, old)) for was, new in pairs])
                 result.unchanged.append(old)
                 continue
             else:
                 result.changed.append(Transition(key, old, entry))
-            after.enter(key, entry, self._values(entry))
+            after.enter(key, entry, self._filings(entry, after.indexes))
         result.deleted.extend(
             Transition(key, old, None)
             for key, old in before.entries.items()
@@ -254,25 +264,27 @@ class ThreadSafeStore(Generic[T]):
             UsageError: if there is an index of such a name already.
             IndexFunctionError: an index function failed; no index was added.
         """
-        state = self._state
-        every = dict(state.indexes)
-        for given in added:
-            if given.name in every:
-                raise UsageError(f"there is an index named {given.name!r} already; choose another")
-            index = every[given.name] = given.emptied()
-            for key, entry in state.entries.items():
-                index.enter(key, entry, self._values_of(index, entry))
-        state.indexes = every
+        state, fresh = self._state, dict[str, Index[T]]()
+        for index in added:
+            if index.name in state.indexes or index.name in fresh:
+                raise UsageError(f"there is an index named {index.name!r} already; choose another")
+            fresh[index.name] = index.emptied()
+        for key, entry in state.entries.items():
+            for index, values in self._filings(entry, fresh):
+                index.enter(key, entry, values)
+        state.indexes = {**state.indexes, **fresh}
 
-    def _values(self, entry: Entry[T]) -> builtins.list[Values]:
-        """Return what each index will keep of ``entry``, in the indexes' order."""
-        return [self._values_of(index, entry) for index in self._state.indexes.values()]
-
-    def _values_of(self, index: Index[T], entry: Entry[T]) -> Values:
-        try:
-            return index.values_of(entry)
-        except IndexFunctionError as error:
-            if self._on_index_error is None:
-                raise
-            self._on_index_error(error)
-            return ()
+    def _filings(
+        self, entry: Entry[T], indexes: Mapping[str, Index[T]]
+    ) -> builtins.list[Filing[T]]:
+        """Run the functions of ``indexes`` on ``entry``. Nothing is changed yet."""
+        filings: builtins.list[Filing[T]] = []
+        for index in indexes.values():
+            try:
+                filings.append((index, index.values_of(entry)))
+            except IndexFunctionError as error:
+                if self._on_index_error is None:
+                    raise
+                self._on_index_error(error)
+                filings.append((index, ()))
+        return filings

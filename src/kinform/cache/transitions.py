@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Generic, NamedTuple, TypeVar, final
 
-from kinform.cache import versions
 from kinform.meta import Entry, ObjectName
+from kinform.sansio import versions
 
 __all__ = ["Replacement", "Transition"]
 

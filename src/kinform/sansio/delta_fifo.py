@@ -56,7 +56,7 @@ class DeltaFIFO(Generic[T]):
             delete of anything popped before is ignored, and ``resync`` does nothing.
         transform: runs once for each entry written, before it is queued; not for tombstones and
             resyncs, whose entries have been through it.
-        on_ready: see `Queue.on_ready`.
+        on_ready: see `QueueFactory`.
         high_water: how many deltas may wait before ``is_congested``.
         emit_replaced: whether a list's objects come as REPLACED or, as in older client-go, as
             SYNC, which looks like a resync.
@@ -72,10 +72,10 @@ class DeltaFIFO(Generic[T]):
         "_in_flight",
         "_known",
         "_listed_type",
+        "_on_ready",
         "_order",
         "_transform",
         "_waiting",
-        "on_ready",
     )
 
     def __init__(
@@ -87,7 +87,7 @@ class DeltaFIFO(Generic[T]):
         high_water: int = HIGH_WATER,
         emit_replaced: bool = True,
     ) -> None:
-        self.on_ready = on_ready
+        self._on_ready = on_ready
         self._known = known
         self._transform = transform
         self._listed_type = DeltaType.REPLACED if emit_replaced else DeltaType.SYNC
@@ -116,7 +116,9 @@ class DeltaFIFO(Generic[T]):
         """Queue a DELETED delta, unless nobody knows the object."""
         if self._closed:
             return
+        # Even if it comes to nothing: whoever starts with a delete has no first list.
         self._handover.populated = True
+        # Before the transform, so that none runs for what is dropped.
         if self._has(entry.metadata.key):
             self._put(_DELETED, entry)
 
@@ -127,6 +129,8 @@ class DeltaFIFO(Generic[T]):
         # All that can raise comes first: a list is queued whole or not at all.
         if (transform := self._transform) is not None:
             entries = {key: transform(entry) for key, entry in entries.items()}
+        # Looked for before the list is queued, but queued behind it (client-go: Replace): who
+        # waits for one object of a list does not wait for all that it deletes.
         tombstones = list(self._missing_from(entries))
         was_empty = not self._order
         for key, entry in entries.items():
@@ -180,6 +184,7 @@ class DeltaFIFO(Generic[T]):
             self._order.append(delta.key)
         elif delta.type is _DELETED and deltas[-1].type is _DELETED:
             # The first delete seen is the one that ended the object; a tombstone only guessed.
+            # Nothing else is merged: a handler may count (client-go: isDeletionDup).
             if deltas[-1].final_state_unknown:
                 deltas[-1] = delta
             return
@@ -190,13 +195,16 @@ class DeltaFIFO(Generic[T]):
     def _append_progress(self, resource_version: str) -> None:
         if not resource_version:  # an aggregated API without versions
             return
+        # Nothing happened since the one that waits at the end, so the newer says it all. It may
+        # not take the place of an earlier one: keys in between are not through yet.
         if self._order and isinstance(self._order[-1], Progress):
             self._order.pop()
         self._order.append(Progress(resource_version))
 
+    # The last thing every writer does: whoever is woken finds the queue consistent.
     def _wake(self, was_empty: bool) -> None:  # noqa: FBT001 (private, and it reads as it is)
         if was_empty and self._order:
-            self.on_ready()
+            self._on_ready()
 
     # --- what is known ----------------------------------------------------------------------
 
@@ -239,6 +247,7 @@ class DeltaFIFO(Generic[T]):
             return None
         waiting = self._waiting
         if isinstance(first := self._order[0], Progress):
+            # All keys it covers stood before it, so they are not only popped but done.
             self._order.popleft()
             return self._handover.give(first, size=0, waiting=waiting)
         content = self._leading_deltas(limit)
@@ -250,6 +259,7 @@ class DeltaFIFO(Generic[T]):
             deltas = self._deltas[key]
             if content and len(content) + len(deltas) > limit:
                 break
+            # From here the key is no longer queued: what comes for it now waits anew, at the end.
             self._order.popleft()
             del self._deltas[key]
             content += deltas
@@ -273,7 +283,7 @@ class DeltaFIFO(Generic[T]):
         """End it: what waits can still be popped, what is written from now on is ignored."""
         if not self._closed:
             self._closed = True
-            self.on_ready()
+            self._on_ready()
 
     # --- how it stands ----------------------------------------------------------------------
 

@@ -137,12 +137,6 @@ class Queue(ReflectorStore[T], Protocol[T]):
     popped.
     """
 
-    on_ready: Callable[[], None]
-    """Called when an empty queue gets something, and when it is closed; it must not raise.
-
-    A pump that was woken pops until ``pop_batch`` returns None before it waits again.
-    """
-
     def pop_batch(self, limit: int = BATCH_LIMIT) -> Batch[T] | None:
         """Take out the next changes, in order; None if there are none at the moment.
 
@@ -214,6 +208,10 @@ class QueueFactory(Protocol):
     ) -> Queue[T]:
         """Return a new, empty queue in front of the cache that holds ``known``.
 
+        ``on_ready`` is called when an empty queue got something, and when it is closed; it may
+        pop, but must not raise. It is not called again before the queue was empty: a pump that
+        was woken pops until ``pop_batch`` returns None before it waits again.
+
         Raises:
             ValueError: if ``high_water`` is less than 1.
         """
@@ -235,8 +233,8 @@ class Handover(Generic[T]):
         if high_water < 1:
             raise ValueError(f"high_water must be positive, got {high_water!r}")
         self.high_water: Final = high_water
-        self.populated = False  # something was written that makes "synced" a question
-        self.initial = 0  # items of the first list that are not handled yet
+        self.populated: bool = False  # something was written that makes "synced" a question
+        self.initial: int = 0  # items of the first list that are not handled yet
         self._batch: Batch[T] | None = None
         self._size = 0  # how many of ``initial`` the batch that is out accounts for
         self._peak = 0
@@ -248,13 +246,16 @@ class Handover(Generic[T]):
         return self.populated and not self.initial
 
     def listed(self, items: int) -> None:
-        """Note that a list was queued and that ``items`` wait now; only the first one counts."""
+        """Note that a list is queued and makes ``items`` wait; only the first one counts."""
+        # client-go: initialPopulationCount. All that waits is counted, not only the list: what
+        # stands before it is handled before it.
         if not self.populated:
             self.populated = True
             self.initial = items
 
     def check(self, limit: int) -> None:
         """Raise what `Queue.pop_batch` raises."""
+        # Two batches at once could be handled in the wrong order, and one of them forgotten.
         if self._batch is not None:
             raise UsageError("the batch before is still out: call done(batch), then pop_batch()")
         if limit < 1:

@@ -54,14 +54,14 @@ class RealFIFO(Generic[T]):
     Args:
         known: not needed here; it lets both queues be made alike.
         transform: runs once for each entry written, before it is queued.
-        on_ready: see `Queue.on_ready`.
+        on_ready: see `QueueFactory`.
         high_water: how many objects may wait before ``is_congested``.
 
     Raises:
         ValueError: if ``high_water`` is less than 1.
     """
 
-    __slots__ = ("_changes", "_closed", "_handover", "_listed", "_transform", "on_ready")
+    __slots__ = ("_changes", "_closed", "_handover", "_listed", "_on_ready", "_transform")
 
     def __init__(
         self,
@@ -71,8 +71,9 @@ class RealFIFO(Generic[T]):
         on_ready: Callable[[], None] = never_mind,
         high_water: int = HIGH_WATER,
     ) -> None:
-        self.on_ready: Callable[[], None] = on_ready
+        self._on_ready = on_ready
         self._transform = transform
+        # Oldest first. A deque and not a list, so that popping frees slots one by one.
         self._changes: deque[Change[T]] = deque()
         self._handover: Handover[T] = Handover(high_water)
         # Invariant: the number of objects in all the ReplacedAll that wait.
@@ -97,6 +98,7 @@ class RealFIFO(Generic[T]):
         """Queue one `ReplacedAll`, also for an empty list."""
         if self._closed:
             return
+        # Before anything changes: if one of them raises, there was no list.
         if (transform := self._transform) is not None:
             entries = {key: transform(entry) for key, entry in entries.items()}
         self._listed += len(entries)
@@ -127,7 +129,7 @@ class RealFIFO(Generic[T]):
         changes = self._changes
         changes.append(Delta(delta_type, key, entry))
         if len(changes) == 1:
-            self.on_ready()
+            self._on_ready()
 
     def _append_latest(self, change: SyncAll | Progress) -> None:
         # Nothing happened since the one that waits, so the newer says it all. This cannot touch
@@ -140,7 +142,7 @@ class RealFIFO(Generic[T]):
     def _append(self, change: Change[T]) -> None:
         self._changes.append(change)
         if len(self._changes) == 1:
-            self.on_ready()
+            self._on_ready()
 
     # --- what the pump reads ----------------------------------------------------------------
 
@@ -151,6 +153,8 @@ class RealFIFO(Generic[T]):
             UsageError: if the batch before is not ``done`` yet.
             ValueError: if ``limit`` is less than 1.
         """
+        # client-go: the_real_fifo.go PopBatch. There, one more thing ends a batch, a key that
+        # cannot be told; here every entry has its key.
         self._handover.check(limit)
         changes, waiting = self._changes, self._waiting
         if not changes:
@@ -166,6 +170,7 @@ class RealFIFO(Generic[T]):
     def _leading_deltas(self, limit: int) -> list[Delta[T]]:
         changes = self._changes
         taken: dict[ObjectName, Delta[T]] = {}
+        # Look first, take later: a deque must not shrink while it is walked through.
         for change in changes:
             # One look into the dict both finds a duplicate and takes what is none.
             if (
@@ -193,7 +198,7 @@ class RealFIFO(Generic[T]):
         """End it: what waits can still be popped, what is written from now on is ignored."""
         if not self._closed:
             self._closed = True
-            self.on_ready()
+            self._on_ready()
 
     # --- how it stands ----------------------------------------------------------------------
 

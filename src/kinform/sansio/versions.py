@@ -1,22 +1,48 @@
-"""Comparing resourceVersions, as far as that is allowed.
+"""Comparing resourceVersions: as integers of any size where they are, otherwise not at all.
 
-They are opaque, except that well-formed ones may be compared as integers of any size
-(apimachinery: CompareResourceVersion). Anything else is only equal or different.
+The server alone gives them meaning. Kubernetes' own are decimal integers that grow with every
+write; aggregated servers may use any text, or none. Nothing here ever guesses.
 """
 
 from __future__ import annotations
 
-__all__ = ["is_older"]
+from kinform.meta import ObjectMeta
+
+__all__ = ["is_older", "newest", "same_version"]
 
 
-def is_older(version: str, than: str) -> bool:
-    """Whether ``version`` is certainly older than ``than``; false where nobody can tell.
+def is_older(version: str, other: str) -> bool:
+    """Tell whether ``version`` is certainly older than ``other``.
 
-    >>> is_older("9", "10"), is_older("10", "9"), is_older("", "10"), is_older("9", "x10")
+    Certain are ASCII digits only, however many: ``int()`` refuses more than 4,300 of them.
+
+    >>> is_older("9", "10"), is_older("10", "10"), is_older("", "10"), is_older("a", "b")
     (True, False, False, False)
     """
-    return _is_number(version) and _is_number(than) and int(version) < int(than)
+    if not (version.isascii() and version.isdigit() and other.isascii() and other.isdigit()):
+        return False
+    digits, others = version.lstrip("0"), other.lstrip("0")
+    return (len(digits), digits) < (len(others), others)
 
 
-def _is_number(version: str) -> bool:
-    return version.isascii() and version.isdigit()
+def newest(current: str, seen: str) -> str:
+    """Return the version to remember at ``current`` once ``seen`` has been seen.
+
+    That is ``seen``, unless it is empty or certainly older.
+
+    >>> newest("10", "9"), newest("10", "11"), newest("10", ""), newest("", "9")
+    ('10', '11', '10', '9')
+    """
+    if len(seen) == len(current) and seen >= current:
+        return seen  # newer if both are integers, and not certainly older if they are not
+    return current if not seen or is_older(seen, current) else seen
+
+
+def same_version(old: ObjectMeta, new: ObjectMeta) -> bool:
+    """Tell whether both are one version of one object: same uid, same resourceVersion.
+
+    An object that lacks either is never known to be the same: some aggregated servers give
+    every object no uid and a resourceVersion that never changes.
+    """
+    version = new.resource_version
+    return bool(version and new.uid and old.resource_version == version and old.uid == new.uid)
