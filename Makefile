@@ -57,7 +57,7 @@ layers: venv    ## import-linter: who may import whom
 	.venv/bin/lint-imports --no-logo
 
 docs: venv      ## Sphinx; fails on a name that leads nowhere
-	$(PY) -m sphinx -n -W --keep-going -q docs build/docs && echo build/docs/index.html
+	$(PY) -m sphinx -n -W -E --keep-going -q docs build/docs && echo build/docs/index.html
 
 news: venv      ## the changelog entry that the fragments make
 	$(PY) -m towncrier build --draft --version next

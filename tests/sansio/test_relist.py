@@ -23,13 +23,14 @@ from kinform.sansio.relist import (
     Ended,
     Expired,
     Failed,
-    List,
     Listed,
     Policy,
     Probe,
     Probed,
     ProbeDue,
     Regressed,
+    Relist,
+    Rewatch,
     Signal,
     Started,
     State,
@@ -38,7 +39,6 @@ from kinform.sansio.relist import (
     Unstreamed,
     Wait,
     Waited,
-    Watch,
     step,
 )
 from kinform.sansio.versions import is_older
@@ -79,30 +79,30 @@ def test_it_begins_with_a_streamed_list_of_the_newest_state() -> None:
 @pytest.mark.parametrize("first", ["", "0"])
 def test_a_plain_first_list_asks_for_the_newest_state_or_any_on_request(first: str) -> None:
     policy = Policy(stream_lists=False, first_version=first)  # type: ignore[arg-type]
-    assert run(State(), Started(), policy).action == List(first, 500)
+    assert run(State(), Started(), policy).action == Relist(first, 500)
 
 
 def test_a_later_list_asks_for_nothing_older_and_in_one_piece() -> None:
     state = State(phase="wait", version="7")
-    assert run(state, Waited(), PLAIN).action == List("7", None)
+    assert run(state, Waited(), PLAIN).action == Relist("7", None)
     assert run(state, Waited()).action == StreamList("7")
 
 
 def test_a_server_without_watch_cache_is_listed_in_pages_ever_after() -> None:
     decision = run(State(phase="list"), Listed("7", paginated=True))
     state = replace(decision.state, phase="wait", after_wait="list")
-    assert run(state, Waited(), PLAIN).action == List("7", 500)
+    assert run(state, Waited(), PLAIN).action == Relist("7", 500)
 
 
 def test_the_callers_page_size_wins() -> None:
     state = State(phase="wait", version="7")
     policy = Policy(stream_lists=False, page_size=10)
-    assert run(state, Waited(), policy).action == List("7", 10)
+    assert run(state, Waited(), policy).action == Relist("7", 10)
 
 
 def test_a_list_leads_to_a_watch_from_its_version() -> None:
     decision = run(State(phase="list", is_suspect=True), Listed("7"))
-    assert decision.action == Watch("7")
+    assert decision.action == Rewatch("7")
     assert (decision.state.version, decision.state.is_suspect) == ("7", False)
 
 
@@ -119,7 +119,7 @@ def test_an_unusable_version_is_dropped_for_the_next_list(phase: str, error: Kin
     assert waits_for(decision) == "list"
     assert decision.notices == (Expired("7"),)
     assert run(decision.state, Waited()).action == StreamList("")
-    assert run(decision.state, Waited(), PLAIN).action == List("", 500)
+    assert run(decision.state, Waited(), PLAIN).action == Relist("", 500)
 
 
 @pytest.mark.parametrize("phase", ["list", "stream"])
@@ -133,10 +133,10 @@ def test_other_failures_wait_and_ask_for_the_same(phase: str, error: KinformErro
 @pytest.mark.parametrize("code", [400, 405, 406, 415, 422])
 def test_a_server_that_cannot_stream_lists_is_asked_plainly_for_an_hour(code: int) -> None:
     decision = run(State(phase="stream", version="7"), Failed(said(code)), now=100.0)
-    assert decision.action == List("7", None)
+    assert decision.action == Relist("7", None)
     assert decision.notices == (Unstreamed(),)
     later = replace(decision.state, phase="wait", after_wait="list")
-    assert run(later, Waited(), now=3699.0).action == List("7", None)
+    assert run(later, Waited(), now=3699.0).action == Relist("7", None)
     assert run(later, Waited(), now=3700.0).action == StreamList("7")
 
 
@@ -146,7 +146,7 @@ def test_two_streams_without_an_end_are_enough() -> None:
     assert waits_for(first) == "list"
     again = run(first.state, Waited())
     assert again.action == StreamList("")
-    assert run(again.state, ended(error=CUT)).action == List("", 500)
+    assert run(again.state, ended(error=CUT)).action == Relist("", 500)
 
 
 def test_a_streamed_list_in_between_makes_it_two_again() -> None:
@@ -168,7 +168,7 @@ def test_a_refused_watch_is_tried_again_from_the_same_version(error: KinformErro
     """F-R11: client-go lists again after a 5xx, and so does every informer of a cluster."""
     decision = run(WATCHING, Failed(error))
     assert waits_for(decision) == "watch"
-    assert run(decision.state, Waited()).action == Watch("7")
+    assert run(decision.state, Waited()).action == Rewatch("7")
 
 
 @pytest.mark.parametrize("error", [said(404), said(422)])
@@ -181,18 +181,18 @@ def test_an_expired_watch_lists_what_is_not_older(signal: Signal) -> None:
     """F-R04: as an answer and as an event alike."""
     decision = run(WATCHING, signal)
     assert decision.notices == (Expired("7"),)
-    assert run(decision.state, Waited(), PLAIN).action == List("7", None)
+    assert run(decision.state, Waited(), PLAIN).action == Relist("7", None)
 
 
 @pytest.mark.parametrize("signal", [Failed(TOO_LARGE), ended(error=TOO_LARGE)])
 def test_a_version_from_the_future_is_not_used_again(signal: Signal) -> None:
     """F-R06."""
-    assert run(run(WATCHING, signal).state, Waited(), PLAIN).action == List("", 500)
+    assert run(run(WATCHING, signal).state, Waited(), PLAIN).action == Relist("", 500)
 
 
 def test_a_watch_that_ends_in_good_order_is_followed_by_the_next_at_once() -> None:
     decision = run(WATCHING, ended(lived=300.0, reached_timeout=True, resource_version="9"))
-    assert decision.action == Watch("9")
+    assert decision.action == Rewatch("9")
 
 
 def test_a_watch_that_ends_early_is_followed_by_the_next_after_a_wait() -> None:
@@ -224,7 +224,7 @@ def test_a_lost_connection_is_followed_by_a_look_at_the_servers_version() -> Non
     assert waits_for(decision) == "probe"
     probing = run(decision.state, Waited())
     assert probing.action == Probe()
-    assert run(probing.state, Probed("8", applied="7")).action == Watch("7")
+    assert run(probing.state, Probed("8", applied="7")).action == Rewatch("7")
     failed = run(probing.state, Failed(REFUSED))
     assert waits_for(failed) == "probe"
 
@@ -235,7 +235,7 @@ def test_a_server_that_went_back_in_time_is_told_and_listed_anew() -> None:
     decision = run(probing, Probed("9", applied="700"))
     assert decision.notices == (Regressed("700", "9"),)
     assert waits_for(decision) == "list"
-    assert run(decision.state, Waited(), PLAIN).action == List("", 500)
+    assert run(decision.state, Waited(), PLAIN).action == Relist("", 500)
 
 
 def test_the_same_is_looked_for_while_a_watch_is_open() -> None:
@@ -336,7 +336,7 @@ def test_no_server_can_provoke_more_than_eight_of_each_in_a_minute(
         match decision.action:
             case Wait(seconds):
                 now, signal = now + seconds, Waited()
-            case List():
+            case Relist():
                 lists.append(now)
                 signal = data.draw(errors.map(Failed) | st.just(Listed("7")))
             case Probe():
@@ -346,7 +346,7 @@ def test_no_server_can_provoke_more_than_eight_of_each_in_a_minute(
             case StreamList():
                 watches.append(now)
                 signal = data.draw(errors.map(Failed) | endings | st.just(Streamed("7")))
-            case Watch():
+            case Rewatch():
                 watches.append(now)
                 signal = data.draw(errors.map(Failed) | endings)
             case None:  # a streamed list went on as a watch, and ends

@@ -82,19 +82,19 @@ class KnownObjects(Protocol[T]):
 class ReflectorStore(Protocol[T]):
     """What a reflector writes into: a queue, or a plain store."""
 
-    def add(self, entry: Entry[T], /) -> None:
+    def add(self, entry: Entry[T], /) -> object:
         """Tell that the object is new."""
         ...
 
-    def update(self, entry: Entry[T], /) -> None:
+    def update(self, entry: Entry[T], /) -> object:
         """Tell that the object changed."""
         ...
 
-    def delete(self, entry: Entry[T], /) -> None:
+    def delete(self, entry: Entry[T], /) -> object:
         """Tell that the object is gone; ``entry`` is its final state."""
         ...
 
-    def replace(self, entries: Mapping[ObjectName, Entry[T]], resource_version: str) -> None:
+    def replace(self, entries: Mapping[ObjectName, Entry[T]], resource_version: str) -> object:
         """Tell that there is this and nothing else.
 
         The mapping now belongs to the store and must not be changed. It is taken whole or, if

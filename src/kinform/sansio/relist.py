@@ -40,7 +40,6 @@ __all__ = [
     "Ended",
     "Expired",
     "Failed",
-    "List",
     "Listed",
     "Notice",
     "Policy",
@@ -48,6 +47,8 @@ __all__ = [
     "ProbeDue",
     "Probed",
     "Regressed",
+    "Relist",
+    "Rewatch",
     "Signal",
     "Started",
     "State",
@@ -56,7 +57,6 @@ __all__ = [
     "Unstreamed",
     "Wait",
     "Waited",
-    "Watch",
     "step",
 ]
 
@@ -102,7 +102,7 @@ class StreamList:
 
 @final
 @dataclass(frozen=True, slots=True)
-class List:
+class Relist:
     """List, page by page if ``page_size`` is set, and replace the store's content."""
 
     resource_version: str
@@ -111,7 +111,7 @@ class List:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Watch:
+class Rewatch:
     """Open a watch and apply its events."""
 
     resource_version: str
@@ -131,7 +131,7 @@ class Wait:
     seconds: float
 
 
-Action: TypeAlias = StreamList | List | Watch | Probe | Wait | None
+Action: TypeAlias = StreamList | Relist | Rewatch | Probe | Wait | None
 """``None``: go on with what you are doing. Anything else ends a watch that is open."""
 
 
@@ -344,11 +344,11 @@ class _Step:
         # worth it only if there is no watch cache (has_paginated).
         pages = version in {"", "0"} or state.has_paginated
         size = self.policy.page_size or (PAGE_SIZE if pages else None)
-        return Decision(replace(state, phase="list"), List(version, size), notices)
+        return Decision(replace(state, phase="list"), Relist(version, size), notices)
 
     def listed(self, version: str, *, paginated: bool) -> Decision:
         state = replace(self.state, has_paginated=self.state.has_paginated or paginated)
-        return Decision(self.synced(state, version), Watch(version))
+        return Decision(self.synced(state, version), Rewatch(version))
 
     def streamed(self, version: str) -> Decision:
         """The stream is now an ordinary watch: nothing new to do."""
@@ -444,7 +444,7 @@ class _Step:
         return self.wait("watch" if keep else "list", error=error)
 
     def watch(self) -> Decision:
-        return Decision(replace(self.state, phase="watch"), Watch(self.state.version))
+        return Decision(replace(self.state, phase="watch"), Rewatch(self.state.version))
 
     def after_loss(self, error: KinformError) -> Literal["watch", "probe"]:
         """After a lost connection the server may be another one, with an older state."""
