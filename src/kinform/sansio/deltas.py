@@ -32,7 +32,7 @@ class DeltaType(enum.StrEnum):
     """Nothing happened: a resync tells of it again."""
 
 
-# A Struct, because one is made for every event: a frozen dataclass costs five times as much. It
+# A Struct, because one is made for every event: a frozen dataclass costs ten times as much. It
 # keeps out of the garbage collector's way: nothing it holds can come to refer to it.
 @final
 class Delta(msgspec.Struct, Generic[T], frozen=True, gc=False):

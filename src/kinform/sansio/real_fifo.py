@@ -125,7 +125,7 @@ class RealFIFO(Generic[T]):
         if self._transform is not None:
             entry = self._transform(entry)
         self._handover.populated = True
-        # As `_append`, spelled out: this is the hot path, and a call is a fifth of it.
+        # As `_append`, spelled out: this runs for every event, and a call more would show.
         changes = self._changes
         changes.append(Delta(delta_type, key, entry))
         if len(changes) == 1:
