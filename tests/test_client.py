@@ -275,8 +275,10 @@ async def test_an_answer_that_makes_no_sense_is_a_decode_error(verb: str, shape:
         if verb == "delete_collection" and shape != "html":
             await calls[verb](client.resource("v1/pods"))  # what it says is not looked into
             return
-        with pytest.raises(DecodeError):
+        with pytest.raises(DecodeError) as caught:
             await calls[verb](client.resource("v1/pods"))
+    assert caught.value.method
+    assert caught.value.url.startswith(server.url)
 
 
 async def test_a_list_that_takes_too_long_is_given_up() -> None:

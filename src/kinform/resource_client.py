@@ -19,12 +19,11 @@ from kinform.rest import responses
 from kinform.rest.client import RESTClient
 from kinform.rest.conflict import retry_on_conflict
 from kinform.rest.connection import Connection
-from kinform.rest.decoding import decode_answer
 from kinform.rest.logs import LogStream
 from kinform.rest.options import ListOptions, ResourceVersionMatch
 from kinform.rest.pager import PAGE_SIZE, ListPager
 from kinform.rest.patch import PatchType
-from kinform.rest.request import Request, watch_deadline
+from kinform.rest.request import Answer, Request, watch_deadline
 from kinform.rest.results import ListResult
 from kinform.rest.transport import HttpResponse
 from kinform.rest.watch import OpenWatch, Watch
@@ -340,9 +339,11 @@ class ResourceClient(Generic[T]):
 
         async def attempt() -> T:
             current = await self._read(name)
-            operations = writes.guarded_patch(current, self._model, change)
+            with responses.naming_request(method=current.method, url=current.url):
+                operations = writes.guarded_patch(current.body, self._model, change)
+                version = writes.version_of(current.body)
             if not operations:
-                return decode_answer(self._model, current)
+                return current.into(self._model)
             try:
                 return await self.patch(
                     name, operations, field_manager=field_manager, dry_run=dry_run
@@ -350,7 +351,7 @@ class ResourceClient(Generic[T]):
             except InvalidError as exc:
                 # The server applies a patch before it compares versions: one that no longer fits
                 # is a conflict like any other if the object has changed.
-                if writes.version_of(await self._read(name)) == writes.version_of(current):
+                if writes.version_of((await self._read(name)).body) == version:
                     raise
                 raise ConflictError(exc.status, method=exc.method, url=exc.url) from exc
 
@@ -433,7 +434,8 @@ class ResourceClient(Generic[T]):
         )
         answer = await request.do()
         responses.check_json(answer.headers, method=answer.method, url=answer.url)
-        return None if writes.is_gone(answer.body) else answer.into(self._model)
+        with responses.naming_request(method=answer.method, url=answer.url):
+            return None if writes.is_gone(answer.body) else answer.into(self._model)
 
     async def delete_collection(
         self,
@@ -480,10 +482,10 @@ class ResourceClient(Generic[T]):
             label=f"{self._label}/{subresource}" if subresource else self._label,
         )
 
-    async def _read(self, name: Name) -> bytes:
+    async def _read(self, name: Name) -> Answer:
         answer = await (await self._request("GET", name)).do()
         responses.check_json(answer.headers, method=answer.method, url=answer.url)
-        return answer.body
+        return answer
 
     async def _fetch(self, options: ListOptions) -> ListResult[T]:
         if options.resource_version and not options.resource_version_match:

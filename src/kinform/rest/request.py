@@ -16,7 +16,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar, final, overload
 
-from kinform.errors import ApiError, DecodeError, UsageError, api_error
+from kinform.errors import DecodeError, UsageError, api_error
 from kinform.meta import Entry, Status
 from kinform.objects import Object
 from kinform.resource import body_reader, encode
@@ -62,11 +62,8 @@ class Answer:
         responses.check_json(self.headers, method=self.method, url=self.url)
         if not self.body:
             raise DecodeError("the answer is empty", method=self.method, url=self.url)
-        try:
+        with responses.naming_request(method=self.method, url=self.url):
             return decode_answer(model, self.body)
-        except DecodeError as exc:
-            exc.method, exc.url = self.method, self.url
-            raise
 
 
 class Getter(Protocol):
@@ -264,11 +261,8 @@ class Request:
             decoder = ListDecoder(max_item=self._connection.max_object_size)
             return await _read_list(response, decoder, read)
 
-        try:
+        with responses.naming_request(method=call.method, url=self.url):
             return await self._connection.call(call, consume)
-        except (ApiError, DecodeError) as exc:
-            exc.method, exc.url = call.method, self.url
-            raise
 
     @overload
     def watch(self) -> Watch[Object]: ...

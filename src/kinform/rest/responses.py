@@ -5,7 +5,8 @@ Pure: bytes and headers in, values or errors out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Generator, Mapping
 from typing import Final
 
 import msgspec
@@ -14,7 +15,14 @@ from kinform.errors import ApiError, DecodeError, api_error, status_of_code
 from kinform.meta import Status
 from kinform.sansio.retry import retry_after
 
-__all__ = ["MAX_ERROR_BODY", "check_json", "error_of_answer", "error_of_status", "is_json"]
+__all__ = [
+    "MAX_ERROR_BODY",
+    "check_json",
+    "error_of_answer",
+    "error_of_status",
+    "is_json",
+    "naming_request",
+]
 
 MAX_ERROR_BODY: Final = 1 << 20
 """No honest ``Status`` is longer; what a proxy adds beyond is not read."""
@@ -62,6 +70,16 @@ def error_of_status(body: bytes, *, method: str, url: str) -> ApiError | None:
     if status is None or status.status != "Failure":
         return None
     return api_error(status, method=method, url=url)
+
+
+@contextlib.contextmanager
+def naming_request(*, method: str, url: str) -> Generator[None]:
+    """Name the request in errors from within the block that do not name one themselves."""
+    try:
+        yield
+    except (ApiError, DecodeError) as exc:
+        exc.method, exc.url = exc.method or method, exc.url or url
+        raise
 
 
 def check_json(headers: Mapping[str, str], *, method: str, url: str) -> None:
