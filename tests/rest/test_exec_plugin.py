@@ -334,7 +334,7 @@ class Hanging:
 def is_alive(pid: int) -> bool:
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone since we looked, or while we read
         return False
     return state != "Z"  # an orphan may wait for init to bury it
 

@@ -19,7 +19,7 @@ def is_alive(pid: int) -> bool:
         return False
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):  # gone since we looked, or while we read
         return not Path("/proc").exists()
     return state != "Z"
 
