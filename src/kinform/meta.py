@@ -179,7 +179,8 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False):  # strings and their di
     @property
     def key(self) -> ObjectName:
         """The object's identity within its kind."""
-        return ObjectName(self.namespace, self.name)
+        # As ObjectName(...), less the call of its __new__: this runs for every event.
+        return tuple.__new__(ObjectName, (self.namespace, self.name))
 
     @property
     def labels(self) -> Mapping[str, str]:

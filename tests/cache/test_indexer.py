@@ -22,7 +22,7 @@ from kinform.cache.indexes import (
 )
 from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.errors import KinformError, UsageError
-from kinform.meta import Entry, ObjectName
+from kinform.meta import Entry, ObjectMeta, ObjectName
 from kinform.sansio import versions
 from kinform.sansio.deltas import Delta, DeltaType
 from tests.cache.support_entries import delta_of, entry_of, keyed
@@ -461,12 +461,17 @@ class AnyWrites(RuleBasedStateMachine):
         assert entry is not None
         if delta.type is DeltaType.DELETED:
             self.model.pop(delta.key, None)
-        elif delta.type is DeltaType.REPLACED and old and same(old, entry):
-            pass
-        elif delta.type is not DeltaType.SYNC:
+        elif old is None or not self.is_no_news(delta, old.metadata, entry.metadata):
             self.model[delta.key] = entry
         if delta.type is not DeltaType.SYNC and not delta.final_state_unknown:
             self.see(entry)
+
+    def is_no_news(self, delta: Delta[Words], old: ObjectMeta, new: ObjectMeta) -> bool:
+        if not (old.uid and old.uid == new.uid):
+            return False
+        if delta.type in {DeltaType.REPLACED, DeltaType.SYNC}:
+            return old.resource_version == new.resource_version
+        return int(new.resource_version) <= int(old.resource_version)
 
     @rule(entries=st.lists(ENTRIES, max_size=4), version=st.integers(1, 6))
     def replace(self, entries: list[Entry[Words]], version: int) -> None:

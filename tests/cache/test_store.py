@@ -276,9 +276,9 @@ def test_a_transaction_tells_old_and_new_of_every_change_in_order(store: Store[s
 
 
 def test_a_resync_in_a_transaction_writes_nothing(store: Store[str]) -> None:
-    held, stale = entry_of("ns/a", "held", 5), entry_of("ns/a", "stale", 4)
+    held, again = entry_of("ns/a", "held", 5), entry_of("ns/a", "again", 5)
     store.add(held)
-    (transition,) = store.apply([delta_of(SYNC, "ns/a", stale)])
+    (transition,) = store.apply([delta_of(SYNC, "ns/a", again)])
     assert transition.old is transition.new is held
     assert (store.get("ns/a"), store.resource_version) == ("held", "5")
 

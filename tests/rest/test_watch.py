@@ -20,7 +20,7 @@ from kinform.errors import (
 from kinform.objects import Object
 from kinform.rest.client import RESTClient
 from kinform.rest.options import ListOptions
-from kinform.rest.results import Bookmark, WatchEvent
+from kinform.rest.results import Bookmark, Unreadable, WatchEvent
 from kinform.rest.watch import Watch
 from kinform.testing import in_virtual_time
 from tests.support.scripted import Answer, ScriptedTransport, Step, answer, connection, failed
@@ -89,7 +89,10 @@ async def test_the_version_moves_with_the_event_handed_out_not_with_what_has_arr
 async def test_one_read_gives_one_batch() -> None:
     events, _ = watch(stream(ADDED + MODIFIED, DELETED))
     async with events:
-        batches = [[frame.type for frame in batch] async for batch in events.batches()]
+        batches = [
+            [event.type for event in batch if not isinstance(event, Bookmark)]
+            async for batch in events.batches()
+        ]
     assert batches == [["ADDED", "MODIFIED"], ["DELETED"]]
 
 
@@ -294,8 +297,12 @@ async def test_a_poison_object_is_an_error_that_names_it_and_costs_no_other() ->
     poison = b'{"type":"ADDED","object":{"metadata":{"name":"deep"},"x":%b%b}}\n'
     events, _ = watch(stream(ADDED + poison % (b"[" * 20000, b"]" * 20000) + MODIFIED))
     async with events:
-        frames = [frame async for batch in events.batches() for frame in batch]
-    assert [frame.error is None for frame in frames] == [True, False, True]
+        first, unreadable, last = [event async for batch in events.batches() for event in batch]
+    assert isinstance(first, WatchEvent)
+    assert isinstance(last, WatchEvent)
+    assert isinstance(unreadable, Unreadable)
+    assert unreadable.metadata.name == "deep"
+    assert unreadable.error.key == "deep"
     events, _ = watch(stream(ADDED + poison % (b"[" * 20000, b"]" * 20000) + MODIFIED))
     async with events:
         assert (await anext(events)).type == "ADDED"

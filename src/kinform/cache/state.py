@@ -111,10 +111,13 @@ def plan(deltas: Iterable[Delta[T]], state: State[T]) -> tuple[list[Transition[T
 def _outcome(delta: Delta[T], old: Entry[T] | None) -> Entry[T] | None:
     """Return the entry that ``delta`` leaves where ``old`` was."""
     kind, entry = delta.type, delta.entry
-    if kind is _SYNC:
-        return old
     if kind is _DELETED or entry is None:
         return None
-    if kind is _REPLACED and old is not None:
-        return old if versions.same_version(old.metadata, entry.metadata) else entry
+    if old is None or old is entry:
+        return entry
+    was, now = old.metadata, entry.metadata
+    if kind is _REPLACED or kind is _SYNC:
+        return old if versions.same_version(was, now) else entry
+    if was.uid == now.uid and versions.is_replay(was.resource_version, now.resource_version):
+        return old if was.uid else entry
     return entry

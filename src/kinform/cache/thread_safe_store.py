@@ -185,9 +185,10 @@ class ThreadSafeStore(Generic[T]):
         """Write all ``deltas`` in order, as one transaction; tell what each of them did.
 
         The transitions are one per delta, in the same order. A delta without an entry leaves
-        nothing to hold and is a delete. SYNC writes nothing: its transition goes from the entry
-        held to itself. So does REPLACED where the entry held is the same version, because what
-        a fresh list repeats is no news. Any other entry is taken as it is.
+        nothing to hold and is a delete. What is no news writes nothing, and its transition goes
+        from the entry held to itself: REPLACED and SYNC with the version held, ADDED and UPDATED
+        with that or an older one of the same object, which a server may replay after a
+        reconnect. Any other entry is taken as it is.
 
         The version moves to the newest of the deltas', never back; those of tombstones and
         resyncs do not count, they are older than the delta.
@@ -246,13 +247,15 @@ class ThreadSafeStore(Generic[T]):
         self._state = after  # the one moment in which all of it happens
         return result
 
-    def bookmark(self, resource_version: str) -> None:
+    def bookmark(self, resource_version: str, *, of_list: bool = False) -> None:
         """Note that everything up to ``resource_version`` is in the store.
 
-        Ignored if it is certainly older than the version the store has.
+        Ignored if it is certainly older than the version the store has, unless it is that
+        ``of_list``: what the store shows after a list, it shows as of the list.
         """
         state = self._state
-        state.version = versions.newest(state.version, resource_version)
+        newest = versions.newest(state.version, resource_version)
+        state.version = resource_version if of_list else newest
 
     def add_indexes(self, added: Iterable[Index[T]]) -> None:
         """Index what is held, and from now on what comes, by more functions.

@@ -54,6 +54,7 @@ class ListPager(Generic[T]):
         if not first.continue_token:
             return first
         entries: list[Entry[T]] = list(first.entries())
+        unreadable = list(first.unreadable)
         while page.continue_token:
             try:
                 page = await self._follow(options, page.continue_token)
@@ -62,9 +63,14 @@ class ListPager(Generic[T]):
                     raise
                 return await self._fetch(dataclasses.replace(options, limit=None))
             entries.extend(page.entries())
+            unreadable.extend(page.unreadable)
         metadata = type(first.metadata)(resource_version=first.resource_version)
         return ListResult(
-            entries, metadata=metadata, kind=first.kind, api_version=first.api_version
+            entries,
+            metadata=metadata,
+            kind=first.kind,
+            api_version=first.api_version,
+            unreadable=unreadable,
         )
 
     async def pages(self, options: ListOptions) -> AsyncGenerator[ListResult[T]]:

@@ -26,12 +26,12 @@ from kinform.rest.decoding import decode_answer, model_or_object
 from kinform.rest.limits import RateLimiter
 from kinform.rest.options import Params, query_pairs
 from kinform.rest.paths import RequestPath
-from kinform.rest.results import ListResult
+from kinform.rest.results import ListResult, Unreadable
 from kinform.rest.transport import Body, HttpResponse
 from kinform.rest.warnings import WarningHandler
 from kinform.rest.watch import OpenWatch, Watch
 from kinform.sansio import heads
-from kinform.sansio.list import ListDecoder
+from kinform.sansio.list import Item, ListDecoder
 from kinform.sansio.retry import Purpose
 
 __all__ = ["Answer", "Getter", "Request", "watch_deadline"]
@@ -244,11 +244,14 @@ class Request:
         return self._connection.open(self._call(Purpose.STREAM))
 
     @overload
-    async def list(self) -> ListResult[Object]: ...
+    async def list(self, *, isolate: bool = False) -> ListResult[Object]: ...
     @overload
-    async def list(self, model: type[T]) -> ListResult[T]: ...
-    async def list(self, model: type[T] | None = None) -> ListResult[T]:
+    async def list(self, model: type[T], *, isolate: bool = False) -> ListResult[T]: ...
+    async def list(self, model: type[T] | None = None, *, isolate: bool = False) -> ListResult[T]:
         """Send the request and decode the items of the list as they arrive.
+
+        With ``isolate`` an item that cannot be read does not spoil the list: it is set apart, in
+        `ListResult.unreadable`.
 
         Raises:
             DecodeError: the answer is no list, breaks off, or an item cannot be read.
@@ -259,7 +262,7 @@ class Request:
         async def consume(response: HttpResponse) -> ListResult[T]:
             responses.check_json(response.headers, method=call.method, url=self.url)
             decoder = ListDecoder(max_item=self._connection.max_object_size)
-            return await _read_list(response, decoder, read)
+            return await _read_list(response, decoder, read, isolate=isolate)
 
         with responses.naming_request(method=call.method, url=self.url):
             return await self._connection.call(call, consume)
@@ -336,17 +339,38 @@ def watch_deadline(timeout: str | float | None) -> float | None:
 
 
 async def _read_list(
-    response: HttpResponse, decoder: ListDecoder, read: Callable[[heads.Body], T]
+    response: HttpResponse,
+    decoder: ListDecoder,
+    read: Callable[[heads.Body], T],
+    *,
+    isolate: bool,
 ) -> ListResult[T]:
     entries: list[Entry[T]] = []
+    unreadable: list[Unreadable] = []
     while piece := await response.read_some():
         for item in decoder.feed(piece):
-            if item.head is None:
-                raise item.error or DecodeError("an object of the list cannot be read")
-            entries.append(Entry(item.head.metadata, read(heads.Body(item.raw, item.head))))
+            try:
+                entries.append(_entry(item, read))
+            except DecodeError as exc:
+                if not isolate:
+                    raise
+                metadata = item.head.metadata if item.head else heads.salvage(item.raw)
+                unreadable.append(Unreadable(metadata, heads.detached(exc)))
         if decoder.failure is not None:
             raise decoder.failure  # at once: nobody needs the rest of a login page
     head = decoder.finish()
     if isinstance(head, Status):
         raise api_error(head)
-    return ListResult(entries, metadata=head.metadata, kind=head.kind, api_version=head.api_version)
+    return ListResult(
+        entries,
+        metadata=head.metadata,
+        kind=head.kind,
+        api_version=head.api_version,
+        unreadable=unreadable,
+    )
+
+
+def _entry(item: Item, read: Callable[[heads.Body], T]) -> Entry[T]:
+    if item.head is None:
+        raise item.error or DecodeError("an object of the list cannot be read")
+    return Entry(item.head.metadata, read(heads.Body(item.raw, item.head)))

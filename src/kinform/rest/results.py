@@ -10,10 +10,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar, final, overload
 
+import msgspec
+
+from kinform.errors import DecodeError
 from kinform.meta import Entry, ListMeta, ObjectMeta
 from kinform.sansio.watch import EventType
 
-__all__ = ["INITIAL_EVENTS_END", "Bookmark", "ListResult", "Received", "WatchEvent"]
+__all__ = [
+    "INITIAL_EVENTS_END",
+    "Bookmark",
+    "ListResult",
+    "Received",
+    "Unreadable",
+    "WatchEvent",
+]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -27,10 +37,11 @@ class ListResult(Sequence[T_co]):
     """The objects of a list, in the server's order, and the version they show together.
 
     ``resource_version`` is where a watch goes on without a gap. With ``limit`` given,
-    ``continue_token`` is set as long as there is more.
+    ``continue_token`` is set as long as there is more. ``unreadable`` holds what could not be
+    read, where the caller asked for that instead of an error.
     """
 
-    __slots__ = ("_metas", "_objects", "api_version", "kind", "metadata")
+    __slots__ = ("_metas", "_objects", "api_version", "kind", "metadata", "unreadable")
 
     def __init__(
         self,
@@ -39,12 +50,14 @@ class ListResult(Sequence[T_co]):
         metadata: ListMeta | None = None,
         kind: str = "List",
         api_version: str = "v1",
+        unreadable: Sequence[Unreadable] = (),
     ) -> None:
         self._objects: tuple[T_co, ...] = tuple(entry.object for entry in entries)
         self._metas: tuple[ObjectMeta, ...] = tuple(entry.metadata for entry in entries)
         self.metadata: Final = metadata or ListMeta()
         self.kind: Final = kind
         self.api_version: Final = api_version
+        self.unreadable: Final[Sequence[Unreadable]] = tuple(unreadable)
 
     @property
     def resource_version(self) -> str:
@@ -74,9 +87,9 @@ class ListResult(Sequence[T_co]):
         return f"<ListResult {self.kind} of {len(self)} rv={self.resource_version}>"
 
 
+# A Struct, because one is made for every event: a frozen dataclass costs ten times as much.
 @final
-@dataclass(frozen=True, slots=True)
-class WatchEvent(Generic[T]):
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """One change: ``type`` is ADDED, MODIFIED or DELETED; a deleted object is its last state."""
 
     type: EventType
@@ -94,6 +107,21 @@ class Bookmark:
 
     resource_version: str
     initial_events_end: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """An object that arrived and cannot be read: too deep, not UTF-8, not what its model says.
+
+    ``metadata`` is what could be made out; without a name nobody can tell which object it was.
+    ``error`` says what is wrong with it and shows no payload.
+    """
+
+    metadata: ObjectMeta
+    error: DecodeError
+    type: EventType = EventType.ADDED
+    """What the watch said had happened to it; ADDED for the items of a list."""
 
 
 Received: TypeAlias = WatchEvent[T] | Bookmark

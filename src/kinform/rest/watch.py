@@ -23,12 +23,19 @@ from kinform.errors import (
     api_error,
 )
 from kinform.rest import responses
-from kinform.rest.results import INITIAL_EVENTS_END, Bookmark, Received, WatchEvent
+from kinform.rest.results import (
+    INITIAL_EVENTS_END,
+    Bookmark,
+    Received,
+    Unreadable,
+    WatchEvent,
+)
 from kinform.rest.transport import HttpResponse
+from kinform.sansio import heads
 from kinform.sansio.heads import Body, Head
 from kinform.sansio.watch import EventType, Frame, WatchDecoder
 
-__all__ = ["OpenWatch", "Watch"]
+__all__ = ["OpenWatch", "Receiving", "Watch"]
 
 T = TypeVar("T")
 
@@ -114,18 +121,18 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             if isinstance(received, WatchEvent):
                 return received
 
-    def with_bookmarks(self) -> AsyncIterator[Received[T]]:
+    def with_bookmarks(self) -> Receiving[T]:
         """Iterate over events and bookmarks, in order."""
-        return _Receiving(self._receive)
+        return Receiving(self._receive, self.batches)
 
-    async def batches(self) -> AsyncGenerator[list[Frame]]:
-        """Yield the frames of each network read, not decoded further: the fast way to read.
+    async def batches(self) -> AsyncGenerator[list[Received[T] | Unreadable]]:
+        """Yield what each network read brings: the fast way to read, and the forgiving one.
 
-        ERROR frames end the stream as exceptions, after everything before them was yielded.
-        ``resource_version`` does not move: who takes batches keeps his own.
+        An object that cannot be read is yielded as `Unreadable` instead of being raised. ERROR
+        events end the stream as exceptions, after everything before them was yielded.
         """
         while batch := await self._read_batch():
-            yield batch
+            yield [self._event_or_unreadable(frame) for frame in batch]
 
     async def _receive(self) -> Received[T]:
         if not self._frames:
@@ -196,6 +203,13 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         self.resource_version = metadata.resource_version or self.resource_version
         return event
 
+    def _event_or_unreadable(self, frame: Frame) -> Received[T] | Unreadable:
+        try:
+            return self._event(frame)
+        except DecodeError as exc:
+            metadata = frame.head.metadata if frame.head else heads.salvage(frame.raw)
+            return Unreadable(metadata, heads.detached(exc), frame.type)
+
     def _decode(self, raw: bytes, head: Head) -> T:
         try:
             return self._read(Body(raw, head))
@@ -204,11 +218,17 @@ class Watch(AsyncIterator[WatchEvent[T]]):
 
 
 @final
-class _Receiving(AsyncIterator[Received[T]]):
-    """Iterates over what a watch receives, bookmarks included."""
+class Receiving(AsyncIterator[Received[T]]):
+    """Iterates over what a watch receives, bookmarks included; one by one or in batches."""
 
-    def __init__(self, receive: Callable[[], Awaitable[Received[T]]]) -> None:
+    def __init__(
+        self,
+        receive: Callable[[], Awaitable[Received[T]]],
+        batches: Callable[[], AsyncGenerator[list[Received[T] | Unreadable]]],
+    ) -> None:
         self._receive = receive
+        self.batches = batches
+        """Yields what each network read brings: see `Watch.batches`."""
 
     async def __anext__(self) -> Received[T]:
         return await self._receive()

@@ -112,15 +112,22 @@ class DeltaFIFO(Generic[T]):
         """Queue an UPDATED delta."""
         self._put(_UPDATED, entry)
 
-    def delete(self, entry: Entry[T], /) -> None:
-        """Queue a DELETED delta, unless nobody knows the object."""
+    def delete(self, item: Entry[T] | ObjectName, /) -> None:
+        """Queue a DELETED delta, unless nobody knows the object; for a key, a tombstone."""
         if self._closed:
             return
         # Even if it comes to nothing: whoever starts with a delete has no first list.
         self._handover.populated = True
         # Before the transform, so that none runs for what is dropped.
-        if self._has(entry.metadata.key):
-            self._put(_DELETED, entry)
+        key = item.metadata.key if isinstance(item, Entry) else item
+        if not self._has(key):
+            return
+        if isinstance(item, Entry):
+            self._put(_DELETED, item)
+        else:
+            was_empty = not self._order
+            self._append(Delta(_DELETED, key, None, final_state_unknown=True))
+            self._wake(was_empty)
 
     def replace(self, entries: Mapping[ObjectName, Entry[T]], resource_version: str) -> None:
         """Queue a delta for each object of the list, then a tombstone for each it lacks."""
@@ -139,7 +146,7 @@ class DeltaFIFO(Generic[T]):
             self._append(tombstone)
         # Every key that waits now is in the list or deleted by it: all of them are its items.
         self._handover.listed(len(self._deltas))
-        self._append_progress(resource_version)
+        self._append_progress(Progress(resource_version, of_list=True))
         self._wake(was_empty)
 
     def resync(self) -> None:
@@ -163,7 +170,7 @@ class DeltaFIFO(Generic[T]):
         if self._closed:
             return
         was_empty = not self._order
-        self._append_progress(resource_version)
+        self._append_progress(Progress(resource_version))
         self._wake(was_empty)
 
     def _put(self, delta_type: DeltaType, entry: Entry[T]) -> None:
@@ -192,14 +199,15 @@ class DeltaFIFO(Generic[T]):
             deltas.append(delta)
         self._waiting += 1
 
-    def _append_progress(self, resource_version: str) -> None:
-        if not resource_version:  # an aggregated API without versions
+    def _append_progress(self, progress: Progress) -> None:
+        if not progress.resource_version:  # an aggregated API without versions
             return
         # Nothing happened since the one that waits at the end, so the newer says it all. It may
         # not take the place of an earlier one: keys in between are not through yet.
-        if self._order and isinstance(self._order[-1], Progress):
+        if self._order and isinstance(last := self._order[-1], Progress):
             self._order.pop()
-        self._order.append(Progress(resource_version))
+            progress = Progress(progress.resource_version, last.of_list or progress.of_list)
+        self._order.append(progress)
 
     # The last thing every writer does: whoever is woken finds the queue consistent.
     def _wake(self, was_empty: bool) -> None:  # noqa: FBT001 (private, and it reads as it is)

@@ -70,9 +70,14 @@ class SyncAll:
 @final
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A bookmark: everything up to ``resource_version`` has been told."""
+    """A bookmark: everything up to ``resource_version`` has been told.
+
+    ``of_list`` where it ends a list that was told object by object: then it is the version even
+    if it is older than what was told before.
+    """
 
     resource_version: str
+    of_list: bool = False
 
 
 Change: TypeAlias = Delta[T] | ReplacedAll[T] | SyncAll | Progress

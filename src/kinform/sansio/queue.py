@@ -90,8 +90,8 @@ class ReflectorStore(Protocol[T]):
         """Tell that the object changed."""
         ...
 
-    def delete(self, entry: Entry[T], /) -> object:
-        """Tell that the object is gone; ``entry`` is its final state."""
+    def delete(self, item: Entry[T] | ObjectName, /) -> object:
+        """Tell that the object is gone; given its key alone, the final state is not known."""
         ...
 
     def replace(self, entries: Mapping[ObjectName, Entry[T]], resource_version: str) -> object:

@@ -90,9 +90,13 @@ class RealFIFO(Generic[T]):
         """Queue an UPDATED delta."""
         self._put(_UPDATED, entry)
 
-    def delete(self, entry: Entry[T], /) -> None:
-        """Queue a DELETED delta, whether the object is known or not."""
-        self._put(_DELETED, entry)
+    def delete(self, item: Entry[T] | ObjectName, /) -> None:
+        """Queue a DELETED delta, whether the object is known or not; for a key, a tombstone."""
+        if isinstance(item, Entry):
+            self._put(_DELETED, item)
+        elif not self._closed:
+            self._handover.populated = True
+            self._append(Delta(_DELETED, item, None, final_state_unknown=True))
 
     def replace(self, entries: Mapping[ObjectName, Entry[T]], resource_version: str) -> None:
         """Queue one `ReplacedAll`, also for an empty list."""

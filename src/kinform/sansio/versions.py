@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kinform.meta import ObjectMeta
 
-__all__ = ["is_older", "newest", "same_version"]
+__all__ = ["is_older", "is_replay", "newest", "same_version"]
 
 
 def is_older(version: str, other: str) -> bool:
@@ -23,6 +23,17 @@ def is_older(version: str, other: str) -> bool:
         return False
     digits, others = version.lstrip("0"), other.lstrip("0")
     return (len(digits), digits) < (len(others), others)
+
+
+def is_replay(held: str, seen: str) -> bool:
+    """Tell whether an event of version ``seen`` is certainly no news to who holds ``held``.
+
+    >>> is_replay("10", "10"), is_replay("10", "9"), is_replay("10", "11"), is_replay("", "")
+    (True, True, False, False)
+    """
+    if len(seen) == len(held) and seen > held:
+        return False  # newer if both are integers: the usual case
+    return bool(seen) and (seen == held or is_older(seen, held))
 
 
 def newest(current: str, seen: str) -> str:
