@@ -180,7 +180,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False):  # strings and their di
     def key(self) -> ObjectName:
         """The object's identity within its kind."""
         # As ObjectName(...), less the call of its __new__: this runs for every event.
-        return tuple.__new__(ObjectName, (self.namespace, self.name))
+        return tuple.__new__(ObjectName, (self.namespace, self.name))  # pyright: ignore[reportUnknownMemberType]
 
     @property
     def labels(self) -> Mapping[str, str]:
