@@ -6,10 +6,10 @@ import pytest
 
 from kinform import writes
 from kinform.errors import UsageError
-from kinform.meta import ObjectName
-from kinform.resource import Resource
+from kinform.finder import Found
+from kinform.meta import GroupVersionResource, ObjectName
 
-PODS = Resource.of("v1/pods", kind="Pod", namespaced=True)
+PODS = Found(GroupVersionResource("", "v1", "pods"), kind="Pod", namespaced=True)
 
 
 @pytest.mark.parametrize("body", [[1], "text", 7, None])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TypeVar, final, overload
 
@@ -11,6 +11,7 @@ import msgspec
 
 from kinform.clock import offload
 from kinform.errors import UsageError
+from kinform.finder import Finder
 from kinform.meta import GroupVersion, GroupVersionResource
 from kinform.objects import Object
 from kinform.resource import Resource, model_decoder, resource_of
@@ -195,7 +196,7 @@ class Client:
             if model is not None:
                 raise UsageError("a Resource has its model; use resource.with_model(...)")
             return ResourceClient(
-                connection, _known(resource), resource.model, namespace=place, label=str(resource)
+                connection, Finder(resource), resource.model, namespace=place, label=str(resource)
             )
         if isinstance(resource, type):
             if model is not None:
@@ -205,7 +206,8 @@ class Client:
             raise UsageError(f"{resource!r} names no resource; give 'v1/pods' or a model class")
         chosen = model_or_object(model)
         model_decoder(chosen)  # an unusable model is an error here, not at the first answer
-        finder = self._finder(str(resource), chosen)
+        name = str(resource)
+        finder = Finder(lambda fresh: self._opened(self._discovery).find(name, fresh=fresh))
         return ResourceClient(connection, finder, chosen, namespace=place, label=str(resource))
 
     async def find(self, resource: str) -> APIResource:
@@ -224,24 +226,6 @@ class Client:
     async def version(self) -> VersionInfo:
         """Return the server's version."""
         return await self.rest().get().abs_path("/version").into(VersionInfo)
-
-    def _finder(self, name: str, model: type[T]) -> Callable[[], Awaitable[Resource[T]]]:
-        found: Resource[T] | None = None
-
-        async def resolve() -> Resource[T]:
-            nonlocal found
-            if found is None:
-                known = await self.find(name)
-                found = Resource(
-                    gvr=known.gvr,
-                    kind=known.kind,
-                    namespaced=known.namespaced,
-                    model=model,
-                    decode=model_decoder(model),
-                )
-            return found
-
-        return resolve
 
     def _opened(self, part: T | None) -> T:
         if part is None or self._closed:
@@ -278,13 +262,6 @@ def open_connection(
         max_object_size=config.max_object_size,
         on_tls_failure=tls.invalidate,
     )
-
-
-def _known(resource: Resource[T]) -> Callable[[], Awaitable[Resource[T]]]:
-    async def resolve() -> Resource[T]:
-        return resource
-
-    return resolve
 
 
 def _declared(model: type[object]) -> str:

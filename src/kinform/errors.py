@@ -16,6 +16,8 @@
     │   └── UnavailableError        503, 502: nobody there to answer
     ├── TransportError              no answer at all: connect, TLS, read, time-out (see ``failure``)
     ├── DecodeError                 the server said something we cannot read (see ``path``)
+    ├── ResourceVersionRegressed    the server went back in time: restored from a backup
+    ├── SourceError                 a list or watch function of yours failed
     ├── ConfigError                 kubeconfig or environment; names the file and the key
     └── UsageError                  you called it wrong
         ├── UnknownResourceError    no API resource has that name
@@ -47,7 +49,9 @@ __all__ = [
     "KinformError",
     "NotFoundError",
     "ResourceExpiredError",
+    "ResourceVersionRegressed",
     "ServerTimeoutError",
+    "SourceError",
     "TooManyRequestsError",
     "TransportError",
     "TransportFailure",
@@ -246,6 +250,30 @@ class DecodeError(KinformError):
         request = f"{self.method} {self.url}".strip()
         where = f"{self.message} at {self.path}" if self.path else self.message
         return ": ".join(part for part in (request, self.key, where) if part)
+
+
+@final
+class ResourceVersionRegressed(KinformError):
+    """The server's version went back: its etcd was restored, or another server answered.
+
+    Everything is listed anew. ``before`` is what we had, ``now`` what the server has.
+    """
+
+    def __init__(self, before: str, now: str) -> None:
+        super().__init__(before, now)
+        self.before = before
+        self.now = now
+
+    def __str__(self) -> str:
+        return (
+            f"the server went back from version {self.before} to {self.now}; "
+            "was its etcd restored? Everything is listed anew"
+        )
+
+
+@final
+class SourceError(KinformError):
+    """A function that lists, watches or stores failed in a way of its own: see ``__cause__``."""
 
 
 class ConfigError(KinformError):

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, final, overload
 
 from kinform import writes
+from kinform.cache.listwatch import ListWatch
 from kinform.errors import ConflictError, InvalidError, UsageError
+from kinform.finder import Finder
 from kinform.meta import GroupVersion, ObjectName
 from kinform.objects import Object
-from kinform.resource import Resource, body_reader
+from kinform.resource import body_reader
 from kinform.rest import responses
 from kinform.rest.client import RESTClient
 from kinform.rest.conflict import retry_on_conflict
@@ -26,7 +28,7 @@ from kinform.rest.patch import PatchType
 from kinform.rest.request import Answer, Request, watch_deadline
 from kinform.rest.results import ListResult
 from kinform.rest.transport import HttpResponse
-from kinform.rest.watch import OpenWatch, Watch
+from kinform.rest.watch import OpenWatch, Receiving, Watch
 from kinform.selectors import (
     FieldSelector,
     FieldSelectorLike,
@@ -63,7 +65,7 @@ class ResourceClient(Generic[T]):
     def __init__(
         self,
         connection: Connection,
-        resolve: Callable[[], Awaitable[Resource[T]]],
+        find: Finder,
         model: type[T],
         *,
         namespace: str,
@@ -72,7 +74,7 @@ class ResourceClient(Generic[T]):
         label: str = "",
     ) -> None:
         self._connection = connection
-        self._resolve = resolve
+        self._find = find
         self._model = model
         self._namespace = namespace
         self._subresource = subresource
@@ -213,6 +215,47 @@ class ResourceClient(Generic[T]):
             max_frame=self._connection.max_object_size,
         )
 
+    def list_watch(
+        self,
+        *,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+    ) -> ListWatch[T]:
+        """Return what a `Reflector` or an informer needs to follow these objects.
+
+        It sends each request once: who lists and watches has a back-off of its own. A kind that
+        is not found is looked up anew the next time.
+
+        Raises:
+            SelectorError: a selector cannot be read.
+        """
+        chosen = _selecting(label_selector, field_selector)
+
+        async def request(options: ListOptions, *, listing: bool) -> Request:
+            made = await self._request("GET", listing=listing)
+            query = dataclasses.replace(
+                options,
+                label_selector=chosen.label_selector,
+                field_selector=chosen.field_selector,
+            )
+            return made.params(query).max_retries(0)
+
+        async def fetch(options: ListOptions) -> ListResult[T]:
+            with self._find.doubted_if_not_found():
+                return await (await request(options, listing=True)).list(self._model, isolate=True)
+
+        @contextlib.asynccontextmanager
+        async def watch(options: ListOptions) -> AsyncGenerator[Receiving[T]]:
+            query = dataclasses.replace(options, watch=True)
+            with self._find.doubted_if_not_found():
+                stack = contextlib.AsyncExitStack()
+                opened = (await request(query, listing=False)).watch(self._model)
+                events = await stack.enter_async_context(opened)
+            async with stack:
+                yield events.with_bookmarks()
+
+        return ListWatch(list=fetch, watch=watch, reconnects=self._connection.reconnects)
+
     def logs(
         self,
         name: Name,
@@ -264,7 +307,7 @@ class ResourceClient(Generic[T]):
             AlreadyExistsError: there is an object of that name.
             InvalidError: the server finds faults with it; ``causes`` lists them.
         """
-        resource = await self._resolve()
+        resource = await self._find()
         content = writes.content_of(body)
         if self._subresource is None:
             content = writes.with_kind(content, resource)
@@ -291,7 +334,7 @@ class ResourceClient(Generic[T]):
             ConflictError: the object changed since it was read.
         """
         content = writes.whole_object(body)
-        resource = await self._resolve()
+        resource = await self._find()
         content = writes.with_kind(content, resource) if self._subresource is None else content
         name = writes.name_of(content, self._namespace)
         request = await self._request("PUT", name)
@@ -395,7 +438,7 @@ class ResourceClient(Generic[T]):
             ConflictError: another manager owns a field, and ``force`` is off.
             UsageError: ``body`` has no name, or holds ``managedFields``.
         """
-        resource, content = await self._resolve(), writes.content_of(body)
+        resource, content = await self._find(), writes.content_of(body)
         content = writes.with_kind(content, resource) if self._subresource is None else content
         writes.refuse_managed_fields(content)
         name = writes.name_of(content, self._namespace)
@@ -447,7 +490,7 @@ class ResourceClient(Generic[T]):
         dry_run: bool = False,
     ) -> None:
         """Delete every object of the namespace that matches. Without selectors: all of them."""
-        if self._namespace == ALL_NAMESPACES and (await self._resolve()).namespaced:
+        if self._namespace == ALL_NAMESPACES and (await self._find()).namespaced:
             raise UsageError("delete_collection works in one namespace: in_namespace(...) first")
         request = await self._request("DELETE", listing=True)
         request.params(_selecting(label_selector, field_selector))
@@ -469,12 +512,9 @@ class ResourceClient(Generic[T]):
         subresource: str | None = None,
         partial: str | None = None,
     ) -> ResourceClient[M]:
-        async def resolve() -> Resource[M]:
-            return (await self._resolve()).with_model(model)
-
         return ResourceClient(
             self._connection,
-            resolve,
+            self._find,
             model,
             namespace=self._namespace if namespace is None else namespace,
             subresource=subresource or self._subresource,
@@ -506,7 +546,7 @@ class ResourceClient(Generic[T]):
         listing: bool = False,
         patch_type: PatchType | None = None,
     ) -> Request:
-        resource = await self._resolve()
+        resource = await self._find()
         rest = RESTClient(self._connection, GroupVersion(*resource.gvr[:2]))
         request = rest.patch(patch_type) if patch_type else rest.verb(method)
         if namespace is None:

@@ -10,9 +10,10 @@ from typing import Final, Literal, TypeAlias, TypeVar, cast
 import msgspec
 
 from kinform.errors import DecodeError, UsageError
+from kinform.finder import Found
 from kinform.meta import ObjectName
 from kinform.objects import Object
-from kinform.resource import Resource, encode, is_projection
+from kinform.resource import encode, is_projection
 from kinform.rest.decoding import decode_answer
 from kinform.rest.options import query_pairs
 from kinform.sansio import json_patch
@@ -77,7 +78,7 @@ def whole_object(body: object) -> Content:
     return content_of(body)
 
 
-def with_kind(content: Content, resource: Resource[T]) -> Content:
+def with_kind(content: Content, resource: Found) -> Content:
     """Fill in ``apiVersion`` and ``kind`` where they are missing."""
     return {
         "apiVersion": str(resource.gvr.group_version),

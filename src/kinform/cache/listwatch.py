@@ -12,7 +12,9 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, final, overload
 
 from kinform.objects import Object
+from kinform.rest.client import RESTClient
 from kinform.rest.decoding import model_or_object
+from kinform.rest.limits import RateLimiter
 from kinform.rest.options import ListOptions
 from kinform.rest.request import Getter, Request
 from kinform.rest.results import ListResult, Received
@@ -48,7 +50,12 @@ class ListerWatcher(Protocol[T]):
 class ListWatch(Generic[T]):
     """A `ListerWatcher` made of two functions.
 
-    ``disable_chunking`` asks whoever lists with it not to split the list into pages.
+    Args:
+        disable_chunking: asks whoever lists with it not to split the list into pages.
+        supports_watch_list: whether ``watch`` may be asked to stream the list
+            (``send_initial_events``). One that cannot and does not say so is found out.
+        reconnects: what a reflector waits for before it lists or watches again after a failure,
+            so that all which use one server do not come back at once.
     """
 
     def __init__(
@@ -57,10 +64,14 @@ class ListWatch(Generic[T]):
         list: ListFunc[T],  # noqa: A002 - the verb's own name
         watch: WatchFunc[T],
         disable_chunking: bool = False,
+        supports_watch_list: bool = True,
+        reconnects: RateLimiter | None = None,
     ) -> None:
         self._list = list
         self._watch = watch
         self.disable_chunking: Final = disable_chunking
+        self.supports_watch_list: Final = supports_watch_list
+        self.reconnects: Final = reconnects
 
     async def list(self, options: ListOptions | None = None) -> ListResult[T]:
         """List once, exactly as ``options`` say."""
@@ -110,7 +121,8 @@ class ListWatch(Generic[T]):
         """Return the ListWatch of one resource through a RESTClient, or anything with ``get()``.
 
         The selectors are set first, then ``options_modifier`` has the last word; on a watch it
-        sees ``watch=True`` already. An empty ``namespace`` means all of them.
+        sees ``watch=True`` already. An empty ``namespace`` means all of them. Objects that
+        cannot be read do not spoil a list: `ListResult.unreadable` has them.
 
         Raises:
             SelectorError: a selector cannot be read.
@@ -130,9 +142,10 @@ class ListWatch(Generic[T]):
                 yield events.with_bookmarks()
 
         return ListWatch(
-            list=lambda options: request(options).list(chosen),
+            list=lambda options: request(options).list(chosen, isolate=True),
             watch=watch,
             disable_chunking=disable_chunking,
+            reconnects=getter.reconnects if isinstance(getter, RESTClient) else None,
         )
 
 

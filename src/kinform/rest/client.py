@@ -57,6 +57,11 @@ class RESTClient:
         """The limiter its requests wait for; ``None``: they do not wait."""
         return self._rate_limiter or self.connection.rate_limiter
 
+    @property
+    def reconnects(self) -> RateLimiter:
+        """The limiter that everything which connects again after a failure passes."""
+        return self.connection.reconnects
+
     def verb(self, method: str) -> Request:
         """Begin a request with any HTTP method."""
         return self._request(method)

@@ -109,27 +109,28 @@ class Discovery:
         self._map: ResourceMap | None = None
         self._versions: dict[GroupVersion, ResourceMap] = {}
 
-    async def find(self, name: str) -> APIResource:
+    async def find(self, name: str, *, fresh: bool = False) -> APIResource:
         """Return the resource that ``name`` means (see `ResourceMap.find`).
 
         A full name (``apps/v1/deployments``) asks for that one API version only. On a miss the
-        server is asked once more, for a CRD may just have appeared.
+        server is asked once more, for a CRD may just have appeared; with ``fresh`` it is asked
+        in any case.
 
         Raises:
             UnknownResourceError: the server has nothing of that name.
             AmbiguousResourceError: several groups have it.
         """
         version = _version_of(name)
-        for fresh in (False, True):
+        for again in (fresh, True):
             try:
                 resources = (
-                    await self._one_version(version, fresh=fresh)
+                    await self._one_version(version, fresh=again)
                     if version
-                    else await self.resources(fresh=fresh)
+                    else await self.resources(fresh=again)
                 )
                 return resources.find(name)
             except UnknownResourceError:
-                if fresh:
+                if again:
                     raise
         raise AssertionError("unreachable")
 

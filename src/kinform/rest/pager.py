@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -13,12 +14,15 @@ from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult
 from kinform.tasks import background
 
-__all__ = ["PAGE_SIZE", "ListPager"]
+__all__ = ["PAGE_BUFFER_SIZE", "PAGE_SIZE", "ListPager"]
 
 T = TypeVar("T")
 
 PAGE_SIZE: Final = 500
 """Objects per request, unless told otherwise; kubectl's and client-go's figure."""
+
+PAGE_BUFFER_SIZE: Final = 10
+"""Pages that may wait for a slow reader, unless told otherwise; client-go's figure."""
 
 
 @final
@@ -28,6 +32,18 @@ class ListPager(Generic[T]):
     All pages show the version of the first one. ``page_size=None`` asks for everything at once;
     so does a ``resource_version`` without an exact match, because the server would read ``limit``
     with it as "exactly this version".
+
+    Args:
+        fetch: asks for one page.
+        page_size: objects per request; a ``limit`` in the options wins over it.
+        page_buffer_size: how many pages `pages` and `each` keep ready beside the one that is on
+            its way. Reading ahead outruns the expiry of the token, which does not wait for a slow
+            reader; what is held is at most that many pages and one. With 0 the next page is
+            fetched while the caller works on this one, and no more.
+        full_list_if_expired: whether `list` begins again when its token expires.
+
+    Raises:
+        ValueError: if ``page_buffer_size`` is negative.
     """
 
     def __init__(
@@ -35,10 +51,14 @@ class ListPager(Generic[T]):
         fetch: Callable[[ListOptions], Awaitable[ListResult[T]]],
         *,
         page_size: int | None = PAGE_SIZE,
+        page_buffer_size: int = PAGE_BUFFER_SIZE,
         full_list_if_expired: bool = True,
     ) -> None:
+        if page_buffer_size < 0:
+            raise ValueError(f"page_buffer_size must not be negative, got {page_buffer_size!r}")
         self._fetch = fetch
         self._page_size = page_size
+        self._page_buffer_size = page_buffer_size
         self._full_list_if_expired = full_list_if_expired
 
     async def list(self, options: ListOptions) -> ListResult[T]:
@@ -74,18 +94,52 @@ class ListPager(Generic[T]):
         )
 
     async def pages(self, options: ListOptions) -> AsyncGenerator[ListResult[T]]:
-        """Yield page after page; the next one is fetched while the caller works on this one.
+        """Yield page after page; the next ones are fetched while the caller works on this one.
+
+        Closing it (leave the loop inside `contextlib.aclosing`) stops the request under way and
+        waits until it is gone. A caller that is cancelled notices at the end of its page at the
+        latest, even if all that is left waits in the buffer already.
 
         Raises:
-            ResourceExpiredError: the token expired. Pages already yielded stay valid, but the
-                rest of that picture is gone: begin again.
+            ResourceExpiredError: the token expired. It comes after all pages that were read by
+                then; they stay valid, but the rest of that picture is gone: begin again.
         """
-        page = await self._fetch(self._first(options))
-        while page.continue_token:
-            async with background(self._follow(options, page.continue_token)) as task:
+        first = await self._fetch(self._first(options))
+        if not first.continue_token:
+            yield first
+            return
+        ready: asyncio.Queue[ListResult[T] | None] = asyncio.Queue()  # bounded by ``room``
+        # Taken before a page is asked for, not when it has come: the one on its way counts too.
+        room = asyncio.Semaphore(self._page_buffer_size + 1)
+        ahead = self._read_ahead(options, first.continue_token, ready=ready, room=room)
+        page: ListResult[T] | None = first
+        del first  # a page that was read is not kept alive
+        async with background(ahead) as task:
+            while page is not None:
                 yield page
-                page = await task
-        yield page
+                # Neither a full buffer nor a plain loop body ever waits: let others have a turn.
+                await asyncio.sleep(0)
+                page = await ready.get()
+                room.release()
+            await task  # raises what ended it, if that was not the last page
+
+    async def _read_ahead(
+        self,
+        options: ListOptions,
+        token: str,
+        *,
+        ready: asyncio.Queue[ListResult[T] | None],
+        room: asyncio.Semaphore,
+    ) -> None:
+        """Put the pages behind ``token`` into ``ready``, as there is room, then None."""
+        try:
+            while token:
+                await room.acquire()
+                page = await self._follow(options, token)
+                token = page.continue_token
+                ready.put_nowait(page)
+        finally:
+            ready.put_nowait(None)
 
     async def each(self, options: ListOptions) -> AsyncGenerator[T]:
         """Yield object after object; otherwise as `pages`."""

@@ -12,6 +12,7 @@ Rule 4: an error that says nothing about our version (refused, 5xx, 429, 403, a 
 keeps it: watch again, do not list.
 Rule 5: lists are streamed where the server can (watch-list); a server that cannot is asked for
 plain lists, and asked again after an hour.
+Rule 6: a kind that is gone (not found twice, and discovery does not know it) has no objects.
 
 client-go: reflector.go, where the same decisions are spread over ListAndWatch, list, watchList,
 watch and handleAnyWatch.
@@ -30,16 +31,20 @@ from kinform.errors import (
     NotFoundError,
     ResourceExpiredError,
     TransportError,
+    UnknownResourceError,
 )
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.versions import is_older
 
 __all__ = [
     "Action",
+    "Clear",
+    "Cleared",
     "Decision",
     "Ended",
     "Expired",
     "Failed",
+    "Gone",
     "Listed",
     "Notice",
     "Policy",
@@ -125,13 +130,19 @@ class Probe:
 
 @final
 @dataclass(frozen=True, slots=True)
+class Clear:
+    """Replace the store's content with nothing: the kind itself is gone."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Wait, then signal `Waited`."""
 
     seconds: float
 
 
-Action: TypeAlias = StreamList | Relist | Rewatch | Probe | Wait | None
+Action: TypeAlias = StreamList | Relist | Rewatch | Probe | Clear | Wait | None
 """``None``: go on with what you are doing. Anything else ends a watch that is open."""
 
 
@@ -147,10 +158,19 @@ class Started:
 @final
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A list is in the store."""
+    """A list is in the store.
+
+    ``paginated`` tells that a list of any version (``"0"``) came in pages.
+    """
 
     resource_version: str
     paginated: bool = False
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """The store is empty."""
 
 
 @final
@@ -205,7 +225,9 @@ class Probed:
     applied: str
 
 
-Signal: TypeAlias = Started | Listed | Streamed | Failed | Ended | Waited | ProbeDue | Probed
+Signal: TypeAlias = (
+    Started | Listed | Streamed | Cleared | Failed | Ended | Waited | ProbeDue | Probed
+)
 
 
 # --- Notices: what somebody should hear about --------------------------------------------------
@@ -234,12 +256,18 @@ class Unstreamed:
     """The server cannot stream lists of this kind; plain lists for the next hour."""
 
 
-Notice: TypeAlias = Regressed | Expired | Unstreamed
+@final
+@dataclass(frozen=True, slots=True)
+class Gone:
+    """The server has no such kind any more (a CRD was deleted); it is asked for again and again."""
+
+
+Notice: TypeAlias = Regressed | Expired | Unstreamed | Gone
 
 
 # --- State ------------------------------------------------------------------------------------
 
-Phase: TypeAlias = Literal["list", "stream", "watch", "probe", "wait"]
+Phase: TypeAlias = Literal["list", "stream", "clear", "watch", "probe", "wait"]
 
 
 @final
@@ -255,6 +283,10 @@ class State:
     is_suspect: bool = False
     """The version must not be used for the next list."""
     backoff: Backoff = field(default_factory=Backoff)
+    has_listed: bool = False
+    """A list is in the store, and the kind was not gone since."""
+    not_found: int = 0
+    """Lists in a row for which the server had no such kind."""
     short_watches: int = 0
     """Watches in a row that ended at once and empty."""
     unreadable_streams: int = 0
@@ -309,6 +341,8 @@ class _Step:
                 return self.listed(version, paginated=paginated)
             case "stream", Streamed(version):
                 return self.streamed(version)
+            case "clear", Cleared():
+                return self.wait("list")
             case "list", Failed(error):
                 return self.list_failed(error)
             case "stream", Failed(error):
@@ -347,12 +381,19 @@ class _Step:
         return Decision(replace(state, phase="list"), Relist(version, size), notices)
 
     def listed(self, version: str, *, paginated: bool) -> Decision:
+        notices = self.regression(version)
         state = replace(self.state, has_paginated=self.state.has_paginated or paginated)
-        return Decision(self.synced(state, version), Rewatch(version))
+        return Decision(self.synced(state, version), Rewatch(version), notices)
 
     def streamed(self, version: str) -> Decision:
         """The stream is now an ordinary watch: nothing new to do."""
-        return Decision(self.synced(self.state, version), None)
+        notices = self.regression(version)
+        return Decision(self.synced(self.state, version), None, notices)
+
+    def regression(self, version: str) -> tuple[Notice, ...]:
+        """A list may be older than what we had: it is the truth now, but nobody expects it."""
+        before = self.state.version
+        return (Regressed(before, version),) if is_older(version, before) else ()
 
     def synced(self, state: State, version: str) -> State:
         return replace(
@@ -360,6 +401,8 @@ class _Step:
             phase="watch",
             version=version,
             is_suspect=False,
+            has_listed=True,
+            not_found=0,
             short_watches=0,
             unreadable_streams=0,
             unfinished_streams=0,
@@ -368,14 +411,25 @@ class _Step:
     def list_failed(self, error: KinformError) -> Decision:
         if _is_version_unusable(error) and not self.state.is_suspect:
             return self.distrust(Expired(self.state.version), error=error)
+        if isinstance(error, NotFoundError | UnknownResourceError):
+            return self.not_found(error)
+        self.state = replace(self.state, not_found=0)
         return self.wait("list", error=error)
 
     def stream_failed(self, error: KinformError) -> Decision:
-        if _is_version_unusable(error) and not self.state.is_suspect:
-            return self.distrust(Expired(self.state.version), error=error)
-        if _is_refusal(error):
+        if _is_refusal(error) and not _is_version_unusable(error):
             return self.unstream()
-        return self.wait("list", error=error)
+        return self.list_failed(error)
+
+    def not_found(self, error: KinformError) -> Decision:
+        """There is no such kind, or something in between says so."""
+        times = self.state.not_found + 1
+        self.state = replace(self.state, not_found=times)
+        # A 404 alone may come from a proxy; that discovery does not know the kind settles it.
+        if times < 2 or not self.state.has_listed or not isinstance(error, UnknownResourceError):
+            return self.wait("list", error=error)
+        gone = replace(self.state, phase="clear", has_listed=False, version="", is_suspect=True)
+        return Decision(gone, Clear(), (Gone(),))
 
     def stream_unfinished(self, ended: Ended) -> Decision:
         """The stream was cut before its end bookmark; what it brought counts for nothing."""
@@ -397,8 +451,12 @@ class _Step:
         """The watch could not be opened."""
         if _is_version_unusable(error):
             return self.distrust_unless_expired(error)
-        if isinstance(error, InvalidError | NotFoundError):
-            return self.wait("list", error=error)  # a request we may not repeat as it was
+        if isinstance(error, InvalidError | NotFoundError | UnknownResourceError) or (
+            isinstance(error, ApiError) and error.code == 405
+        ):
+            # A request we may not repeat as it was. For a kind that cannot be watched this is
+            # the way to follow it: list after list, as far apart as the back-off gets.
+            return self.wait("list", error=error)
         return self.wait(self.after_loss(error), error=error)
 
     def watch_ended(self, ended: Ended) -> Decision:
@@ -444,11 +502,14 @@ class _Step:
         return self.wait("watch" if keep else "list", error=error)
 
     def watch(self) -> Decision:
+        if not self.state.version:  # a server without versions: what happened since, nobody knows
+            return self.list()
         return Decision(replace(self.state, phase="watch"), Rewatch(self.state.version))
 
     def after_loss(self, error: KinformError) -> Literal["watch", "probe"]:
         """After a lost connection the server may be another one, with an older state."""
-        return "probe" if isinstance(error, TransportError) else "watch"
+        lost = isinstance(error, TransportError) and self.state.version
+        return "probe" if lost else "watch"
 
     # Versions.
 

@@ -1,0 +1,266 @@
+"""Intake: what becomes of one object between its arrival and the store.
+
+Here nothing waits and nothing is decided about requests: objects are transformed, those that
+cannot be read are set apart, and the rest is written. One `Intake` lives as long as its reflector.
+
+Rule 1: the transform runs once for each object that arrives, whichever way it arrives.
+Rule 2: one object never takes its kind down. What cannot be read is set apart by its key, and no
+older version of it stays readable. Only an object without a key ends a watch: a list follows.
+Rule 3: the version moves after the write it speaks of.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, Generic, TypeAlias, TypeVar, final
+
+from kinform.errors import DecodeError
+from kinform.meta import Entry, ObjectMeta, ObjectName
+from kinform.objects import Object
+from kinform.rest.results import Bookmark, ListResult, Received, Unreadable, WatchEvent
+from kinform.sansio import versions
+from kinform.sansio.queue import KnownObjects, ReflectorStore
+from kinform.sansio.watch import EventType
+
+__all__ = ["Intake", "TransformFunc"]
+
+T = TypeVar("T")
+
+log: Final = logging.getLogger(__name__)
+
+TransformFunc: TypeAlias = Callable[[T], T]
+"""What is done to each object before it is stored; it must return an object of the same kind."""
+
+# Reading a member off an enum costs as much as the comparison itself.
+_ADDED: Final = EventType.ADDED
+_MODIFIED: Final = EventType.MODIFIED
+_DELETED: Final = EventType.DELETED
+_TABLES: Final = {"meta.k8s.io/v1", "meta.k8s.io/v1beta1"}
+
+
+@final
+class Intake(Generic[T]):
+    """Writes what arrives into ``store``, object by object or as a whole list.
+
+    Attributes:
+        version: the last version written; ``""`` before the first.
+        events: how many events of watches were written.
+        ignored: how many objects were dropped for being of another kind.
+    """
+
+    def __init__(
+        self,
+        store: ReflectorStore[T],
+        *,
+        name: str,
+        transform: TransformFunc[T] | None = None,
+        expected_kind: str | None = None,
+        known: KnownObjects[T] | None = None,
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._transform = transform
+        self._expected_kind = expected_kind
+        self._known = known
+        self._unreadable: dict[ObjectName, DecodeError] = {}
+        self._has_told_kind = False
+        # A list under way: what it has brought so far, and what of that could not be read.
+        self._listed: dict[ObjectName, Entry[T]] = {}
+        self._listed_unreadable: dict[ObjectName, DecodeError] = {}
+        # Whether ADDED events may be of any age: a watch from no version begins with what is there.
+        self._is_replaying = False
+        self.version: str = ""
+        self.events: int = 0
+        self.ignored: int = 0
+
+    @property
+    def unreadable(self) -> Mapping[ObjectName, DecodeError]:
+        """The objects that exist and cannot be read, with what is wrong with them."""
+        return MappingProxyType(self._unreadable)
+
+    # --- lists
+
+    def begin_list(self) -> None:
+        """Forget what a list that was not finished has brought."""
+        self._listed, self._listed_unreadable = {}, {}
+
+    def add_page(self, page: ListResult[T]) -> None:
+        """Take the objects of one page.
+
+        Raises:
+            DecodeError: the answer is no list of our kind.
+        """
+        self._check_list(page)
+        # A server that went back in time may show another state under a version we know.
+        reuse = not versions.is_older(page.resource_version, self.version)
+        for entry in page.entries():
+            self._list_one(entry, reuse=reuse)
+        for item in page.unreadable:
+            self._set_apart(item, self._listed_unreadable)
+
+    def add_streamed(self, batch: Iterable[Received[T] | Unreadable], *, reuse: bool) -> str | None:
+        """Take events of a streamed list; return the version of its end once that has come.
+
+        What comes behind the end in the same batch must be given to `write` afterwards, which
+        is up to the caller: ``batch`` is an iterator that stands right behind the end.
+        """
+        for event in batch:
+            if isinstance(event, Bookmark):
+                if event.initial_events_end:
+                    return event.resource_version
+            elif isinstance(event, Unreadable):
+                self._set_apart(event, self._listed_unreadable)
+                self._listed.pop(event.metadata.key, None)
+            elif event.type is _DELETED:
+                self._listed.pop(event.metadata.key, None)
+                self._listed_unreadable.pop(event.metadata.key, None)
+            elif self._is_ours(event.object):
+                self._list_one(Entry(event.metadata, event.object), reuse=reuse)
+        return None
+
+    def finish_list(self, resource_version: str) -> int:
+        """Replace the store's content by what the list has brought; return how much that is."""
+        listed, self._unreadable = self._listed, self._listed_unreadable
+        self.begin_list()
+        self._store.replace(listed, resource_version)
+        self.version = resource_version
+        return len(listed)
+
+    def _list_one(self, entry: Entry[T], *, reuse: bool) -> None:
+        key = entry.metadata.key
+        if not key.name:
+            nameless = DecodeError("the list holds an object without metadata.name")
+            self._set_apart(Unreadable(entry.metadata, nameless), self._listed_unreadable)
+            return
+        # To keep what we have, instead of a second copy of it, halves the memory of a relist.
+        held = self._known.get(key) if reuse and self._known is not None else None
+        if held is not None and versions.same_version(held.metadata, entry.metadata):
+            self._listed[key] = held
+            return
+        self._listed_unreadable.pop(key, None)
+        prepared = self._prepared(entry, self._listed_unreadable)
+        if prepared is not None:
+            self._listed[key] = prepared
+        else:
+            self._listed.pop(key, None)
+
+    def _check_list(self, page: ListResult[T]) -> None:
+        if page.kind == "Table" and page.api_version in _TABLES:
+            raise DecodeError("the server answered with a Table, which is for people to read")
+        usual = {f"{self._expected_kind}List", "PartialObjectMetadataList", "List"}
+        if self._expected_kind and page.kind.endswith("List") and page.kind not in usual:
+            raise DecodeError(f"asked for a list of {self._expected_kind}, got a {page.kind}")
+
+    # --- watches
+
+    def begin_watch(self, resource_version: str) -> None:
+        """Tell from which version the events come that are written next."""
+        self._is_replaying = resource_version in {"", "0"}
+
+    def write(self, batch: Iterable[Received[T] | Unreadable]) -> None:
+        """Write the events of a watch, in order.
+
+        Raises:
+            DecodeError: an object has no key; everything before it is written.
+        """
+        for event in batch:
+            if isinstance(event, Bookmark):
+                self._store.bookmark(event.resource_version)
+                self.version = versions.newest(self.version, event.resource_version)
+                self._is_replaying = False
+            elif isinstance(event, Unreadable):
+                self._write_unreadable(event)
+            else:
+                self._write_event(event)
+
+    def _write_event(self, event: WatchEvent[T]) -> None:
+        metadata, kind, obj = event.metadata, event.type, event.object
+        if not metadata.name:
+            raise DecodeError(f"the watch brought a {kind} object without metadata.name")
+        if not self._is_ours(obj):
+            return
+        self.events += 1
+        entry = Entry(metadata, obj)
+        if kind is _DELETED:
+            # A transform may matter to who is told of the final state; if it fails, it is gone
+            # all the same.
+            prepared = self._prepared(entry, {}) if self._transform else entry
+            self._store.delete(prepared or metadata.key)
+            self._unreadable.pop(metadata.key, None)
+        else:
+            self._write_present(entry, is_new=kind is _ADDED)
+        self._advance(metadata, kind)
+
+    def _write_present(self, entry: Entry[T], *, is_new: bool) -> None:
+        if self._transform is None and not self._unreadable:  # the usual case, without calls
+            prepared: Entry[T] | None = entry
+        else:
+            self._unreadable.pop(entry.metadata.key, None)
+            prepared = self._prepared(entry, self._unreadable)
+        if prepared is None:
+            self._store.delete(entry.metadata.key)
+        elif is_new:
+            self._store.add(prepared)
+        else:
+            self._store.update(prepared)
+
+    def _write_unreadable(self, event: Unreadable) -> None:
+        if not event.metadata.name:
+            raise event.error  # nobody knows what it was about: list everything again
+        self.events += 1
+        key = event.metadata.key
+        if event.type is _DELETED:
+            self._unreadable.pop(key, None)
+        else:
+            self._set_apart(event, self._unreadable)
+        self._store.delete(key)
+        self._advance(event.metadata, event.type)
+
+    def _advance(self, metadata: ObjectMeta, kind: EventType) -> None:
+        if self._is_replaying:
+            # client-go: kubernetes#136583. What is there comes in no order of versions.
+            if kind is _ADDED:
+                return
+            self._is_replaying = False
+        self.version = versions.newest(self.version, metadata.resource_version)
+
+    # --- single objects
+
+    def _prepared(
+        self, entry: Entry[T], unreadable: dict[ObjectName, DecodeError]
+    ) -> Entry[T] | None:
+        """Return the entry as it is stored; if the transform fails, set it apart."""
+        if self._transform is None:
+            return entry
+        key = entry.metadata.key
+        try:
+            obj = self._transform(entry.object)
+        except Exception as exc:  # noqa: BLE001 - a user's code, and one object of many
+            error = DecodeError(f"the transform raised {type(exc).__name__}", key=str(key))
+            error.__cause__ = exc.with_traceback(None)
+        else:
+            if obj is not None:
+                return Entry(entry.metadata, obj)
+            error = DecodeError("the transform returned None", key=str(key))
+        self._set_apart(Unreadable(entry.metadata, error), unreadable)
+        return None
+
+    def _set_apart(self, item: Unreadable, unreadable: dict[ObjectName, DecodeError]) -> None:
+        key = item.metadata.key
+        known = self._unreadable.get(key) or unreadable.get(key)
+        if known is None or str(known) != str(item.error):
+            log.error("%s: %s cannot be read: %s", self._name, key.name or "an object", item.error)
+        unreadable[key] = item.error
+
+    def _is_ours(self, obj: T) -> bool:
+        if self._expected_kind is None or not isinstance(obj, Object):
+            return True
+        if obj.kind in {self._expected_kind, "PartialObjectMetadata", ""}:
+            return True
+        self.ignored += 1
+        if not self._has_told_kind:
+            self._has_told_kind = True
+            log.error("%s: got a %s, which is left out", self._name, obj.kind)
+        return False
