@@ -1,4 +1,4 @@
-"""What tests of Kubernetes programs need: a real control plane, and pytest fixtures for it.
+"""What tests of Kubernetes programs need: a real control plane with fixtures for it, and fakes.
 
 Names are loaded when they are first used, so that importing this package costs next to nothing.
 """
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from kinform.testing.control_plane import ControlPlane
     from kinform.testing.errors import ControlPlaneError, ControlPlaneUnavailable
     from kinform.testing.etcd import Snapshot
+    from kinform.testing.fake_list_watch import FakeListWatch
     from kinform.testing.relay import Relay
     from kinform.testing.users import ServiceAccount, User
     from kinform.testing.virtual_time import (
@@ -29,6 +30,7 @@ __all__ = [
     "ControlPlaneError",
     "ControlPlaneUnavailable",
     "Deadlock",
+    "FakeListWatch",
     "LeakedTasks",
     "Livelock",
     "Relay",
@@ -46,6 +48,7 @@ _HOMES: Final = {
     "ControlPlaneError": "kinform.testing.errors",
     "ControlPlaneUnavailable": "kinform.testing.errors",
     "Deadlock": "kinform.testing.virtual_time",
+    "FakeListWatch": "kinform.testing.fake_list_watch",
     "LeakedTasks": "kinform.testing.virtual_time",
     "Livelock": "kinform.testing.virtual_time",
     "Relay": "kinform.testing.relay",
