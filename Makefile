@@ -13,7 +13,7 @@ PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
-        layers docs news bench control-plane check clean venv
+        layers docs conformance news bench control-plane check clean venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
@@ -58,6 +58,9 @@ layers: venv    ## import-linter: who may import whom
 
 docs: venv      ## Sphinx; fails on a name that leads nowhere
 	$(PY) -m sphinx -n -W -E --keep-going -q docs build/docs && echo build/docs/index.html
+
+conformance: venv ## write docs/conformance.md and the guide's table of names from the tests
+	$(PY) -m tools.conformance $(ARGS)
 
 news: venv      ## the changelog entry that the fragments make
 	$(PY) -m towncrier build --draft --version next

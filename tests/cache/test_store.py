@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Final
 
 import pytest
 from hypothesis import given
@@ -22,20 +23,34 @@ from kinform.sansio.deltas import DeltaType
 from kinform.sansio.queue import KnownObjects
 from tests.cache.support_entries import delta_of, entry_of, keyed
 
-NOT_APPLICABLE = {
-    "CG-S12": "no TTL store: nothing here reads through one (client-go's has cloud providers)",
-    "CG-S13": "no TTL store, see CG-S12",
-    "CG-S14": "no TTL store, see CG-S12",
-    "CG-S15": "no TTL store, see CG-S12",
-    "CG-S16": "no UndeltaStore: a handler and lister.list() push the whole set where it is wanted",
-    "CG-S17": "no blocking Heap: workqueue and sansio order by heapq, with tests of their own",
-    "CG-S18": "no MutationCache: reading one's own writes is a later step (DESIGN section 9)",
-    "CG-S19": "no MutationCache, see CG-S18",
-    "CG-S20": "no MutationCache, see CG-S18",
-    "CG-S21": "no MutationCache, see CG-S18",
-    "CG-S22": "no MutationCache, see CG-S18",
+NOT_APPLICABLE: Final = {
+    "CG-S12": "no store with a time to live: nothing here reads through one",
+    "CG-S13": "as CG-S12",
+    "CG-S14": "as CG-S12",
+    "CG-S15": "as CG-S12",
+    "CG-S16": "no store that pushes its content: a handler and lister.list() do that",
+    "CG-S17": "no heap to wait on: what is due next is the work queue's, with tests of its own",
+    "CG-S18": "no MutationCache: reading one's own writes is still to come",
+    "CG-S19": "as CG-S18",
+    "CG-S20": "as CG-S18",
+    "CG-S21": "as CG-S18",
+    "CG-S22": "as CG-S18",
 }
 """Scenarios of client-go's stores that concern parts which kinform does not have."""
+
+DEVIATIONS: Final = {
+    "CG-S04": (
+        "versions are compared: the newest counts and not the last that was written, and only a "
+        "relist takes it back, which is told"
+    ),
+    "CG-S05": "the store has no transform of its own: each object went through it before",
+    "CG-S07": "no error type wraps another: a missing key is a UsageError, a cause is __cause__",
+    "CG-S08": (
+        "a transaction takes effect as a whole or not at all; with on_index_error it does, and "
+        "each failure is told"
+    ),
+}
+"""Where the store does something else on purpose."""
 
 ADDED, UPDATED, DELETED = DeltaType.ADDED, DeltaType.UPDATED, DeltaType.DELETED
 REPLACED, SYNC = DeltaType.REPLACED, DeltaType.SYNC
@@ -123,8 +138,8 @@ def test_an_entry_without_a_name_is_refused_whichever_way_it_comes(store: Store[
 
 
 def test_every_way_of_writing_keeps_the_entry_it_was_given(store: Store[str]) -> None:
-    """client-go's store applies its transformer in Add, Update and Replace, not in a transaction
-    (reference 8.3, finding 8). Here transforms run before the store, and the store has none.
+    """CG-S05. client-go's store applies its transformer in Add, Update and Replace, not in a
+    transaction (8.3, finding 8). Here transforms run before the store, and the store has none.
     """
     entries = [entry_of(f"ns/{name}", name) for name in "abcd"]
     store.replace(keyed(entries[0]), "1")
@@ -199,7 +214,7 @@ def test_writes_and_bookmarks_never_take_the_version_back(store: Store[str]) -> 
 
 
 def test_a_relist_to_an_older_version_is_obeyed_and_told(store: Store[str]) -> None:
-    """client-go's moves back without a word (reference 8.3, finding 11)."""
+    """CG-S04. client-go's moves back without a word (8.3, finding 11)."""
     assert not store.replace(keyed(entry_of("ns/a", "new", 9)), "10").regressed
     result = store.replace(keyed(entry_of("ns/a", "old", 8)), "9")
     assert (result.regressed, result.previous_version, result.resource_version) == (True, "10", "9")

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
+import weakref
+from typing import Final
 
 import pytest
 
@@ -10,8 +14,14 @@ from kinform.errors import DecodeError, ResourceExpiredError, api_error, status_
 from kinform.meta import Entry, ListMeta, ObjectMeta
 from kinform.rest.options import ListOptions
 from kinform.rest.pager import ListPager
-from kinform.rest.results import ListResult
+from kinform.rest.results import ListResult, Unreadable
 from kinform.testing import in_virtual_time
+
+DEVIATIONS: Final = {
+    "CG-P01": "a list does not tell whether it came in pages: who needs that reads pages() instead",
+    "CG-P02": "as CG-P01",
+    "CG-P03": "as CG-P01",
+}
 
 GONE = api_error(status_of_code(410, method="GET", message="too old"))
 
@@ -43,7 +53,8 @@ async def test_what_fits_one_page_is_one_request(count: int) -> None:
     source = Source(count)
     result = await ListPager(source.fetch, page_size=10).list(ListOptions())
     assert list(result) == list(range(count))
-    assert len(source.asked) == 1
+    assert (result.resource_version, result.kind) == ("rv1", "NumberList")
+    assert source.asked == [ListOptions(limit=10)]
 
 
 @pytest.mark.parametrize(("count", "pages"), [(11, 2), (21, 3)])
@@ -66,17 +77,52 @@ async def test_an_expired_token_is_an_error_if_asked_for() -> None:
     source = Source(21, expires=2)
     with pytest.raises(ResourceExpiredError):
         await ListPager(source.fetch, page_size=10, full_list_if_expired=False).list(ListOptions())
+    assert len(source.asked) == 2
 
 
+@pytest.mark.parametrize(
+    "options",
+    [ListOptions(), ListOptions(resource_version="5", resource_version_match="Exact")],
+    ids=["newest", "exactly 5"],
+)
 @pytest.mark.parametrize("page", [2, 3])
 @in_virtual_time
-async def test_an_expired_token_leads_to_one_list_of_everything(page: int) -> None:
-    """CG-P04: never a picture glued from two versions."""
+async def test_an_expired_token_leads_to_one_list_of_everything(
+    page: int, options: ListOptions
+) -> None:
+    """CG-P04: never a picture glued from two versions; what was asked for first counts."""
     source = Source(21, expires=page)
-    result = await ListPager(source.fetch, page_size=10).list(ListOptions())
+    result = await ListPager(source.fetch, page_size=10).list(options)
     assert list(result) == list(range(21))
     assert result.resource_version == f"rv{page + 1}"
-    assert source.asked[-1] == ListOptions()
+    assert source.asked[page:] == [options]
+
+
+@in_virtual_time
+async def test_expired_on_the_first_page_is_the_callers_to_deal_with() -> None:
+    """The version it asked for is gone, and it may want another."""
+    asked: list[ListOptions] = []
+
+    async def fetch(options: ListOptions) -> ListResult[int]:
+        asked.append(options)
+        raise GONE
+
+    with pytest.raises(ResourceExpiredError):
+        await ListPager(fetch).list(ListOptions(resource_version="5"))
+    assert len(asked) == 1
+
+
+@in_virtual_time
+async def test_what_could_not_be_read_is_gathered_from_all_pages() -> None:
+    source = Source(25)
+
+    async def fetch(options: ListOptions) -> ListResult[int]:
+        page = await source.fetch(options)
+        bad = Unreadable(ObjectMeta(name=options.continue_token or "0"), DecodeError("no"))
+        return ListResult([*page.entries()], metadata=page.metadata, unreadable=[bad])
+
+    listed = await ListPager(fetch, page_size=10).list(ListOptions())
+    assert [bad.metadata.name for bad in listed.unreadable] == ["0", "10", "20"]
 
 
 @in_virtual_time
@@ -150,19 +196,139 @@ async def test_each_tells_of_an_expired_token_after_the_page_it_has() -> None:
     assert seen == list(range(10))
 
 
+@pytest.mark.parametrize(
+    ("pages", "buffer", "taken", "asked"),
+    [
+        (1, 0, 1, 1),
+        (5, 0, 1, 2),
+        (5, 0, 2, 3),
+        (5, 0, 5, 5),
+        (5, 1, 1, 3),
+        (5, 1, 5, 5),
+        (5, 10, 1, 5),
+        (20, None, 1, 12),
+    ],
+)
 @in_virtual_time
-async def test_the_next_page_is_fetched_while_this_one_is_worked_on() -> None:
+async def test_pages_are_fetched_ahead_up_to_a_bound(
+    pages: int, buffer: int | None, taken: int, asked: int
+) -> None:
+    """CG-P08: the page in work, the one on its way, and as many as the buffer holds."""
+    source = Source(pages * 10)
+    pager = ListPager(source.fetch, page_size=10)
+    if buffer is not None:
+        pager = ListPager(source.fetch, page_size=10, page_buffer_size=buffer)
+    async with contextlib.aclosing(pager.pages(ListOptions())) as listed:
+        for _ in range(taken):
+            await anext(listed)
+        await asyncio.sleep(1000)
+        assert len(source.asked) == asked
+
+
+@pytest.mark.parametrize("buffer", [0, 1, 10])
+@in_virtual_time
+async def test_what_was_fetched_ahead_comes_in_order_and_before_the_error(buffer: int) -> None:
+    source = Source(100, expires=6)
+    pager = ListPager(source.fetch, page_size=10, page_buffer_size=buffer)
+    seen: list[int] = []
+    with pytest.raises(ResourceExpiredError):
+        async for page in pager.pages(ListOptions()):
+            seen += page
+            await asyncio.sleep(10)
+    assert seen == list(range(50))
+
+
+@in_virtual_time
+async def test_pages_that_were_read_are_not_kept_alive() -> None:
+    """Not by a pager that waits for its reader: a page may be megabytes."""
+
+    class Payload:
+        pass
+
+    source = Source(50)
+
+    async def fetch(options: ListOptions) -> ListResult[Payload]:
+        page = await source.fetch(options)
+        entries = [Entry(entry.metadata, Payload()) for entry in page.entries()]
+        return ListResult(entries, metadata=page.metadata)
+
+    read: list[weakref.ref[Payload]] = []
+    alive: list[int] = []
+    async for page in ListPager(fetch, page_size=10, page_buffer_size=0).pages(ListOptions()):
+        await asyncio.sleep(10)
+        gc.collect()
+        alive.append(sum(payload() is not None for payload in read))
+        read.append(weakref.ref(page[0]))
+    assert alive == [0, 0, 0, 0, 0]
+
+
+def test_a_buffer_of_less_than_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="page_buffer_size must not be negative, got -1"):
+        ListPager(Source(1).fetch, page_buffer_size=-1)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@in_virtual_time
+async def test_each_sends_the_version_with_the_first_page_alone(exact: bool) -> None:
+    """CG-P05. Deviation (8.3, finding 4): client-go sends it with every page of an iteration,
+    which the server refuses.
+    """
+    source = Source(21)
+    options = ListOptions(
+        resource_version="5", resource_version_match="Exact" if exact else "NotOlderThan", limit=10
+    )
+    assert len([n async for n in ListPager(source.fetch).each(options)]) == 21
+    sent = [(o.resource_version, o.resource_version_match) for o in source.asked]
+    assert sent == [("5", options.resource_version_match), ("", None), ("", None)]
+    assert [o.limit for o in source.asked] == [10, 10, 10]
+
+
+@in_virtual_time
+async def test_an_error_in_the_loops_body_ends_it_there() -> None:
+    """CG-P07: and nothing goes on behind it."""
     source = Source(30)
-    pages = ListPager(source.fetch, page_size=10).pages(ListOptions())
-    await anext(pages)
-    await asyncio.sleep(1)
-    assert len(source.asked) == 2
-    await pages.aclose()
+    seen: list[int] = []
+    with pytest.raises(ArithmeticError):
+        async with contextlib.aclosing(
+            ListPager(source.fetch, page_size=10, page_buffer_size=0).each(ListOptions())
+        ) as numbers:
+            async for n in numbers:
+                seen.append(n)
+                if len(seen) == 3:
+                    raise ArithmeticError
+    asked = len(source.asked)
+    await asyncio.sleep(1000)
+    assert seen == [0, 1, 2]
+    assert asked == len(source.asked) == 1
+
+
+@pytest.mark.parametrize("fetched", ["in time", "ahead"])
+@in_virtual_time
+async def test_a_reader_that_is_cancelled_finishes_its_page_and_no_more(fetched: str) -> None:
+    """CG-P07: even if its loop's body never waits and the next pages are there already."""
+    source = Source(30)
+    seen: list[int] = []
+
+    async def read() -> None:
+        async with contextlib.aclosing(
+            ListPager(source.fetch, page_size=10).each(ListOptions())
+        ) as numbers:
+            async for n in numbers:
+                seen.append(n)
+                if n == 0 and fetched == "ahead":
+                    await asyncio.sleep(10)
+                if len(seen) == 3:
+                    task.cancel()
+
+    task = asyncio.get_running_loop().create_task(read())
+    await asyncio.wait([task])
+    assert task.cancelled()
+    assert seen == list(range(10))
 
 
 @in_virtual_time
 async def test_leaving_early_stops_the_fetch_under_way() -> None:
-    """CG-P07. A task left behind would fail this test."""
+    """A task left behind would fail this test."""
     stopped: list[bool] = []
     source = Source(30)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from typing import Final
 
 import pytest
 
@@ -16,6 +17,12 @@ from kinform.sansio.delta_fifo import DeltaFIFO
 from kinform.sansio.deltas import Delta, DeltaType, Progress
 from kinform.sansio.queue import Batch, Queue, QueueFactory, QueueStatistics
 from kinform.sansio.real_fifo import RealFIFO
+
+DEVIATIONS: Final = {
+    "CG-D05": "synced when the last item of the list is handled; popped is not enough",
+    "CG-D06": "a pop never waits: whoever waits for something to pop is told to look",
+    "CG-F18": "as CG-D06",
+}
 
 QUEUES: list[QueueFactory] = [RealFIFO, DeltaFIFO]
 WRITES = ["add", "update", "delete", "replace", "resync", "bookmark"]
@@ -173,7 +180,7 @@ def test_neither_resync_nor_bookmark_counts_as_a_first_list(
 
 
 def test_popped_is_not_handled(make: QueueFactory) -> None:
-    """Deviation: client-go's DeltaFIFO may say synced before the last item was processed."""
+    """CG-D05. client-go's DeltaFIFO may say synced before the last item was processed."""
     queue: Queue[int] = make()
     queue.replace(listing(entry("a", 1)), "")
     batch = queue.pop_batch()

@@ -11,23 +11,28 @@ from hypothesis import strategies as st
 from kinform.errors import (
     DecodeError,
     KinformError,
+    SourceError,
     TransportError,
     TransportFailure,
+    UnknownResourceError,
     api_error,
     status_of_code,
 )
 from kinform.meta import Status
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.relist import (
+    Clear,
+    Cleared,
     Decision,
     Ended,
     Expired,
     Failed,
+    Gone,
     Listed,
+    Phase,
     Policy,
     Probe,
     Probed,
-    ProbeDue,
     Regressed,
     Relist,
     Rewatch,
@@ -52,6 +57,7 @@ GONE = said(410)
 TOO_LARGE = api_error(Status(code=504, reason="Timeout", message="Too large resource version: 9"))
 REFUSED = TransportError("nobody there", failure=TransportFailure.REFUSED)
 CUT = TransportError("cut", failure=TransportFailure.TRUNCATED)
+UNKNOWN = UnknownResourceError("widgets")
 PLAIN = Policy(stream_lists=False)
 WATCHING = State(phase="watch", version="7")
 
@@ -80,6 +86,15 @@ def test_it_begins_with_a_streamed_list_of_the_newest_state() -> None:
 def test_a_plain_first_list_asks_for_the_newest_state_or_any_on_request(first: str) -> None:
     policy = Policy(stream_lists=False, first_version=first)  # type: ignore[arg-type]
     assert run(State(), Started(), policy).action == Relist(first, 500)
+
+
+def test_it_may_be_started_again_from_wherever_it_was_cancelled() -> None:
+    phases: list[Phase] = ["list", "stream", "clear", "watch", "probe", "wait"]
+    for phase in phases:
+        state = State(phase=phase, version="7")
+        assert run(state, Started("9"), PLAIN).action == Relist("9", None)
+        doubtful = replace(state, is_suspect=True)
+        assert run(doubtful, Started("9"), PLAIN).action == Relist("", 500)
 
 
 def test_a_later_list_asks_for_nothing_older_and_in_one_piece() -> None:
@@ -124,14 +139,17 @@ def test_an_unusable_version_is_dropped_for_the_next_list(phase: str, error: Kin
 
 @pytest.mark.parametrize("phase", ["list", "stream"])
 @pytest.mark.parametrize("error", [said(500), said(403), said(401), said(404), said(429), REFUSED])
-def test_other_failures_wait_and_ask_for_the_same(phase: str, error: KinformError) -> None:
+def test_a_first_failure_of_another_kind_waits_and_ask_for_the_same(
+    phase: str, error: KinformError
+) -> None:
     decision = run(State(phase=phase, version="7"), Failed(error))  # type: ignore[arg-type]
     assert waits_for(decision) == "list"
     assert run(decision.state, Waited()).action == StreamList("7")
 
 
-@pytest.mark.parametrize("code", [400, 405, 406, 415, 422])
+@pytest.mark.parametrize("code", [400, 405, 406, 415, 422, 501])
 def test_a_server_that_cannot_stream_lists_is_asked_plainly_for_an_hour(code: int) -> None:
+    """Deviation (8.3, finding 13): client-go asks for a stream first with every relist."""
     decision = run(State(phase="stream", version="7"), Failed(said(code)), now=100.0)
     assert decision.action == Relist("7", None)
     assert decision.notices == (Unstreamed(),)
@@ -140,19 +158,79 @@ def test_a_server_that_cannot_stream_lists_is_asked_plainly_for_an_hour(code: in
     assert run(later, Waited(), now=3700.0).action == StreamList("7")
 
 
-def test_two_streams_without_an_end_are_enough() -> None:
+@pytest.mark.parametrize("error", [None, CUT, DecodeError("rubbish"), SourceError("x"), said(503)])
+def test_two_streams_without_an_end_are_enough(error: KinformError | None) -> None:
     """client-go tries for ever, without a pause (kubernetes#140890)."""
-    first = run(State(phase="stream"), ended())
+    first = run(State(phase="stream"), ended(error=error))
     assert waits_for(first) == "list"
     again = run(first.state, Waited())
     assert again.action == StreamList("")
-    assert run(again.state, ended(error=CUT)).action == Relist("", 500)
+    second = run(again.state, ended(error=error))
+    assert (waits_for(second), second.notices) == ("list", (Unstreamed(),))
+    assert run(second.state, Waited()).action == Relist("", 500)
+
+
+@pytest.mark.parametrize("error", [said(403), said(500), said(404), SourceError("x")])
+def test_who_may_not_stream_may_still_list(error: KinformError) -> None:
+    """Who may list need not be allowed to watch, and a stream is a watch."""
+    first = run(State(phase="stream"), Failed(error))
+    second = run(run(first.state, Waited()).state, Failed(error))
+    assert (waits_for(second), second.notices) == ("list", (Unstreamed(),))
+    assert run(second.state, Waited()).action == Relist("", 500)
+
+
+@pytest.mark.parametrize("error", [REFUSED, CUT, said(503), said(502), said(429), said(401)])
+def test_an_outage_says_nothing_about_streams(error: KinformError) -> None:
+    state = State(phase="stream")
+    for _ in range(20):
+        state = run(run(state, Failed(error)).state, Waited()).state
+    assert state.phase == "stream"
 
 
 def test_a_streamed_list_in_between_makes_it_two_again() -> None:
     first = run(State(phase="stream"), ended())
     synced = run(run(first.state, Waited()).state, Streamed("7"))
     assert synced.state.unfinished_streams == 0
+
+
+def test_a_kind_that_is_gone_is_cleared_when_discovery_knows_it_no_more() -> None:
+    """F-R17: not by a 404 alone, which may be a proxy's; and only once."""
+    state = State(phase="list", version="7", has_listed=True)
+    first = run(state, Failed(said(404)), PLAIN)
+    assert waits_for(first) == "list"
+    listing = run(first.state, Waited(), PLAIN).state
+    second = run(listing, Failed(said(404)), PLAIN)
+    assert waits_for(second) == "list", "the server never said so itself"
+    gone = run(run(second.state, Waited(), PLAIN).state, Failed(UNKNOWN), PLAIN)
+    assert (gone.action, gone.notices) == (Clear(), (Gone(),))
+    cleared = run(gone.state, Cleared(), PLAIN)
+    again = run(cleared.state, Waited(), PLAIN)
+    assert again.action == Relist("", 500)
+    assert waits_for(run(again.state, Failed(UNKNOWN), PLAIN)) == "list"
+
+
+def test_a_store_that_cannot_be_cleared_is_no_reason_to_stop() -> None:
+    assert waits_for(run(State(phase="clear"), Failed(SourceError("x")))) == "list"
+
+
+def test_another_failure_in_between_makes_it_twice_again() -> None:
+    state = State(phase="list", not_found=1, has_listed=True)
+    assert run(state, Failed(REFUSED)).state.not_found == 0
+
+
+@pytest.mark.parametrize("version", ["", "0"])
+def test_a_server_without_versions_is_listed_before_each_watch(version: str) -> None:
+    """F-R16: "0" means any version, so nothing can be told from it."""
+    listed = run(State(phase="list"), Listed(version), PLAIN)
+    assert listed.action == Rewatch("")
+    over = run(listed.state, ended(reached_timeout=True, resource_version=version), PLAIN)
+    assert over.action == Relist("", 500)
+
+
+@pytest.mark.parametrize("version", ["", "0"])
+def test_a_server_without_versions_has_not_gone_back_in_time(version: str) -> None:
+    assert run(State(phase="list", version="7"), Listed(version)).notices == ()
+    assert run(WATCHING, Probed(version, applied="7")).action is None
 
 
 def test_an_error_within_the_stream_is_like_one_before_it() -> None:
@@ -171,9 +249,32 @@ def test_a_refused_watch_is_tried_again_from_the_same_version(error: KinformErro
     assert run(decision.state, Waited()).action == Rewatch("7")
 
 
-@pytest.mark.parametrize("error", [said(404), said(422)])
+@pytest.mark.parametrize("error", [said(404), said(422), said(405), said(501), UNKNOWN])
 def test_a_watch_that_makes_no_sense_leads_to_a_list(error: KinformError) -> None:
+    """F-R16: a kind that cannot be watched is followed by lists."""
     assert waits_for(run(WATCHING, Failed(error))) == "list"
+
+
+@pytest.mark.parametrize("error", [said(403), said(500), DecodeError("rubbish")])
+def test_a_watch_that_is_refused_again_and_again_leads_to_lists(error: KinformError) -> None:
+    """Who may not watch may still be allowed to list: no cache is to freeze for ever."""
+    state, follows = WATCHING, list[str]()
+    for _ in range(6):
+        decision = run(state, Failed(error))
+        follows.append(waits_for(decision))
+        state = replace(decision.state, phase="watch")
+    assert follows == ["watch"] * 4 + ["list"] * 2
+    assert run(state, ended()).state.refused_watches == 0
+
+
+@pytest.mark.parametrize("error", [said(503), said(429), REFUSED])
+def test_no_outage_is_so_long_that_it_leads_to_a_list(error: KinformError) -> None:
+    """F-R11."""
+    state = WATCHING
+    for _ in range(20):
+        decision = run(state, Failed(error))
+        assert waits_for(decision) in {"watch", "probe"}
+        state = replace(decision.state, phase="watch")
 
 
 @pytest.mark.parametrize("signal", [Failed(GONE), ended(error=GONE)])
@@ -181,7 +282,11 @@ def test_an_expired_watch_lists_what_is_not_older(signal: Signal) -> None:
     """F-R04: as an answer and as an event alike."""
     decision = run(WATCHING, signal)
     assert decision.notices == (Expired("7"),)
-    assert run(decision.state, Waited(), PLAIN).action == Relist("7", None)
+    relist = run(decision.state, Waited(), PLAIN)
+    assert relist.action == Relist("7", None)
+    # A list that shows the same again, from a cache, would go on like that for ever.
+    again = run(run(relist.state, Listed("7")).state, signal)
+    assert run(again.state, Waited(), PLAIN).action == Relist("", 500)
 
 
 @pytest.mark.parametrize("signal", [Failed(TOO_LARGE), ended(error=TOO_LARGE)])
@@ -238,15 +343,28 @@ def test_a_server_that_went_back_in_time_is_told_and_listed_anew() -> None:
     assert run(decision.state, Waited(), PLAIN).action == Relist("", 500)
 
 
+@pytest.mark.parametrize("error", [said(403), said(404), UNKNOWN, DecodeError("x")])
+def test_a_look_that_is_refused_is_not_waited_for(error: KinformError) -> None:
+    """The kind may be gone, or lists forbidden; the watch will tell."""
+    probing = State(phase="probe", version="7", after_wait="probe")
+    assert run(probing, Failed(error)).action == Rewatch("7")
+
+
+def test_a_look_that_meets_an_overloaded_server_waits_as_long_as_it_asks_for() -> None:
+    probing = State(phase="probe", version="7", after_wait="probe")
+    decision = run(probing, Failed(said(429, retry_after=17.0)))
+    assert (decision.action, decision.state.after_wait) == (Wait(17.0), "probe")
+
+
 def test_the_same_is_looked_for_while_a_watch_is_open() -> None:
-    assert run(WATCHING, ProbeDue()).action == Probe()
     assert run(WATCHING, Probed("8", applied="7")).action is None
     assert waits_for(run(WATCHING, Probed("3", applied="7"))) == "list"
 
 
-def test_an_unreadable_stream_is_resumed_once_and_then_listed() -> None:
+@pytest.mark.parametrize("error", [DecodeError("rubbish"), SourceError("x")])
+def test_an_unreadable_stream_is_resumed_once_and_then_listed(error: KinformError) -> None:
     """F-R23."""
-    rubbish = ended(error=DecodeError("rubbish"))
+    rubbish = ended(error=error)
     first = run(WATCHING, rubbish)
     assert waits_for(first) == "watch"
     second = run(run(first.state, Waited()).state, rubbish)
@@ -254,18 +372,31 @@ def test_an_unreadable_stream_is_resumed_once_and_then_listed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "second", "third"), [(0.0, "list", "list"), (60.0, "watch", "list")]
+    ("window", "follows"),
+    [
+        (0.0, ["list"] * 6),
+        (60.0, ["watch", "watch", "list", "list", "watch", "watch"]),
+    ],
 )
 def test_internal_errors_are_borne_with_for_as_long_as_asked(
-    window: float, second: str, third: str
+    window: float, follows: list[str]
 ) -> None:
+    """CG-R36: from the first of a series on; a quiet minute begins another, nothing else does."""
     policy = Policy(internal_error_window=window)
-    error = ended(error=said(500))
-    state = run(WATCHING, error, policy, now=0.0).state
-    if window:
+    state, seen = WATCHING, list[str]()
+    for now in (0.0, 30.0, 60.0, 119.0, 180.0, 190.0):
+        decision = run(state, ended(error=said(500)), policy, now=now)
+        seen.append(waits_for(decision))
+        state = run(replace(decision.state, phase="watch"), ended(error=CUT), policy, now=now).state
         state = replace(state, phase="watch")
-        assert waits_for(run(state, error, policy, now=30.0)) == second
-    assert waits_for(run(replace(state, phase="watch"), error, policy, now=90.0)) == third
+    assert seen == follows
+
+
+def test_an_object_that_the_server_cannot_read_does_not_pass() -> None:
+    """CG-R33: it is a 500 too, but only a list tells what became of it."""
+    corrupt = api_error(Status(code=500, reason="StoreReadError", message="no"))
+    policy = Policy(internal_error_window=60.0)
+    assert waits_for(run(WATCHING, ended(error=corrupt), policy)) == "list"
 
 
 @pytest.mark.parametrize("code", [400, 403, 503, 504])
@@ -301,6 +432,16 @@ def test_waits_double_up_to_half_a_minute_and_health_resets_them() -> None:
     assert healthy.action == Wait(0.8)
 
 
+def test_the_time_that_a_watch_lived_counts_as_waited() -> None:
+    """Proxies that cut every watch after 50 s must not cost half a minute of silence each time."""
+    backoff = Backoff(failures=20)
+    state = replace(WATCHING, backoff=backoff)
+    assert run(state, ended(lived=50.0, error=CUT)).action == Wait(0.8)
+    assert run(state, ended(lived=20.0, error=CUT)).action == Wait(10.0)
+    assert run(state, ended(lived=0.0, error=CUT)).action == Wait(30.0)
+    assert run(state, ended(lived=50.0, error=said(429, retry_after=9.0))).action == Wait(9.0)
+
+
 @given(failures=st.integers(0, 10_000), rand=st.floats(0, 1, exclude_max=True))
 def test_a_wait_lies_between_the_step_and_twice_the_step(failures: int, rand: float) -> None:
     delay = Backoff(failures=failures).delay(rand=rand)
@@ -309,53 +450,100 @@ def test_a_wait_lies_between_the_step_and_twice_the_step(failures: int, rand: fl
 
 
 ERRORS = [
-    *(said(code) for code in (400, 401, 403, 404, 405, 410, 422, 429, 500, 502, 503, 504)),
+    *(said(code) for code in (400, 401, 403, 404, 405, 410, 422, 429, 500, 501, 502, 503, 504)),
     TOO_LARGE,
     REFUSED,
     CUT,
+    UNKNOWN,
     DecodeError("x"),
+    SourceError("x"),
 ]
-errors = st.sampled_from(ERRORS)
+failures = st.sampled_from(ERRORS).map(Failed)
+versions = st.sampled_from(["", "0", "1", "7", "9", "a"])
 endings = st.builds(
-    lambda error, lived, events: ended(error=error, lived=lived, events=events),
-    st.none() | errors,
-    st.floats(0, 5),
+    lambda error, lived, events, version: ended(
+        error=error, lived=lived, events=events, resource_version=version
+    ),
+    st.none() | st.sampled_from(ERRORS),
+    st.sampled_from([0.0, 0.0, 0.5, 2.0, 29.0, 59.0, 61.0]) | st.floats(0, 5),
     st.integers(0, 3),
+    versions,
 )
+ANSWERS: dict[type, st.SearchStrategy[Signal]] = {
+    Relist: failures | st.builds(Listed, versions, st.booleans()),
+    Probe: failures | st.builds(Probed, versions, versions),
+    Clear: failures | st.just(Cleared()),
+    StreamList: failures | endings | versions.map(Streamed),
+    Rewatch: failures | endings,
+    type(None): endings | st.builds(Probed, versions, versions),  # a watch goes on
+}
 
 
-@given(data=st.data(), rands=st.floats(0, 1, exclude_max=True))
-def test_no_server_can_provoke_more_than_eight_of_each_in_a_minute(
-    data: st.DataObject, rands: float
+def most_in_a_minute(times: list[float]) -> int:
+    return max((sum(at <= one < at + 60.0 for one in times) for at in times), default=0)
+
+
+@given(
+    data=st.data(),
+    rand=st.sampled_from([0.0, 0.0, 0.3, 0.999]),
+    stream_lists=st.booleans(),
+    window=st.sampled_from([0.0, 20.0]),
+)
+def test_no_server_can_provoke_more_than_eight_of_each_in_any_minute(
+    data: st.DataObject, rand: float, stream_lists: bool, window: float
 ) -> None:
     """F-I11: whatever it answers, and however it mixes its answers."""
+    policy = Policy(stream_lists=stream_lists, internal_error_window=window)
     now, lists, watches = 0.0, list[float](), list[float]()
-    decision = step(State(), Started(), now=now, rand=rands)
-    while now < 60.0:
-        signal: Signal
-        match decision.action:
-            case Wait(seconds):
-                now, signal = now + seconds, Waited()
-            case Relist():
-                lists.append(now)
-                signal = data.draw(errors.map(Failed) | st.just(Listed("7")))
-            case Probe():
-                lists.append(now)
-                versions = st.sampled_from(["1", "9"])
-                signal = data.draw(errors.map(Failed) | versions.map(lambda v: Probed(v, "7")))
-            case StreamList():
-                watches.append(now)
-                signal = data.draw(errors.map(Failed) | endings | st.just(Streamed("7")))
-            case Rewatch():
-                watches.append(now)
-                signal = data.draw(errors.map(Failed) | endings)
-            case None:  # a streamed list went on as a watch, and ends
-                signal = data.draw(endings)
+    decision = step(State(), Started(), now=now, rand=rand, policy=policy)
+    for _ in range(60):
+        if now > 150.0:
+            break
+        action = decision.action
+        if isinstance(action, Relist | Probe):
+            lists.append(now)
+        elif isinstance(action, StreamList | Rewatch):
+            watches.append(now)
+        signal: Signal = Waited()
+        if isinstance(action, Wait):
+            now += action.seconds
+        else:
+            signal = data.draw(ANSWERS[type(action)])
         if isinstance(signal, Ended):
             now += signal.lived
-        decision = step(decision.state, signal, now=now, rand=rands)
-    assert len([at for at in lists if at < 60.0]) <= 8
-    assert len([at for at in watches if at < 60.0]) <= 8
+        decision = step(decision.state, signal, now=now, rand=rand, policy=policy)
+    assert most_in_a_minute(lists) <= 8
+    assert most_in_a_minute(watches) <= 8
+
+
+@given(data=st.data(), stream_lists=st.booleans())
+def test_whatever_happened_a_server_that_is_well_again_is_watched(
+    data: st.DataObject, stream_lists: bool
+) -> None:
+    """From any state it takes a few steps, of which one is a list if the version was in doubt."""
+    policy = Policy(stream_lists=stream_lists)
+    now, decision = 0.0, step(State(), Started(), now=0.0, rand=0.5, policy=policy)
+    healthy: dict[type, Signal] = {
+        Relist: Listed("9"),
+        Probe: Probed("9", "9"),
+        Clear: Cleared(),
+        StreamList: Streamed("9"),
+        Wait: Waited(),
+    }
+    for _ in range(data.draw(st.integers(0, 30))):
+        action = decision.action
+        now += action.seconds if isinstance(action, Wait) else 0.0
+        signal = Waited() if isinstance(action, Wait) else data.draw(ANSWERS[type(action)])
+        decision = step(decision.state, signal, now=now, rand=0.5, policy=policy)
+    for _ in range(6):
+        if isinstance(decision.action, Rewatch | None):
+            break
+        now += decision.action.seconds if isinstance(decision.action, Wait) else 0.0
+        signal = healthy[type(decision.action)]
+        decision = step(decision.state, signal, now=now, rand=0.5, policy=policy)
+    assert isinstance(decision.action, Rewatch | None)
+    assert decision.state.phase == "watch"
+    assert not decision.state.is_suspect
 
 
 @pytest.mark.parametrize(
