@@ -16,10 +16,12 @@ from tests.cache.support_entries import entry_of
 
 __all__ = [
     "all_settled",
+    "awaiting",
     "changed",
     "gone",
     "hearing",
     "in_stepping_time",
+    "named",
     "new",
     "pods",
     "running",
@@ -113,3 +115,22 @@ def stepping_loop() -> SteppingLoop:
 def in_stepping_time(main: Coroutine[object, object, None]) -> None:
     with asyncio.Runner(loop_factory=SteppingLoop) as runner:
         runner.run(main)
+
+
+def named(name: str) -> EventHandler[str]:
+    return handler(on_add=lambda event: None, name=name)
+
+
+def awaiting(seconds: float, done: list[str]) -> EventHandler[str]:
+    """Return a handler whose callbacks take ``seconds`` and say how they ended."""
+
+    async def wait(event: Event[str]) -> None:
+        done.append(f"{event.key} begun")
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            done.append(f"{event.key} cancelled")
+            raise
+        done.append(f"{event.key} done")
+
+    return handler(on_add=wait, on_update=wait, on_delete=wait, name="awaiting")
