@@ -14,14 +14,16 @@ import kinform
 from kinform import errors
 
 EXPECTED = """
-ALL_NAMESPACES APIResource AlreadyExistsError AmbiguousResourceError ApiError ApiWarning Bookmark
-Client Config ConfigError ConflictError DecodeError Entry EventType ForbiddenError GroupVersion
-GroupVersionKind GroupVersionResource InvalidError KinformError ListOptions ListResult LogStream
-NotFoundError Object ObjectMeta ObjectName PatchType RESTClient RateLimiter Request Resource
-ResourceClient ResourceExpiredError SelectorError ServerTimeoutError TokenBucketLimiter
-TooManyRequestsError Transport TransportError TransportFailure UnauthorizedError UnavailableError
-UnknownResourceError UsageError VersionInfo Watch WatchEvent __version__ cache clock connect
-errors meta rest retry_on_conflict selectors testing
+ALL_NAMESPACES APIResource Added AlreadyExistsError AmbiguousResourceError ApiError ApiWarning
+Bookmark Client Config ConfigError ConflictError DecodeError Deleted Entry EventType
+ForbiddenError GroupVersion GroupVersionKind GroupVersionResource InvalidError KinformError
+ListOptions ListResult Lister LogStream NotFoundError Object ObjectMeta ObjectName PatchType
+RESTClient RateLimiter ReflectorOptions Registration Request Resource ResourceClient
+ResourceExpiredError ResourceVersionRegressed SelectorError ServerTimeoutError SharedInformer
+SharedInformerFactory SourceError TokenBucketLimiter TooManyRequestsError Transport TransportError
+TransportFailure UnauthorizedError UnavailableError UnknownResourceError Updated UsageError
+VersionInfo Watch WatchEvent __version__ cache clock connect errors meta rest retry_on_conflict
+selectors strip_managed_fields testing wait_for_cache_sync
 """.split()
 
 

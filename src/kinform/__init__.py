@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kinform import cache, clock, errors, meta, rest, selectors, testing
+    from kinform.cache.events import Added, Deleted, Updated
+    from kinform.cache.factory import SharedInformerFactory
+    from kinform.cache.informer import SharedInformer
+    from kinform.cache.lister import Lister
+    from kinform.cache.options import ReflectorOptions
+    from kinform.cache.processor import Registration
+    from kinform.cache.sync import wait_for_cache_sync
     from kinform.client import Client, VersionInfo, connect
     from kinform.errors import (
         AlreadyExistsError,
@@ -27,7 +34,9 @@ if TYPE_CHECKING:
         KinformError,
         NotFoundError,
         ResourceExpiredError,
+        ResourceVersionRegressed,
         ServerTimeoutError,
+        SourceError,
         TooManyRequestsError,
         TransportError,
         TransportFailure,
@@ -62,11 +71,13 @@ if TYPE_CHECKING:
     from kinform.rest.watch import Watch
     from kinform.sansio.watch import EventType
     from kinform.selectors import SelectorError
+    from kinform.transforms import strip_managed_fields
     from kinform.version import __version__
 
 __all__ = [
     "ALL_NAMESPACES",
     "APIResource",
+    "Added",
     "AlreadyExistsError",
     "AmbiguousResourceError",
     "ApiError",
@@ -77,6 +88,7 @@ __all__ = [
     "ConfigError",
     "ConflictError",
     "DecodeError",
+    "Deleted",
     "Entry",
     "EventType",
     "ForbiddenError",
@@ -87,6 +99,7 @@ __all__ = [
     "KinformError",
     "ListOptions",
     "ListResult",
+    "Lister",
     "LogStream",
     "NotFoundError",
     "Object",
@@ -95,12 +108,18 @@ __all__ = [
     "PatchType",
     "RESTClient",
     "RateLimiter",
+    "ReflectorOptions",
+    "Registration",
     "Request",
     "Resource",
     "ResourceClient",
     "ResourceExpiredError",
+    "ResourceVersionRegressed",
     "SelectorError",
     "ServerTimeoutError",
+    "SharedInformer",
+    "SharedInformerFactory",
+    "SourceError",
     "TokenBucketLimiter",
     "TooManyRequestsError",
     "Transport",
@@ -109,6 +128,7 @@ __all__ = [
     "UnauthorizedError",
     "UnavailableError",
     "UnknownResourceError",
+    "Updated",
     "UsageError",
     "VersionInfo",
     "Watch",
@@ -122,12 +142,15 @@ __all__ = [
     "rest",
     "retry_on_conflict",
     "selectors",
+    "strip_managed_fields",
     "testing",
+    "wait_for_cache_sync",
 ]
 
 _HOMES: Final[dict[str, str]] = {
     "ALL_NAMESPACES": "kinform.resource_client",
     "APIResource": "kinform.rest.mapping",
+    "Added": "kinform.cache.events",
     "AlreadyExistsError": "kinform.errors",
     "AmbiguousResourceError": "kinform.errors",
     "ApiError": "kinform.errors",
@@ -138,6 +161,7 @@ _HOMES: Final[dict[str, str]] = {
     "ConfigError": "kinform.errors",
     "ConflictError": "kinform.errors",
     "DecodeError": "kinform.errors",
+    "Deleted": "kinform.cache.events",
     "Entry": "kinform.meta",
     "EventType": "kinform.sansio.watch",
     "ForbiddenError": "kinform.errors",
@@ -148,6 +172,7 @@ _HOMES: Final[dict[str, str]] = {
     "KinformError": "kinform.errors",
     "ListOptions": "kinform.rest.options",
     "ListResult": "kinform.rest.results",
+    "Lister": "kinform.cache.lister",
     "LogStream": "kinform.rest.logs",
     "NotFoundError": "kinform.errors",
     "Object": "kinform.objects",
@@ -156,12 +181,18 @@ _HOMES: Final[dict[str, str]] = {
     "PatchType": "kinform.rest.patch",
     "RESTClient": "kinform.rest.client",
     "RateLimiter": "kinform.rest.limits",
+    "ReflectorOptions": "kinform.cache.options",
+    "Registration": "kinform.cache.processor",
     "Request": "kinform.rest.request",
     "Resource": "kinform.resource",
     "ResourceClient": "kinform.resource_client",
     "ResourceExpiredError": "kinform.errors",
+    "ResourceVersionRegressed": "kinform.errors",
     "SelectorError": "kinform.selectors",
     "ServerTimeoutError": "kinform.errors",
+    "SharedInformer": "kinform.cache.informer",
+    "SharedInformerFactory": "kinform.cache.factory",
+    "SourceError": "kinform.errors",
     "TokenBucketLimiter": "kinform.rest.limits",
     "TooManyRequestsError": "kinform.errors",
     "Transport": "kinform.rest.transport",
@@ -170,6 +201,7 @@ _HOMES: Final[dict[str, str]] = {
     "UnauthorizedError": "kinform.errors",
     "UnavailableError": "kinform.errors",
     "UnknownResourceError": "kinform.errors",
+    "Updated": "kinform.cache.events",
     "UsageError": "kinform.errors",
     "VersionInfo": "kinform.client",
     "Watch": "kinform.rest.watch",
@@ -177,6 +209,8 @@ _HOMES: Final[dict[str, str]] = {
     "__version__": "kinform.version",
     "connect": "kinform.client",
     "retry_on_conflict": "kinform.rest.conflict",
+    "strip_managed_fields": "kinform.transforms",
+    "wait_for_cache_sync": "kinform.cache.sync",
 }
 """Where each name lives."""
 

@@ -5,17 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import TypeVar, final, overload
+from typing import TypeVar, Unpack, cast, final, overload
 
 import msgspec
 
+from kinform.cache.informer import InformerOptions, SharedInformer
+from kinform.cache.selection import Selection, select
 from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.finder import Finder
 from kinform.meta import GroupVersion, GroupVersionResource
 from kinform.objects import Object
 from kinform.resource import Resource, model_decoder, resource_of
-from kinform.resource_client import ResourceClient
+from kinform.resource_client import ALL_NAMESPACES, ResourceClient
 from kinform.rest import loading
 from kinform.rest.aiohttp_transport import AiohttpTransport
 from kinform.rest.auth import Credentials
@@ -30,6 +32,7 @@ from kinform.rest.proxy import proxy_for
 from kinform.rest.tls import TlsSource
 from kinform.rest.transport import Transport
 from kinform.rest.warnings import WarningHandler
+from kinform.selectors import FieldSelectorLike, LabelSelectorLike
 
 __all__ = ["Client", "VersionInfo", "connect"]
 
@@ -190,6 +193,15 @@ class Client:
             model: read objects as this class instead of `Object`.
             namespace: instead of the default one; `ALL_NAMESPACES` for all.
         """
+        return self._resource(resource, model, namespace=namespace)
+
+    def _resource(
+        self,
+        resource: str | GroupVersionResource | type[T] | Resource[T],
+        model: type[T] | None,
+        *,
+        namespace: str | None,
+    ) -> ResourceClient[T]:
         connection = self._opened(self._connection)
         place = self.config.namespace if namespace is None else namespace
         if isinstance(resource, Resource):
@@ -209,6 +221,95 @@ class Client:
         name = str(resource)
         finder = Finder(lambda fresh: self._opened(self._discovery).find(name, fresh=fresh))
         return ResourceClient(connection, finder, chosen, namespace=place, label=str(resource))
+
+    @overload
+    def informer(
+        self,
+        resource: str | GroupVersionResource,
+        *,
+        namespace: str = ALL_NAMESPACES,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        metadata_only: bool = False,
+        **options: Unpack[InformerOptions[Object]],
+    ) -> SharedInformer[Object]: ...
+    @overload
+    def informer(
+        self,
+        resource: str | GroupVersionResource,
+        *,
+        model: type[T],
+        namespace: str = ALL_NAMESPACES,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        **options: Unpack[InformerOptions[T]],
+    ) -> SharedInformer[T]: ...
+    @overload
+    def informer(
+        self,
+        resource: type[T] | Resource[T],
+        *,
+        namespace: str = ALL_NAMESPACES,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        **options: Unpack[InformerOptions[T]],
+    ) -> SharedInformer[T]: ...
+    def informer(
+        self,
+        resource: str | GroupVersionResource | type[T] | Resource[T],
+        *,
+        model: type[T] | None = None,
+        namespace: str = ALL_NAMESPACES,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        metadata_only: bool = False,
+        **options: Unpack[InformerOptions[T]],
+    ) -> SharedInformer[T]:
+        """Return an informer: a cache of one kind of object, kept equal to the server.
+
+        .. code-block:: python
+
+            async with client.informer("v1/pods", namespace="default") as pods:
+                await pods.wait_synced(30)
+
+        Args:
+            resource: as for `resource`. The kind need not exist yet: the informer waits for it.
+            model: keep objects as this class instead of `Object`.
+            namespace: the only one to look at, instead of all.
+            label_selector: the labels objects must have.
+            field_selector: the fields objects must have.
+            metadata_only: have the server send metadata alone, which is far less.
+            options: the keywords of `SharedInformer`.
+
+        Raises:
+            SelectorError: a selector cannot be read.
+            UsageError: an option makes no sense.
+        """
+        selection = select(
+            resource,
+            model=model,
+            namespace=namespace,
+            labels=label_selector,
+            fields=field_selector,
+            metadata_only=metadata_only,
+        )
+        return self.informer_of(selection, **options)
+
+    def informer_of(
+        self, selection: Selection[T], **options: Unpack[InformerOptions[T]]
+    ) -> SharedInformer[T]:
+        """Return an informer of what is selected: `informer` for those who pass it on."""
+        named = isinstance(selection.resource, str)
+        model = selection.model if named else None
+        client = self._resource(selection.resource, model, namespace=selection.namespace)
+        if selection.metadata_only:
+            client = cast("ResourceClient[T]", client.metadata_only)
+        options.setdefault("name", str(selection))
+        return client.informer(
+            label_selector=selection.label_selector,
+            field_selector=selection.field_selector,
+            **options,
+        )
 
     async def find(self, resource: str) -> APIResource:
         """Return what the server says about a resource named as in `resource`.

@@ -3,7 +3,8 @@
 Rule 1: nothing is decoded before somebody looks, and nothing decoded is kept: a dict per object
 is what makes caches slow and fat. Rule 2: nobody can change an object by accident. Rule 3: what
 the first pass over the bytes did not check (numbers, depth, escapes) surfaces here, where it is
-read, as a `DecodeError` that names the object and the place, never as something foreign.
+read, as a `DecodeError` that names the object and the place, never as something foreign. Rule 4:
+whoever needs the bytes asks for them once: they may be compressed, and be so from now on.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from kinform import models, views
+from kinform.errors import DecodeError
 from kinform.meta import GroupVersionKind, ObjectMeta, ObjectName
 from kinform.sansio.heads import Head, read_head
+from kinform.storage import Packed, Packer, cool
 
 __all__ = ["Object"]
 
@@ -58,6 +61,9 @@ class Object(Mapping[str, object]):
     (it never was on a server), equal means the same bytes. An object never equals a dict, and
     is always true. ``copy`` and ``deepcopy`` return the object itself. Safe from any thread.
 
+    A cache may keep its objects compressed (`pack`). All stays as it was, but each look into
+    the bytes then decompresses them, some microseconds for a pod, and keeps nothing of that.
+
     Args:
         raw: exactly one JSON object, its own copy. Trusted: `from_bytes` is the way in for
             bytes that nobody has looked at.
@@ -67,7 +73,8 @@ class Object(Mapping[str, object]):
     __slots__ = ("_head", "_raw")
 
     def __init__(self, raw: bytes, head: Head) -> None:
-        self._raw = raw
+        # The one thing that may change: from bytes to their packed form, by one assignment.
+        self._raw: bytes | Packed = raw
         self._head = head
 
     @classmethod
@@ -91,8 +98,19 @@ class Object(Mapping[str, object]):
 
     @property
     def raw(self) -> bytes:
-        """The JSON as the server wrote it."""
-        return self._raw
+        """The JSON as the server wrote it. `DecodeError` if it was packed and is damaged."""
+        raw = self._raw
+        return raw if isinstance(raw, bytes) else self._unpacked(raw)
+
+    @property
+    def head(self) -> Head:
+        """What the first pass over the bytes read: kind and metadata."""
+        return self._head
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether the bytes are kept compressed."""
+        return not isinstance(self._raw, bytes)
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -190,6 +208,17 @@ class Object(Mapping[str, object]):
             return cast("T", self)
         return models.read(models.decoder_of(model), self.raw, meta=self.metadata)
 
+    def pack(self, packer: Packer) -> None:
+        """Keep the bytes compressed from now on, and read the annotations from them.
+
+        For caches: see `kinform.cache.compaction`. Nobody else can tell but by the time a read
+        takes. From any thread; an object that is packed stays as it is.
+        """
+        raw = self._raw
+        if isinstance(raw, bytes):
+            self._raw = packed = packer.pack(raw)
+            cool(self._head.metadata, packed)
+
     def __getitem__(self, key: str) -> Any:
         value = self._value((key,))
         if value is UNSET:
@@ -220,10 +249,19 @@ class Object(Mapping[str, object]):
     def __deepcopy__(self, _memo: object) -> Object:
         return self
 
+    def __reduce__(self) -> tuple[Callable[[bytes], Object], tuple[bytes]]:
+        return Object.from_bytes, (self.raw,)  # to another process: whatever the form, as bytes
+
     def __repr__(self) -> str:
         kind = str(self.gvk) if self.api_version or self.kind else ""
         version = f"rv={self.resource_version}" if self.resource_version else ""
         return f"<{' '.join(part for part in ('Object', kind, str(self.key), version) if part)}>"
+
+    def _unpacked(self, packed: Packed) -> bytes:
+        try:
+            return packed.unpack()
+        except DecodeError as exc:
+            raise DecodeError(exc.message, key=str(self.key)) from exc.__cause__
 
     def _identity(self) -> tuple[str, str] | None:
         meta = self._head.metadata
@@ -235,13 +273,14 @@ class Object(Mapping[str, object]):
 
     def _value(self, path: Path) -> object:
         """Return the plain value at ``path``, fresh; None or `UNSET` where there is none."""
+        raw = self.raw
         try:
             try:
-                return _reader(path)(self.raw)
+                return _reader(path)(raw)
             except msgspec.ValidationError:
                 # Something on the way is not what the path expects, or the value is beyond
                 # reading: step by step we can tell which.
-                return _walk(self.raw, path)
+                return _walk(raw, path)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
             raise models.unreadable(exc, self.metadata, path=_json_path(path)) from None
 

@@ -11,6 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, final, overload
 
 from kinform import writes
+from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.cache.listwatch import ListWatch
 from kinform.errors import ConflictError, InvalidError, UsageError
 from kinform.finder import Finder
@@ -159,7 +160,7 @@ class ResourceClient(Generic[T]):
         field_selector: FieldSelectorLike = None,
         page_size: int | None = PAGE_SIZE,
     ) -> AsyncGenerator[T]:
-        """Yield object after object, fetching the next page meanwhile.
+        """Yield object after object, fetching the next pages meanwhile.
 
         Raises:
             ResourceExpiredError: reading took longer than the server keeps the version.
@@ -255,6 +256,25 @@ class ResourceClient(Generic[T]):
                 yield events.with_bookmarks()
 
         return ListWatch(list=fetch, watch=watch, reconnects=self._connection.reconnects)
+
+    def informer(
+        self,
+        *,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        **options: Unpack[InformerOptions[T]],
+    ) -> SharedInformer[T]:
+        """Return an informer of these objects; the other keywords are those of `SharedInformer`.
+
+        Nothing is sent before it is started. The kind need not exist yet.
+
+        Raises:
+            SelectorError: a selector cannot be read.
+            UsageError: an option makes no sense.
+        """
+        source = self.list_watch(label_selector=label_selector, field_selector=field_selector)
+        options.setdefault("name", self._label)
+        return SharedInformer(source, **options)
 
     def logs(
         self,

@@ -343,6 +343,7 @@ def test_a_function_that_fails_is_named_and_the_cache_stays_as_it_was(
 
 
 def test_what_a_function_raised_is_the_cause() -> None:
+    """CG-S07."""
     with pytest.raises(IndexFunctionError) as caught:
         Indexer(indexers={"first": first}).add(EMPTY_OBJECT)
     assert isinstance(caught.value.__cause__, IndexError)
@@ -460,18 +461,23 @@ class AnyWrites(RuleBasedStateMachine):
         entry, old = delta.entry, self.model.get(delta.key)
         assert entry is not None
         if delta.type is DeltaType.DELETED:
-            self.model.pop(delta.key, None)
+            if old is None or not self.is_past_delete(delta, old.metadata, entry.metadata):
+                self.model.pop(delta.key, None)
         elif old is None or not self.is_no_news(delta, old.metadata, entry.metadata):
             self.model[delta.key] = entry
         if delta.type is not DeltaType.SYNC and not delta.final_state_unknown:
             self.see(entry)
 
     def is_no_news(self, delta: Delta[Words], old: ObjectMeta, new: ObjectMeta) -> bool:
-        if not (old.uid and old.uid == new.uid):
+        if not (old.uid and new.uid):
             return False
         if delta.type in {DeltaType.REPLACED, DeltaType.SYNC}:
-            return old.resource_version == new.resource_version
+            return old.uid == new.uid and old.resource_version == new.resource_version
         return int(new.resource_version) <= int(old.resource_version)
+
+    def is_past_delete(self, delta: Delta[Words], old: ObjectMeta, new: ObjectMeta) -> bool:
+        is_older = int(new.resource_version) < int(old.resource_version)
+        return old.uid != new.uid and is_older and not delta.final_state_unknown
 
     @rule(entries=st.lists(ENTRIES, max_size=4), version=st.integers(1, 6))
     def replace(self, entries: list[Entry[Words]], version: int) -> None:

@@ -79,6 +79,10 @@ class Indexer(Store[T]):
             [function_index(name, function) for name, function in indexers.items()]
         )
 
+    def index_names(self) -> list[str]:
+        """Return the names of all indexes, the built-in ones first."""
+        return self._entries.index_names()
+
     def by_index(self, index: str, value: str) -> list[T]:
         """Return the objects under ``value``, in no particular order; none if nobody has it.
 

@@ -6,19 +6,20 @@ cannot be read are set apart, and the rest is written. One `Intake` lives as lon
 Rule 1: the transform runs once for each object that arrives, whichever way it arrives.
 Rule 2: one object never takes its kind down. What cannot be read is set apart by its key, and no
 older version of it stays readable. Only an object without a key ends a watch: a list follows.
-Rule 3: the version moves after the write it speaks of.
+Rule 3: the version moves after the write it speaks of, and never back but with a list.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
+from kinform.cache.kinds import KindCheck
 from kinform.errors import DecodeError
 from kinform.meta import Entry, ObjectMeta, ObjectName
-from kinform.objects import Object
 from kinform.rest.results import Bookmark, ListResult, Received, Unreadable, WatchEvent
 from kinform.sansio import versions
 from kinform.sansio.queue import KnownObjects, ReflectorStore
@@ -37,7 +38,6 @@ TransformFunc: TypeAlias = Callable[[T], T]
 _ADDED: Final = EventType.ADDED
 _MODIFIED: Final = EventType.MODIFIED
 _DELETED: Final = EventType.DELETED
-_TABLES: Final = {"meta.k8s.io/v1", "meta.k8s.io/v1beta1"}
 
 
 @final
@@ -47,7 +47,8 @@ class Intake(Generic[T]):
     Attributes:
         version: the last version written; ``""`` before the first.
         events: how many events of watches were written.
-        ignored: how many objects were dropped for being of another kind.
+        bookmarks: how many bookmarks of watches were seen.
+        stale_bookmarks: how many of them were older than what had been written already.
     """
 
     def __init__(
@@ -62,96 +63,112 @@ class Intake(Generic[T]):
         self._store = store
         self._name = name
         self._transform = transform
-        self._expected_kind = expected_kind
+        self._kinds = KindCheck(expected_kind, name=name)
         self._known = known
         self._unreadable: dict[ObjectName, DecodeError] = {}
-        self._has_told_kind = False
         # A list under way: what it has brought so far, and what of that could not be read.
         self._listed: dict[ObjectName, Entry[T]] = {}
         self._listed_unreadable: dict[ObjectName, DecodeError] = {}
+        self._reuses = False
         # Whether ADDED events may be of any age: a watch from no version begins with what is there.
         self._is_replaying = False
         self.version: str = ""
         self.events: int = 0
-        self.ignored: int = 0
+        self.bookmarks: int = 0
+        self.stale_bookmarks: int = 0
 
     @property
     def unreadable(self) -> Mapping[ObjectName, DecodeError]:
         """The objects that exist and cannot be read, with what is wrong with them."""
         return MappingProxyType(self._unreadable)
 
+    @property
+    def ignored(self) -> int:
+        """How many objects were dropped for being of another kind."""
+        return self._kinds.refused
+
     # --- lists
 
-    def begin_list(self) -> None:
-        """Forget what a list that was not finished has brought."""
-        self._listed, self._listed_unreadable = {}, {}
+    def begin_list(self, *, reuse: bool = False) -> None:
+        """Forget what a list that was not finished has brought.
 
-    def add_page(self, page: ListResult[T]) -> None:
-        """Take the objects of one page.
+        With ``reuse`` the one that begins is known to be no older than what we have: then an
+        object of a known version is the object we know, and not held twice.
+        """
+        self._listed, self._listed_unreadable = {}, {}
+        self._reuses = reuse and self._known is not None
+
+    def add_page(self, page: ListResult[T]) -> int:
+        """Take the objects of one page; return how many of them are new to this list.
 
         Raises:
             DecodeError: the answer is no list of our kind.
         """
-        self._check_list(page)
+        before = len(self._listed) + len(self._listed_unreadable)
+        accepted = self._kinds.of_list(page)
         # A server that went back in time may show another state under a version we know.
-        reuse = not versions.is_older(page.resource_version, self.version)
-        for entry in page.entries():
-            self._list_one(entry, reuse=reuse)
+        self._reuses = self._reuses and not versions.is_older(page.resource_version, self.version)
+        entries = page.entries()
+        for entry in entries if accepted is None else itertools.compress(entries, accepted):
+            self._list_one(entry)
         for item in page.unreadable:
-            self._set_apart(item, self._listed_unreadable)
+            self._list_unreadable(item)
+        return len(self._listed) + len(self._listed_unreadable) - before
 
-    def add_streamed(self, batch: Iterable[Received[T] | Unreadable], *, reuse: bool) -> str | None:
+    def add_streamed(self, batch: Iterable[Received[T] | Unreadable]) -> str | None:
         """Take events of a streamed list; return the version of its end once that has come.
 
-        What comes behind the end in the same batch must be given to `write` afterwards, which
-        is up to the caller: ``batch`` is an iterator that stands right behind the end.
+        ``batch`` is an iterator that then stands right behind the end: what is left is for `write`.
+
+        Raises:
+            DecodeError: a change has no key, so some object in the list is not what it was.
         """
         for event in batch:
             if isinstance(event, Bookmark):
                 if event.initial_events_end:
                     return event.resource_version
+            elif event.type is not _ADDED and not event.metadata.name:
+                raise _nameless(event)
             elif isinstance(event, Unreadable):
-                self._set_apart(event, self._listed_unreadable)
-                self._listed.pop(event.metadata.key, None)
+                self._list_unreadable(event)
             elif event.type is _DELETED:
                 self._listed.pop(event.metadata.key, None)
                 self._listed_unreadable.pop(event.metadata.key, None)
-            elif self._is_ours(event.object):
-                self._list_one(Entry(event.metadata, event.object), reuse=reuse)
+            elif self._kinds.accepts(event.object):
+                self._list_one(Entry(event.metadata, event.object))
         return None
 
     def finish_list(self, resource_version: str) -> int:
         """Replace the store's content by what the list has brought; return how much that is."""
-        listed, self._unreadable = self._listed, self._listed_unreadable
-        self.begin_list()
+        listed, unreadable = self._listed, self._listed_unreadable
         self._store.replace(listed, resource_version)
+        self._unreadable = unreadable
         self.version = resource_version
+        self.begin_list()
         return len(listed)
 
-    def _list_one(self, entry: Entry[T], *, reuse: bool) -> None:
+    def _list_one(self, entry: Entry[T]) -> None:
         key = entry.metadata.key
         if not key.name:
             nameless = DecodeError("the list holds an object without metadata.name")
-            self._set_apart(Unreadable(entry.metadata, nameless), self._listed_unreadable)
+            self._list_unreadable(Unreadable(entry.metadata, nameless))
             return
         # To keep what we have, instead of a second copy of it, halves the memory of a relist.
-        held = self._known.get(key) if reuse and self._known is not None else None
+        held = self._known.get(key) if self._reuses and self._known is not None else None
         if held is not None and versions.same_version(held.metadata, entry.metadata):
+            self._listed_unreadable.pop(key, None)
             self._listed[key] = held
-            return
-        self._listed_unreadable.pop(key, None)
-        prepared = self._prepared(entry, self._listed_unreadable)
-        if prepared is not None:
+        elif (prepared := self._prepared(entry, self._listed_unreadable)) is not None:
             self._listed[key] = prepared
         else:
             self._listed.pop(key, None)
 
-    def _check_list(self, page: ListResult[T]) -> None:
-        if page.kind == "Table" and page.api_version in _TABLES:
-            raise DecodeError("the server answered with a Table, which is for people to read")
-        usual = {f"{self._expected_kind}List", "PartialObjectMetadataList", "List"}
-        if self._expected_kind and page.kind.endswith("List") and page.kind not in usual:
-            raise DecodeError(f"asked for a list of {self._expected_kind}, got a {page.kind}")
+    def _list_unreadable(self, item: Unreadable) -> None:
+        if item.type is _DELETED:
+            self._listed_unreadable.pop(item.metadata.key, None)
+        else:
+            self._set_apart(item, self._listed_unreadable)
+        self._listed.pop(item.metadata.key, None)
 
     # --- watches
 
@@ -167,9 +184,7 @@ class Intake(Generic[T]):
         """
         for event in batch:
             if isinstance(event, Bookmark):
-                self._store.bookmark(event.resource_version)
-                self.version = versions.newest(self.version, event.resource_version)
-                self._is_replaying = False
+                self._write_bookmark(event.resource_version)
             elif isinstance(event, Unreadable):
                 self._write_unreadable(event)
             else:
@@ -178,8 +193,8 @@ class Intake(Generic[T]):
     def _write_event(self, event: WatchEvent[T]) -> None:
         metadata, kind, obj = event.metadata, event.type, event.object
         if not metadata.name:
-            raise DecodeError(f"the watch brought a {kind} object without metadata.name")
-        if not self._is_ours(obj):
+            raise _nameless(event)
+        if not self._kinds.accepts(obj):
             return
         self.events += 1
         entry = Entry(metadata, obj)
@@ -197,7 +212,6 @@ class Intake(Generic[T]):
         if self._transform is None and not self._unreadable:  # the usual case, without calls
             prepared: Entry[T] | None = entry
         else:
-            self._unreadable.pop(entry.metadata.key, None)
             prepared = self._prepared(entry, self._unreadable)
         if prepared is None:
             self._store.delete(entry.metadata.key)
@@ -208,7 +222,7 @@ class Intake(Generic[T]):
 
     def _write_unreadable(self, event: Unreadable) -> None:
         if not event.metadata.name:
-            raise event.error  # nobody knows what it was about: list everything again
+            raise _nameless(event)
         self.events += 1
         key = event.metadata.key
         if event.type is _DELETED:
@@ -217,6 +231,15 @@ class Intake(Generic[T]):
             self._set_apart(event, self._unreadable)
         self._store.delete(key)
         self._advance(event.metadata, event.type)
+
+    def _write_bookmark(self, version: str) -> None:
+        self.bookmarks += 1
+        self._is_replaying = False
+        if versions.is_older(version, self.version):
+            self.stale_bookmarks += 1
+        elif version:
+            self._store.bookmark(version)
+            self.version = version
 
     def _advance(self, metadata: ObjectMeta, kind: EventType) -> None:
         if self._is_replaying:
@@ -232,9 +255,10 @@ class Intake(Generic[T]):
         self, entry: Entry[T], unreadable: dict[ObjectName, DecodeError]
     ) -> Entry[T] | None:
         """Return the entry as it is stored; if the transform fails, set it apart."""
-        if self._transform is None:
-            return entry
         key = entry.metadata.key
+        if self._transform is None:
+            unreadable.pop(key, None)
+            return entry
         try:
             obj = self._transform(entry.object)
         except Exception as exc:  # noqa: BLE001 - a user's code, and one object of many
@@ -242,6 +266,7 @@ class Intake(Generic[T]):
             error.__cause__ = exc.with_traceback(None)
         else:
             if obj is not None:
+                unreadable.pop(key, None)
                 return Entry(entry.metadata, obj)
             error = DecodeError("the transform returned None", key=str(key))
         self._set_apart(Unreadable(entry.metadata, error), unreadable)
@@ -251,16 +276,13 @@ class Intake(Generic[T]):
         key = item.metadata.key
         known = self._unreadable.get(key) or unreadable.get(key)
         if known is None or str(known) != str(item.error):
-            log.error("%s: %s cannot be read: %s", self._name, key.name or "an object", item.error)
+            what = key if key.name else "an object"
+            log.error("%s: %s cannot be read: %s", self._name, what, item.error)
         unreadable[key] = item.error
 
-    def _is_ours(self, obj: T) -> bool:
-        if self._expected_kind is None or not isinstance(obj, Object):
-            return True
-        if obj.kind in {self._expected_kind, "PartialObjectMetadata", ""}:
-            return True
-        self.ignored += 1
-        if not self._has_told_kind:
-            self._has_told_kind = True
-            log.error("%s: got a %s, which is left out", self._name, obj.kind)
-        return False
+
+def _nameless(event: WatchEvent[T] | Unreadable) -> DecodeError:
+    """Return why nobody knows what this is about: everything has to be listed again."""
+    if isinstance(event, Unreadable):
+        return event.error
+    return DecodeError(f"the watch brought a {event.type} object without metadata.name")

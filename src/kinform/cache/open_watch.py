@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, final
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterable, Sequence
+from typing import Final, Protocol, TypeVar, cast, final, runtime_checkable
 
 from kinform.errors import KinformError, TransportError, TransportFailure
+from kinform.rest.results import Received, Unreadable
 from kinform.sansio import relist
 
-__all__ = ["OpenWatch"]
+__all__ = ["OpenWatch", "batches_of"]
+
+T = TypeVar("T")
 
 DEADLINE_GRACE: Final = 10.0
 """How long after its time-out a watch may take to end before we end it."""
@@ -21,6 +26,7 @@ class OpenWatch:
     Attributes:
         is_list: whether it is still the first part of a streamed list, up to its end bookmark.
         is_open: whether the server has accepted it.
+        has_ended: whether `end` was called: nothing that it brings counts any more.
         heard: when something last came.
         decision: what follows, where that was decided while it was open.
     """
@@ -29,49 +35,59 @@ class OpenWatch:
         self.resource_version: Final = resource_version
         self.timeout: Final = timeout
         self.started: Final = asyncio.get_running_loop().time()
-        self.deadline: Final = self.started + timeout + DEADLINE_GRACE
-        self.limit: Final = asyncio.timeout_at(self.deadline)
+        self.limit: Final = asyncio.timeout_at(self.started + timeout + DEADLINE_GRACE)
         self.is_list: bool = is_list
         self.is_open: bool = False
+        self.has_ended: bool = False
         self.heard: float = self.started
         self.decision: relist.Decision | None = None
+        self._deadline = self.started + timeout + DEADLINE_GRACE
         self._reason: KinformError | None = None
         self._idle: float | None = None
 
-    def arm(self, idle: float | None) -> None:
+    def hear(self, now: float) -> None:
+        """Note that something came; the silence is counted from here."""
+        self.heard = now
+        if self._idle is not None:
+            self._reschedule(min(self._deadline, now + self._idle))
+
+    def arm(self, idle: float) -> None:
         """From now on, end it when nothing comes for ``idle`` seconds."""
         self._idle = idle
-        self.watch_silence()
-
-    def watch_silence(self) -> None:
-        """Count the silence from when something was last heard."""
-        if self._idle is not None:
-            self._reschedule(min(self.deadline, self.heard + self._idle))
+        self.hear(self.heard)
 
     def pause(self) -> None:
         """Let it be as long as we ourselves do not read."""
         self._reschedule(None)
 
     def resume(self) -> None:
-        """Undo `pause`; the time until now was not the server's silence."""
-        self.heard = asyncio.get_running_loop().time()
-        self._reschedule(self.deadline)
-        self.watch_silence()
+        """Undo `pause`; the time until now was neither the server's silence nor its delay."""
+        now = asyncio.get_running_loop().time()
+        # What the server sent meanwhile, its end too, waits to be read.
+        self._deadline = max(self._deadline, now + DEADLINE_GRACE)
+        self._reschedule(self._deadline)
+        self.hear(now)
 
     def end(
         self, *, reason: KinformError | None = None, decision: relist.Decision | None = None
     ) -> None:
-        """End it: for ``reason``, or because ``decision`` says what follows."""
-        self._reason, self.decision = reason, decision
-        self._reschedule(self.started)
+        """End it, once and for all: for ``reason``, or because ``decision`` says what follows."""
+        self.decision = decision or self.decision
+        if not self.has_ended:
+            self._reason = reason
+            self._reschedule(self.started)
+            self.has_ended = True
 
-    def failure(self) -> KinformError:
-        """Return why the limit ended it."""
+    def cause_of(self, exc: Exception | None) -> Exception | None:
+        """Return what ended it, where ``exc`` was seen: all that follows from the limit is ours."""
+        return self._failure() if self.limit.expired() else exc
+
+    def _failure(self) -> KinformError:
         if self._reason is not None:
             return self._reason
         now = asyncio.get_running_loop().time()
-        if now >= self.deadline:
-            text = f"the watch did not end {self.deadline - self.started:g} s after its start"
+        if now >= self._deadline:
+            text = f"the watch did not end {self._deadline - self.started:g} s after its start"
         else:
             text = f"the watch was silent for {now - self.heard:g} s"
         return TransportError(text, failure=TransportFailure.TIMEOUT)
@@ -80,6 +96,29 @@ class OpenWatch:
         """Return for how long it has been there."""
         return asyncio.get_running_loop().time() - self.started
 
+    def reached_timeout(self) -> bool:
+        """Tell whether it was there for as long as it was meant to be, give or take rounding."""
+        return self.lived() >= self.timeout - min(1.0, self.timeout / 10)
+
     def _reschedule(self, when: float | None) -> None:
-        if not self.limit.expired():
+        if not (self.has_ended or self.limit.expired()):
             self.limit.reschedule(when)
+
+
+@runtime_checkable
+class _Batched(Protocol[T]):
+    def batches(self) -> AsyncGenerator[Sequence[Received[T] | Unreadable]]: ...
+
+
+async def batches_of(
+    stream: AsyncIterable[Received[T]],
+) -> AsyncGenerator[Sequence[Received[T] | Unreadable]]:
+    """Yield what a watch brings, as many events at a time as it has at hand."""
+    if isinstance(stream, _Batched):
+        batched = cast("_Batched[T]", stream)
+        async with contextlib.aclosing(batched.batches()) as batches:
+            async for batch in batches:
+                yield batch
+    else:
+        async for event in stream:
+            yield (event,)

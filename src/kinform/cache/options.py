@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, final
 
 from kinform.errors import UsageError
 from kinform.sansio import relist
+from kinform.sansio.backoff import Backoff
 
 __all__ = ["ReflectorOptions"]
 
@@ -42,6 +43,8 @@ class ReflectorOptions:
     internal_error_window: float = 0.0
     """For how long after the first internal error of a series a watch is repeated from where it
     was, before everything is listed again."""
+    backoff: Backoff = field(default_factory=Backoff)
+    """How long to wait after failures: 0.8 s, doubling up to 30 s, each up to twice as long."""
 
     def __post_init__(self) -> None:
         for name in ("watch_timeout", "idle_timeout", "probe_period"):
@@ -50,6 +53,12 @@ class ReflectorOptions:
                 raise UsageError(f"{name} must be positive, got {value!r}")
         if self.page_size is not None and self.page_size < 1:
             raise UsageError(f"page_size must be positive or None, got {self.page_size!r}")
+        if not self.internal_error_window >= 0:
+            raise UsageError(
+                f"internal_error_window must not be negative, got {self.internal_error_window!r}"
+            )
+        if not 0 < self.backoff.first <= self.backoff.cap:
+            raise UsageError(f"backoff must begin above 0 and not above its cap: {self.backoff}")
         if self.first_version not in {"", "0"}:
             raise UsageError(f"first_version must be '' or '0', got {self.first_version!r}")
 

@@ -13,34 +13,27 @@ import contextlib
 import dataclasses
 import logging
 import random
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterable,
-    Awaitable,
-    Callable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from typing import Final, Generic, Protocol, TypeVar, cast, final, runtime_checkable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator, Mapping
+from typing import Final, Generic, TypeVar, final
 
 from kinform.cache.intake import Intake, TransformFunc
+from kinform.cache.listing import take_list
 from kinform.cache.listwatch import ListerWatcher
-from kinform.cache.open_watch import OpenWatch
+from kinform.cache.open_watch import OpenWatch, batches_of
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
 from kinform.errors import (
     DecodeError,
     KinformError,
-    ResourceExpiredError,
     SourceError,
+    TransportError,
+    TransportFailure,
     UsageError,
 )
 from kinform.meta import ObjectName
 from kinform.rest.limits import RateLimiter
 from kinform.rest.options import ListOptions
-from kinform.rest.pager import ListPager
-from kinform.rest.results import Bookmark, ListResult, Received, Unreadable
+from kinform.rest.results import ListResult, Received, Unreadable
 from kinform.sansio import relist
 from kinform.sansio.queue import KnownObjects, ReflectorStore
 from kinform.tasks import background
@@ -51,8 +44,12 @@ T = TypeVar("T")
 
 log: Final = logging.getLogger(__name__)
 
-END_BOOKMARK_PATIENCE: Final = 10.0
+END_BOOKMARK_PATIENCE: Final = 10
 """After how much silence of a streamed list somebody should hear of it."""
+END_BOOKMARK_LIMIT: Final = 30
+"""After how much silence it is given up: some servers know nothing of end bookmarks."""
+FAIR_AFTER: Final = 16
+"""After how many batches all other tasks get a turn, even if there is more to read."""
 
 
 @final
@@ -68,8 +65,8 @@ class Reflector(Generic[T]):
     It lists again only when it must. Every failure is waited out with one back-off: no answer of
     a server makes it loop hot. A list is written to the store as a whole, or not at all.
 
-    It is run by one task, and ends only when that task is cancelled, or by an error in the way
-    it is used.
+    It is run by one task at a time, and ends only when that task is cancelled, or by an error in
+    the way it is used. It may be run again, and goes on from what it has.
 
     Args:
         lw: where the objects come from.
@@ -123,12 +120,16 @@ class Reflector(Generic[T]):
         self._intake: Intake[T] = Intake(
             store, name=name, transform=transform, expected_kind=expected_kind, known=known
         )
-        self._state = relist.State()
+        self._state = relist.State(backoff=self._options.backoff)
         self._reports = Reports(name, on_error=watch_error_handler)
         self._statistics = self._reports.statistics
         self._watch: OpenWatch | None = None
         self._refusal: KinformError | None = None  # why the last request was none
+        self._probe_due = 0.0  # when the server's version is to be looked at
+        self._lists_whole = False  # for a token ran out, and no list was finished since
         self._is_retrying = False
+        self._is_running = False
+        self._cancellations = 0  # of the task that runs it, before it did
 
     # --- how it stands
 
@@ -147,6 +148,7 @@ class Reflector(Generic[T]):
         return dataclasses.replace(
             self._statistics,
             events=self._intake.events,
+            stale_bookmarks=self._intake.stale_bookmarks,
             ignored=self._intake.ignored,
             phase=self._state.phase,
         )
@@ -157,10 +159,11 @@ class Reflector(Generic[T]):
         """List and watch until cancelled.
 
         Raises:
-            UsageError: the source cannot be used this way; nothing would get better by waiting.
+            UsageError: the source cannot be used this way, and nothing would get better by
+                waiting; or it is being run already.
         """
-        async with background(self._resync()):
-            decision = self._decide(relist.Started())
+        async with self._running():
+            decision = self._decide(relist.Started(self._intake.version))
             while True:
                 decision = await self._follow(decision)
 
@@ -171,35 +174,51 @@ class Reflector(Generic[T]):
 
         Raises:
             KinformError: the list failed, or the watch could not be opened.
+            UsageError: as `run`.
         """
-        async with background(self._resync()):
-            decision = self._decide(relist.Started())
+        async with self._running():
+            decision = self._decide(relist.Started(self._intake.version))
             while not (
                 isinstance(decision.action, relist.Wait) and self._state.after_wait == "list"
             ):
-                self._refusal = None
                 decision = await self._follow(decision)
         if self._refusal is not None:
             raise self._refusal
 
+    @contextlib.asynccontextmanager
+    async def _running(self) -> AsyncGenerator[None]:
+        if self._is_running:
+            raise UsageError(f"{self.name} is being run already; one task runs a reflector")
+        self._is_running = True
+        self._cancellations = _cancellations()
+        try:
+            async with background(self._resync()):
+                yield
+        finally:
+            self._is_running = False
+
     async def _follow(self, decision: relist.Decision) -> relist.Decision:
         """Perform one action, and decide what follows."""
-        match decision.action:
+        following = await self._perform(decision.action)
+        _pass_on_cancellation(self._cancellations)
+        return following
+
+    async def _perform(self, action: relist.Action) -> relist.Decision:
+        match action:
             case relist.Wait(seconds):
+                self._intake.begin_list()  # what a failed list has brought is not kept meanwhile
                 await asyncio.sleep(seconds)
                 return self._decide(relist.Waited())
-            case relist.Relist() as action:
-                return await self._ask(self._list(action))
+            case relist.Relist():
+                return await self._ask(lambda: self._list(action))
             case relist.Probe():
-                return await self._ask(self._probe())
+                return await self._ask(self._probe)
+            case relist.Clear():
+                return await self._ask(self._clear)
             case relist.StreamList(version):
                 return await self._open(version, is_list=True)
             case relist.Rewatch(version):
                 return await self._open(version, is_list=False)
-            case relist.Clear():
-                self._intake.begin_list()
-                self._intake.finish_list("")
-                return self._decide(relist.Cleared())
             case None:
                 raise AssertionError("only an open watch can go on")
 
@@ -213,12 +232,13 @@ class Reflector(Generic[T]):
         self._is_retrying = self._is_retrying or isinstance(decision.action, relist.Wait)
         return decision
 
-    async def _ask(self, work: Awaitable[relist.Signal]) -> relist.Decision:
+    async def _ask(self, work: Callable[[], Awaitable[relist.Signal]]) -> relist.Decision:
         """Make a request; its failure is a signal too."""
         signal: relist.Signal
+        self._refusal = None
         try:
             await self._take_turn()
-            signal = await work
+            signal = await work()
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
             self._refusal = self._reports.failure(exc)
             signal = relist.Failed(self._refusal)
@@ -234,67 +254,58 @@ class Reflector(Generic[T]):
 
     async def _list(self, action: relist.Relist) -> relist.Signal:
         version = action.resource_version
-        chunked = not getattr(self._lw, "disable_chunking", False)
+        in_pages = not (self._lists_whole or getattr(self._lw, "disable_chunking", False))
         options = ListOptions(
             resource_version=version,
             resource_version_match="NotOlderThan" if version else None,
-            limit=action.page_size if chunked else None,
+            limit=action.page_size if in_pages else None,
         )
         self._statistics.lists += 1
+        self._put_off_probe()
         trace = Trace(f"{self.name}: list")
-        listed, paginated = await self._list_pages(options, trace)
-        trace.step(f"{self._intake.finish_list(listed)} objects stored")
+
+        def note(page: ListResult[T]) -> None:
+            self._reports.heard()
+            trace.step(f"a page of {len(page)} objects")
+
+        taken = await take_list(self._lw, self._intake, options, on_page=note)
+        if taken is None:
+            # Pages of two versions make no list: everything once more, in one piece, and so from
+            # now on until that has worked (client-go: FullListIfExpired).
+            self._lists_whole = True
+            whole = dataclasses.replace(options, limit=None)
+            taken = await take_list(self._lw, self._intake, whole, on_page=note)
+            assert taken is not None, "a list in one piece has no token that could expire"
+        trace.step(f"{self._intake.finish_list(taken.resource_version)} objects stored")
         trace.end()
         # Only this is a surprise: a server with a watch cache has any version in one piece.
-        return relist.Listed(listed, paginated=paginated and version == "0")
-
-    async def _list_pages(self, options: ListOptions, trace: Trace) -> tuple[str, bool]:
-        """Take in all pages; return the version of the first, which is that of all."""
-        pages = 0
-        try:
-            version = ""
-            self._intake.begin_list()
-            async with contextlib.aclosing(self._pages(options)) as every:
-                async for page in every:
-                    pages += 1
-                    version = page.resource_version if pages == 1 else version
-                    self._reports.heard()
-                    self._intake.add_page(page)
-                    trace.step(f"page {pages}: {len(page)} objects")
-        except ResourceExpiredError:
-            if not pages:
-                raise
-            # A token ran out. Pages of two versions make no list: everything once more, in one
-            # piece (client-go: FullListIfExpired).
-            whole = dataclasses.replace(options, limit=None)
-            return (await self._list_pages(whole, trace))[0], True
-        return version, pages > 1
-
-    async def _pages(self, options: ListOptions) -> AsyncGenerator[ListResult[T]]:
-        async def fetch(options: ListOptions) -> ListResult[T]:
-            page = await self._lw.list(options)
-            if not isinstance(page, ListResult):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
-                raise SourceError(f"list() gave a {type(page).__name__} instead of a ListResult")
-            return page
-
-        async with contextlib.aclosing(ListPager(fetch, page_size=None).pages(options)) as pages:
-            async for page in pages:
-                yield page
+        is_paginated = version == "0" and (taken.pages > 1 or self._lists_whole)
+        self._lists_whole = False
+        return relist.Listed(taken.resource_version, paginated=is_paginated)
 
     async def _probe(self) -> relist.Signal:
         applied = self._intake.version
         self._statistics.probes += 1
+        self._put_off_probe()
         result = await self._lw.list(ListOptions(limit=1))
         self._reports.heard()
         return relist.Probed(result.resource_version, applied)
+
+    def _put_off_probe(self) -> None:
+        """Reckon the time until the next probe from here: this request shows the same."""
+        now, period = asyncio.get_running_loop().time(), self._options.probe_period or 0.0
+        self._probe_due = now + period * (0.9 + self._rand() / 5)
+
+    async def _clear(self) -> relist.Signal:
+        self._intake.begin_list()
+        self._intake.finish_list("")
+        return relist.Cleared()
 
     # --- watches
 
     async def _open(self, version: str, *, is_list: bool) -> relist.Decision:
         """Run one watch from its opening to its end."""
-        await self._take_turn()
         timeout = max(1, round(self._options.watch_timeout * (1 + self._rand())))
-        watch = OpenWatch(version, is_list=is_list, timeout=timeout)
         options = ListOptions(
             resource_version=version,
             resource_version_match="NotOlderThan" if is_list else None,
@@ -303,13 +314,29 @@ class Reflector(Generic[T]):
             allow_watch_bookmarks=True,
             timeout=timeout,
         )
+        await self._take_turn()
+        watch = self._watch = OpenWatch(version, is_list=is_list, timeout=timeout)
+        self._refusal = None
         self._statistics.watches += 1
         self._statistics.lists += is_list
-        self._intake.begin_list()
+        self._intake.begin_list(reuse=bool(version))
         self._intake.begin_watch(version)
         events = self._intake.events
-        error: KinformError | None = None
-        self._watch = watch
+        try:
+            failure = await self._run_watch(watch, options)
+        finally:
+            self._watch, self._statistics.is_connected = None, False
+        if watch.decision is not None:
+            return watch.decision
+        error = None if failure is None else self._reports.failure(failure)
+        if error is not None and not watch.is_open:
+            self._refusal = error
+            return self._decide(relist.Failed(error))
+        return self._decide(self._ended(watch, error, events=self._intake.events - events))
+
+    async def _run_watch(self, watch: OpenWatch, options: ListOptions) -> Exception | None:
+        """Open a watch and read it to its end; return what ended it, if that was a failure."""
+        failure: Exception | None = None
         try:
             async with (
                 watch.limit,
@@ -317,58 +344,56 @@ class Reflector(Generic[T]):
                 background(self._mind(watch)),
             ):
                 watch.is_open = self._statistics.is_connected = True
-                await self._read(watch, stream)
+                watch.hear(self._reports.heard())
+                try:
+                    await self._read(watch, stream)
+                except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
+                    # Caught here, so that nothing which fails in closing it can take its place.
+                    failure = watch.cause_of(exc)
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
-            ended = isinstance(exc, TimeoutError) and watch.limit.expired()
-            if watch.decision is None:
-                error = self._reports.failure(watch.failure() if ended else exc)
-        finally:
-            self._watch, self._statistics.is_connected = None, False
-        if watch.decision is not None:
-            return watch.decision
-        if error is not None and not watch.is_open:
-            self._refusal = error
-            return self._decide(relist.Failed(error))
-        return self._decide(self._ended(watch, error, events=self._intake.events - events))
+            failure = failure or watch.cause_of(exc)
+        return failure or watch.cause_of(None)
 
     def _ended(self, watch: OpenWatch, error: KinformError | None, *, events: int) -> relist.Ended:
-        lived = watch.lived()
-        reached_timeout = error is None and lived >= watch.timeout - 1  # give or take rounding
+        reached_timeout = error is None and watch.reached_timeout()
         # A server that goes away ends all its watches at once: do not come back all at once.
         self._is_retrying = not reached_timeout
         return relist.Ended(
             # Nothing of a streamed list counts if it did not come to its end.
             resource_version="" if watch.is_list else self._intake.version,
-            lived=lived,
+            lived=watch.lived(),
             events=events,
             error=error,
             reached_timeout=reached_timeout,
         )
 
     async def _read(self, watch: OpenWatch, stream: AsyncIterable[Received[T]]) -> None:
-        idle, is_armed = self._options.idle_timeout, False
-        async with contextlib.aclosing(_batches(stream)) as batches:
+        idle, bookmarks, turns = self._options.idle_timeout, self._intake.bookmarks, 0
+        _pass_on_cancellation(self._cancellations)
+        async with contextlib.aclosing(batches_of(stream)) as batches:
             async for batch in batches:
-                watch.heard = self._reports.heard()
-                if is_armed:
-                    watch.watch_silence()
-                elif idle is not None and any(isinstance(event, Bookmark) for event in batch):
-                    is_armed = True  # a server that sends one sends more: silence means something
-                    watch.arm(idle)
+                _pass_on_cancellation(self._cancellations)
+                watch.hear(self._reports.heard())
                 self._take(watch, iter(batch))
-                if self._wait_for_room is not None:
+                if idle is not None and self._intake.bookmarks > bookmarks:
+                    watch.arm(idle)  # a server that sends one sends more: silence means something
+                    idle = None
+                if self._wait_for_room is not None and not watch.is_list:
                     watch.pause()
                     await self._wait_for_room()
                     watch.resume()
+                turns += 1
+                if turns % FAIR_AFTER == 0:
+                    await asyncio.sleep(0)
 
     def _take(self, watch: OpenWatch, batch: Iterator[Received[T] | Unreadable]) -> None:
         if watch.is_list:
-            # A list not older than what we have cannot show another state under a known version.
-            end = self._intake.add_streamed(batch, reuse=bool(watch.resource_version))
+            end = self._intake.add_streamed(batch)
             if end is None:
                 return
             self._intake.finish_list(end)
             self._intake.begin_watch(end)
+            self._put_off_probe()
             watch.is_list = False
             self._decide(relist.Streamed(end))
         self._intake.write(batch)
@@ -376,16 +401,24 @@ class Reflector(Generic[T]):
     async def _mind(self, watch: OpenWatch) -> None:
         """Do beside a watch what has to be done at times."""
         loop = asyncio.get_running_loop()
-        while watch.is_list:
+        while watch.is_list and not watch.has_ended:
             await asyncio.sleep(END_BOOKMARK_PATIENCE)
-            if watch.is_list and (silence := loop.time() - watch.heard) >= END_BOOKMARK_PATIENCE:
-                log.warning("%s: the streamed list has been silent for %.0f s", self.name, silence)
-        while (period := self._options.probe_period) is not None:
-            await asyncio.sleep(period * (0.9 + self._rand() / 5))
+            self._mind_silence(watch, round(loop.time() - watch.heard))
+        while self._options.probe_period is not None and not watch.has_ended:
+            await asyncio.sleep(self._probe_due - loop.time())
             await self._probe_beside(watch)
+            _pass_on_cancellation()
+
+    def _mind_silence(self, watch: OpenWatch, silence: int) -> None:
+        """Tell of a streamed list that does not come to its end, and end it in the end."""
+        if not watch.is_list or silence < END_BOOKMARK_PATIENCE:
+            return
+        text = f"the streamed list has been silent for {silence} s"
+        log.warning("%s: %s", self.name, text)
+        if silence >= END_BOOKMARK_LIMIT:
+            watch.end(reason=TransportError(text, failure=TransportFailure.TIMEOUT))
 
     async def _probe_beside(self, watch: OpenWatch) -> None:
-        self._decide(relist.ProbeDue())
         try:
             decision = self._decide(await self._probe())
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
@@ -407,26 +440,18 @@ class Reflector(Generic[T]):
             except Exception as exc:  # noqa: BLE001 - a store's or a user's
                 failure = SourceError(f"resync raised {type(exc).__name__}")
                 failure.__cause__ = exc
-                if self._watch is None:
+                if self._watch is None or self._watch.is_list:
                     self._reports.failure(failure)
                 else:
                     self._watch.end(reason=failure)
 
 
-@runtime_checkable
-class _Batched(Protocol[T]):
-    def batches(self) -> AsyncGenerator[Sequence[Received[T] | Unreadable]]: ...
+def _cancellations() -> int:
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
 
 
-async def _batches(
-    stream: AsyncIterable[Received[T]],
-) -> AsyncGenerator[Sequence[Received[T] | Unreadable]]:
-    """Yield what a watch brings, as many events at a time as it has at hand."""
-    if isinstance(stream, _Batched):
-        batched = cast("_Batched[T]", stream)
-        async with contextlib.aclosing(batched.batches()) as batches:
-            async for batch in batches:
-                yield batch
-    else:
-        async for event in stream:
-            yield (event,)
+def _pass_on_cancellation(before: int = 0) -> None:
+    """End this task if it was cancelled, where a user's function may have swallowed that."""
+    if _cancellations() > before:
+        raise asyncio.CancelledError

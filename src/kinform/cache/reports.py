@@ -36,7 +36,8 @@ class ReflectorStatistics:
     """What a reflector has done, and how it stands. Times are the event loop's."""
 
     phase: str = "wait"
-    """What it is doing: ``list``, ``stream`` (a streamed list), ``watch``, ``probe``, ``wait``."""
+    """What it is doing: ``list``, ``stream`` (a streamed list), ``watch``, ``probe``, ``wait``, or
+    ``clear`` (the kind is gone)."""
     is_connected: bool = False
     """Whether a watch is open."""
     lists: int = 0
@@ -47,6 +48,8 @@ class ReflectorStatistics:
     """How often the server's version was asked for."""
     events: int = 0
     """Events of watches that were written."""
+    stale_bookmarks: int = 0
+    """Bookmarks with a version older than what had been written; nothing was made of them."""
     ignored: int = 0
     """Objects that were left out for being of another kind."""
     failures: int = 0
@@ -94,7 +97,8 @@ class Reports:
         self.statistics.failures_in_a_row += 1
         self.statistics.last_error = error
         self._tell(error, logging.WARNING)
-        return error
+        # It is kept for long, and its frames would keep alive whatever was in their hands.
+        return error.with_traceback(None)
 
     def notice(self, notice: relist.Notice) -> None:
         """Tell what was decided."""

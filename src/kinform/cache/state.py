@@ -111,13 +111,17 @@ def plan(deltas: Iterable[Delta[T]], state: State[T]) -> tuple[list[Transition[T
 def _outcome(delta: Delta[T], old: Entry[T] | None) -> Entry[T] | None:
     """Return the entry that ``delta`` leaves where ``old`` was."""
     kind, entry = delta.type, delta.entry
-    if kind is _DELETED or entry is None:
-        return None
-    if old is None or old is entry:
-        return entry
+    if old is None or entry is None or old is entry:
+        return None if kind is _DELETED else entry
     was, now = old.metadata, entry.metadata
     if kind is _REPLACED or kind is _SYNC:
         return old if versions.same_version(was, now) else entry
-    if was.uid == now.uid and versions.is_replay(was.resource_version, now.resource_version):
-        return old if was.uid else entry
-    return entry
+    if kind is _DELETED:
+        # Of another object of that name, which was gone before this one came: a replay.
+        is_past = was.uid != now.uid and versions.is_older(
+            now.resource_version, was.resource_version
+        )
+        return old if is_past and not delta.final_state_unknown else None
+    # Versions are those of the whole server: an older one is a replay, whichever object it was.
+    is_replay = versions.is_replay(was.resource_version, now.resource_version)
+    return old if is_replay and was.uid and now.uid else entry

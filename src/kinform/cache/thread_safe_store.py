@@ -102,6 +102,10 @@ class ThreadSafeStore(Generic[T]):
         with self._lock:
             return list(self._state.entries)
 
+    def index_names(self) -> builtins.list[str]:
+        """Return the names of all indexes, in the order of adding."""
+        return list(self._state.indexes)
+
     def by_index(self, index: str, value: str) -> builtins.list[Entry[T]]:
         """Return the entries under ``value``, in no particular order; none if nobody has it.
 

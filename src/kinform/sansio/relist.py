@@ -4,14 +4,15 @@ The reflector performs one `Action`, tells what came of it as a `Signal`, and ge
 `step` as a table; these rules are behind it:
 
 Rule 1: every failure waits, and every wait buys at most one list and one watch. So no answer of a
-server can cause a hot loop: in the first minute of any failure there are at most 8 of each.
+server can cause a hot loop: in the first minute of any failure there are at most 8 of each. The
+time that a watch lived counts as waited: what is cut every 50 s is opened again at once.
 Rule 2: the first list asks for the newest state (version unset), later ones for a state not older
 than the last applied version, and after "expired" or "too large" again for the newest.
 Rule 3: a version advances only by what has been applied, and never goes back unannounced.
 Rule 4: an error that says nothing about our version (refused, 5xx, 429, 403, a cut connection)
 keeps it: watch again, do not list.
-Rule 5: lists are streamed where the server can (watch-list); a server that cannot is asked for
-plain lists, and asked again after an hour.
+Rule 5: lists are streamed where the server can (watch-list). One that refuses, or twice fails to
+come to the end of a stream, is asked for plain lists, and asked again after an hour.
 Rule 6: a kind that is gone (not found twice, and discovery does not know it) has no objects.
 
 client-go: reflector.go, where the same decisions are spread over ListAndWatch, list, watchList,
@@ -25,7 +26,6 @@ from typing import Final, Literal, TypeAlias, final
 
 from kinform.errors import (
     ApiError,
-    DecodeError,
     InvalidError,
     KinformError,
     NotFoundError,
@@ -34,6 +34,29 @@ from kinform.errors import (
     UnknownResourceError,
 )
 from kinform.sansio.backoff import Backoff
+from kinform.sansio.relist_signals import (
+    Action,
+    Clear,
+    Cleared,
+    Ended,
+    Expired,
+    Failed,
+    Gone,
+    Listed,
+    Notice,
+    Probe,
+    Probed,
+    Regressed,
+    Relist,
+    Rewatch,
+    Signal,
+    Started,
+    Streamed,
+    StreamList,
+    Unstreamed,
+    Wait,
+    Waited,
+)
 from kinform.sansio.versions import is_older
 
 __all__ = [
@@ -47,9 +70,9 @@ __all__ = [
     "Gone",
     "Listed",
     "Notice",
+    "Phase",
     "Policy",
     "Probe",
-    "ProbeDue",
     "Probed",
     "Regressed",
     "Relist",
@@ -69,6 +92,8 @@ HEALTHY_AFTER: Final = 60.0
 """A watch that lived this long, or to its own time-out, was a healthy one."""
 SHORT_WATCH: Final = 1.0
 """A watch that ended sooner without an event was none."""
+QUIET_AFTER: Final = 60.0
+"""An internal error that comes so long after the one before begins a new series."""
 STREAM_AGAIN_AFTER: Final = 3600.0
 """How long a server that cannot stream lists is not asked to."""
 MAX_RETRY_AFTER: Final = 120.0
@@ -92,177 +117,6 @@ class Policy:
     """Use watch-list where the server can."""
     internal_error_window: float = 0.0
     """For how long after the first internal error of a series the watch is kept to."""
-
-
-# --- Actions: what the reflector does next ----------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class StreamList:
-    """Open a watch with ``sendInitialEvents`` into a temporary store, until its end bookmark."""
-
-    resource_version: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Relist:
-    """List, page by page if ``page_size`` is set, and replace the store's content."""
-
-    resource_version: str
-    page_size: int | None
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Rewatch:
-    """Open a watch and apply its events."""
-
-    resource_version: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Probe:
-    """List one item with the version unset: is the server where we think it is?"""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Clear:
-    """Replace the store's content with nothing: the kind itself is gone."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Wait, then signal `Waited`."""
-
-    seconds: float
-
-
-Action: TypeAlias = StreamList | Relist | Rewatch | Probe | Clear | Wait | None
-"""``None``: go on with what you are doing. Anything else ends a watch that is open."""
-
-
-# --- Signals: what came of it -----------------------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Started:
-    """The reflector begins."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A list is in the store.
-
-    ``paginated`` tells that a list of any version (``"0"``) came in pages.
-    """
-
-    resource_version: str
-    paginated: bool = False
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Cleared:
-    """The store is empty."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Streamed:
-    """The end bookmark came and the temporary store is in the real one; the watch goes on."""
-
-    resource_version: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The request could not be made or was refused: list, watch, streamed list or probe."""
-
-    error: KinformError
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ended:
-    """An open watch (or streamed list) is over."""
-
-    resource_version: str
-    """The last version applied from it; ``""``: none."""
-    lived: float
-    events: int
-    error: KinformError | None = None
-    """``None``: the server ended it in good order."""
-    reached_timeout: bool = False
-    """Whether it ended because the time it asked for was over."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Waited:
-    """The wait is over."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class ProbeDue:
-    """Five minutes have passed; comes while a watch is open, which goes on meanwhile."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """The server's version, from a probe; ``applied`` is ours when it was asked."""
-
-    resource_version: str
-    applied: str
-
-
-Signal: TypeAlias = (
-    Started | Listed | Streamed | Cleared | Failed | Ended | Waited | ProbeDue | Probed
-)
-
-
-# --- Notices: what somebody should hear about --------------------------------------------------
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Regressed:
-    """The server's version went back (etcd restored from a backup): everything is listed anew."""
-
-    before: str
-    now: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Expired:
-    """Our version is of no use to the server any more: everything is listed anew."""
-
-    resource_version: str
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Unstreamed:
-    """The server cannot stream lists of this kind; plain lists for the next hour."""
-
-
-@final
-@dataclass(frozen=True, slots=True)
-class Gone:
-    """The server has no such kind any more (a CRD was deleted); it is asked for again and again."""
-
-
-Notice: TypeAlias = Regressed | Expired | Unstreamed | Gone
 
 
 # --- State ------------------------------------------------------------------------------------
@@ -289,15 +143,20 @@ class State:
     """Lists in a row for which the server had no such kind."""
     short_watches: int = 0
     """Watches in a row that ended at once and empty."""
+    refused_watches: int = 0
+    """Watches in a row that could not be opened, though somebody was there to answer."""
+    expired: str = ""
+    """The last version that had expired when a watch began from it."""
     unreadable_streams: int = 0
     """Watches in a row that ended in something we cannot read."""
     unfinished_streams: int = 0
-    """Streamed lists in a row that ended before their end bookmark."""
+    """Streamed lists in a row that did not come to their end bookmark."""
     list_plainly_until: float = float("-inf")
     """Until then lists are not streamed."""
     has_paginated: bool = False
     """A list of any version came in pages: the server has no watch cache for this kind."""
-    internal_errors_since: float | None = None
+    internal_errors: tuple[float, float] | None = None
+    """When the first and the last one came, of the series at hand."""
 
 
 @final
@@ -330,39 +189,46 @@ class _Step:
         self.now = now
         self.rand = rand
         self.policy = policy
+        self.lived = 0.0  # for how long the watch was there that has just ended
 
     def decide(self, signal: Signal) -> Decision:  # noqa: C901, PLR0911, PLR0912 - one table
+        self.lived = signal.lived if isinstance(signal, Ended) else 0.0
         match self.state.phase, signal:
-            case "wait", Started():
-                return self.list()
+            case _, Started(version):
+                return self.started(version)
             case "wait", Waited():
                 return self.resume()
-            case "list" | "stream", Listed(version, paginated):
+            case "list", Listed(version, paginated):
                 return self.listed(version, paginated=paginated)
             case "stream", Streamed(version):
                 return self.streamed(version)
             case "clear", Cleared():
                 return self.wait("list")
+            case "clear", Failed(error):
+                return self.wait("list", error=error)
             case "list", Failed(error):
                 return self.list_failed(error)
             case "stream", Failed(error):
+                return self.list_failed(error) if _is_outage(error) else self.stream_failed(error)
+            case "stream", Ended(error=error):
                 return self.stream_failed(error)
-            case "stream", Ended():
-                return self.stream_unfinished(signal)
             case "watch", Failed(error):
                 return self.watch_failed(error)
             case "watch", Ended():
                 return self.watch_ended(signal)
-            case "watch", ProbeDue():
-                return Decision(self.state, Probe())
             case "watch" | "probe", Probed(version, applied):
                 return self.probed(version, applied)
-            case "probe", Failed():
-                return self.wait("probe")
-            case phase, _:
-                raise AssertionError(f"{signal} cannot happen while in {phase!r}")
+            case "probe", Failed(error):
+                return self.probe_failed(error)
+            case _:
+                raise AssertionError(f"{signal} cannot happen while in {self.state.phase!r}")
 
     # Lists.
+
+    def started(self, version: str) -> Decision:
+        if not self.state.is_suspect:
+            self.state = replace(self.state, version=_usable(version))
+        return self.list()
 
     def list(self) -> Decision:
         """List everything: streamed if the server can, else plainly."""
@@ -383,7 +249,8 @@ class _Step:
     def listed(self, version: str, *, paginated: bool) -> Decision:
         notices = self.regression(version)
         state = replace(self.state, has_paginated=self.state.has_paginated or paginated)
-        return Decision(self.synced(state, version), Rewatch(version), notices)
+        state = self.synced(state, version)
+        return Decision(state, Rewatch(state.version), notices)
 
     def streamed(self, version: str) -> Decision:
         """The stream is now an ordinary watch: nothing new to do."""
@@ -393,13 +260,13 @@ class _Step:
     def regression(self, version: str) -> tuple[Notice, ...]:
         """A list may be older than what we had: it is the truth now, but nobody expects it."""
         before = self.state.version
-        return (Regressed(before, version),) if is_older(version, before) else ()
+        return (Regressed(before, version),) if _went_back(before, version) else ()
 
     def synced(self, state: State, version: str) -> State:
         return replace(
             state,
             phase="watch",
-            version=version,
+            version=_usable(version),
             is_suspect=False,
             has_listed=True,
             not_found=0,
@@ -408,18 +275,36 @@ class _Step:
             unfinished_streams=0,
         )
 
-    def list_failed(self, error: KinformError) -> Decision:
+    def list_failed(self, error: KinformError | None) -> Decision:
         if _is_version_unusable(error) and not self.state.is_suspect:
-            return self.distrust(Expired(self.state.version), error=error)
+            return self.distrust(error)
         if isinstance(error, NotFoundError | UnknownResourceError):
             return self.not_found(error)
         self.state = replace(self.state, not_found=0)
         return self.wait("list", error=error)
 
-    def stream_failed(self, error: KinformError) -> Decision:
-        if _is_refusal(error) and not _is_version_unusable(error):
+    def stream_failed(self, error: KinformError | None) -> Decision:
+        """It was refused, or over before its end bookmark: what it brought counts for nothing."""
+        if error is not None and _is_refusal(error):
             return self.unstream()
-        return self.list_failed(error)
+        # Perhaps it is streams alone that fail: who may list need not be allowed to watch.
+        unfinished = self.state.unfinished_streams
+        if error is None or not _is_about_lists(error):
+            unfinished += 1
+        self.state = replace(self.state, unfinished_streams=unfinished)
+        if unfinished < 2:
+            return self.list_failed(error)
+        self.plain_for_an_hour()
+        return self.wait("list", error=error, notices=(Unstreamed(),))
+
+    def unstream(self) -> Decision:
+        """List plainly, and at once: this happens once an hour at most."""
+        self.plain_for_an_hour()
+        return self.list_plainly(Unstreamed())
+
+    def plain_for_an_hour(self) -> None:
+        until = self.now + STREAM_AGAIN_AFTER
+        self.state = replace(self.state, list_plainly_until=until, unfinished_streams=0)
 
     def not_found(self, error: KinformError) -> Decision:
         """There is no such kind, or something in between says so."""
@@ -431,39 +316,27 @@ class _Step:
         gone = replace(self.state, phase="clear", has_listed=False, version="", is_suspect=True)
         return Decision(gone, Clear(), (Gone(),))
 
-    def stream_unfinished(self, ended: Ended) -> Decision:
-        """The stream was cut before its end bookmark; what it brought counts for nothing."""
-        if ended.error is not None and not isinstance(ended.error, TransportError):
-            return self.stream_failed(ended.error)
-        unfinished = self.state.unfinished_streams + 1
-        self.state = replace(self.state, unfinished_streams=unfinished)
-        return self.unstream() if unfinished >= 2 else self.wait("list")
-
-    def unstream(self) -> Decision:
-        """Give up on streamed lists for an hour. At once: it happens once an hour at most."""
-        until = self.now + STREAM_AGAIN_AFTER
-        self.state = replace(self.state, list_plainly_until=until, unfinished_streams=0)
-        return self.list_plainly(Unstreamed())
-
     # Watches.
 
     def watch_failed(self, error: KinformError) -> Decision:
         """The watch could not be opened."""
         if _is_version_unusable(error):
-            return self.distrust_unless_expired(error)
-        if isinstance(error, InvalidError | NotFoundError | UnknownResourceError) or (
-            isinstance(error, ApiError) and error.code == 405
-        ):
-            # A request we may not repeat as it was. For a kind that cannot be watched this is
-            # the way to follow it: list after list, as far apart as the back-off gets.
-            return self.wait("list", error=error)
-        return self.wait(self.after_loss(error), error=error)
+            return self.expired(error)
+        if _is_outage(error):
+            return self.wait(self.after_loss(error), error=error)
+        refused = self.state.refused_watches + 1
+        self.state = replace(self.state, refused_watches=refused)
+        # Some requests must not be repeated as they were, others not for ever. For a kind that
+        # cannot be watched this is the way to follow it: list after list, as far apart as the
+        # back-off gets.
+        hopeless = _is_refusal(error) or isinstance(error, NotFoundError | UnknownResourceError)
+        return self.wait("list" if hopeless or refused >= 5 else "watch", error=error)
 
     def watch_ended(self, ended: Ended) -> Decision:
-        self.state = replace(self.state, version=ended.resource_version or self.state.version)
+        version = _usable(ended.resource_version) or self.state.version
+        self.state = replace(self.state, version=version, refused_watches=0)
         if ended.lived >= HEALTHY_AFTER or ended.reached_timeout:
-            healthy = self.state.backoff.healthy()
-            self.state = replace(self.state, backoff=healthy, internal_errors_since=None)
+            self.state = replace(self.state, backoff=self.state.backoff.healthy())
         if ended.error is None:
             return self.watch_closed(ended)
         self.state = replace(self.state, short_watches=0)
@@ -475,19 +348,20 @@ class _Step:
         short = self.state.short_watches + 1 if is_short else 0
         self.state = replace(self.state, short_watches=short, unreadable_streams=0)
         if short >= 2:  # seen with versions the server has forgotten without saying so
-            return self.distrust(Expired(self.state.version))
+            return self.distrust()
         if ended.reached_timeout or ended.lived >= HEALTHY_AFTER:
             return self.watch()
         return self.wait("watch")
 
     def watch_broke(self, error: KinformError) -> Decision:
         if _is_version_unusable(error):
-            return self.distrust_unless_expired(error)
-        if isinstance(error, DecodeError):
+            return self.expired(error)
+        if not isinstance(error, ApiError | TransportError):
+            # Something in it cannot be read, or not be stored. A list passes it by.
             unreadable = self.state.unreadable_streams + 1
             self.state = replace(self.state, unreadable_streams=unreadable)
             return self.wait("watch" if unreadable < 2 else "list")
-        if isinstance(error, ApiError) and error.code == 500:
+        if isinstance(error, ApiError) and _is_internal(error):
             return self.internal_error(error)
         if isinstance(error, ApiError) and error.code != 429:
             return self.wait("list", error=error)
@@ -495,10 +369,10 @@ class _Step:
 
     def internal_error(self, error: ApiError) -> Decision:
         """Keep to the watch for a while: internal errors pass (client-go: RetryWithDeadline)."""
-        since = self.state.internal_errors_since
-        since = self.now if since is None else since
-        keep = self.now - since < self.policy.internal_error_window
-        self.state = replace(self.state, internal_errors_since=since if keep else None)
+        first, last = self.state.internal_errors or (self.now, self.now)
+        first = self.now if self.now - last >= QUIET_AFTER else first
+        self.state = replace(self.state, internal_errors=(first, self.now))
+        keep = self.now - first < self.policy.internal_error_window
         return self.wait("watch" if keep else "list", error=error)
 
     def watch(self) -> Decision:
@@ -514,22 +388,27 @@ class _Step:
     # Versions.
 
     def probed(self, version: str, applied: str) -> Decision:
-        if is_older(version, applied):
+        if _went_back(applied, version):
             self.state = replace(self.state, is_suspect=True, version="")
             return self.wait("list", notices=(Regressed(applied, version),))
         return self.watch() if self.state.phase == "probe" else Decision(self.state, None)
 
-    def distrust(self, notice: Notice, *, error: KinformError | None = None) -> Decision:
+    def probe_failed(self, error: KinformError) -> Decision:
+        """Ask again where nobody could answer; any other answer says no more than a watch will."""
+        return self.wait("probe", error=error) if _is_outage(error) else self.watch()
+
+    def expired(self, error: KinformError) -> Decision:
+        """The version of a watch is of no use: a list not older than it will do, but only once."""
+        version = self.state.version
+        if not isinstance(error, ResourceExpiredError) or version == self.state.expired:
+            return self.distrust(error)
+        self.state = replace(self.state, expired=version)
+        return self.wait("list", error=error, notices=(Expired(version),))
+
+    def distrust(self, error: KinformError | None = None) -> Decision:
         """List next, with the version unset."""
         self.state = replace(self.state, is_suspect=True, short_watches=0)
-        return self.wait("list", error=error, notices=(notice,))
-
-    def distrust_unless_expired(self, error: KinformError) -> Decision:
-        """A watch's version has expired: a list not older than it will still do."""
-        if isinstance(error, ResourceExpiredError):
-            notice = Expired(self.state.version)
-            return self.wait("list", error=error, notices=(notice,))
-        return self.distrust(Expired(self.state.version), error=error)
+        return self.wait("list", error=error, notices=(Expired(self.state.version),))
 
     # Waits.
 
@@ -544,7 +423,10 @@ class _Step:
         backoff = self.state.backoff
         asked = (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
         told = min(asked, MAX_RETRY_AFTER) * (1 + self.rand / 4)
-        seconds = max(backoff.delay(rand=self.rand), told)
+        # From one attempt to the next it takes as long as the back-off says, whichever part of
+        # that was waiting.
+        least = backoff.healthy().delay(rand=self.rand)
+        seconds = max(backoff.delay(rand=self.rand) - self.lived * (1 + self.rand), least, told)
         state = replace(self.state, phase="wait", after_wait=then, backoff=backoff.failed())
         return Decision(state, Wait(seconds), notices)
 
@@ -559,14 +441,40 @@ class _Step:
                 return Decision(state, Probe())
 
 
-def _is_version_unusable(error: KinformError) -> bool:
+def _usable(version: str) -> str:
+    """Return ``version`` unless it is none: ``"0"``, from a server without versions, means any."""
+    return "" if version == "0" else version
+
+
+def _went_back(before: str, now: str) -> bool:
+    return is_older(_usable(now), before)
+
+
+def _is_internal(error: ApiError) -> bool:
+    """Whether it may pass by itself: not so, for one, an object that the server cannot read."""
+    return error.code == 500 and error.reason in {"", "InternalError"}
+
+
+def _is_outage(error: KinformError) -> bool:
+    """Whether nobody could answer just now, whatever had been asked for."""
+    if isinstance(error, ApiError):
+        return error.code in {401, 429, 502, 503, 504}
+    return isinstance(error, TransportError)
+
+
+def _is_version_unusable(error: KinformError | None) -> bool:
     if isinstance(error, ResourceExpiredError):
         return True
     return isinstance(error, ApiError) and error.is_resource_version_too_large
 
 
+def _is_about_lists(error: KinformError) -> bool:
+    """Whether a plain list would fail in the same way as a streamed one."""
+    return _is_version_unusable(error) or isinstance(error, UnknownResourceError)
+
+
 def _is_refusal(error: KinformError) -> bool:
-    """Whether the server does not know streamed lists, rather than being in trouble."""
-    return isinstance(error, InvalidError) or (
-        isinstance(error, ApiError) and error.code in {405, 406, 415}
-    )
+    """Whether the server does not know how to do that at all, rather than being in trouble."""
+    if not isinstance(error, ApiError) or error.is_resource_version_too_large:
+        return False
+    return isinstance(error, InvalidError) or error.code in {405, 406, 415, 501}

@@ -1,0 +1,239 @@
+"""Compaction: makes the objects of a cache small, beside its work.
+
+It acts at two moments. `Compactor.settle` stands right before the store, as the last transform: it
+shares what is equal in the metadata of many objects. That is cheap, and too late afterwards:
+strings that are freed one by one leave holes that nobody can use. `Compactor.run` goes over the
+store after the first sync and then now and again, and compresses what it finds, in place: no entry
+changes, no lock is needed, and no event has to be told to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar, cast, final
+
+from kinform.cache.thread_safe_store import ThreadSafeStore
+from kinform.clock import offload
+from kinform.errors import UsageError
+from kinform.meta import Entry
+from kinform.objects import Object
+from kinform.storage import Codec, Packed, Packer, Sharing, StorageForm, cool, load_library, train
+
+__all__ = ["MIN_BYTES", "SWEEP_PERIOD", "CompactionStatistics", "Compactor"]
+
+T = TypeVar("T")
+
+SWEEP_PERIOD: Final = 5.0
+"""How long an object that came may wait to be packed, in seconds; more in very large caches."""
+MIN_BYTES: Final = 1024 * 1024
+"""Caches with less in them are left as they are: what reading takes would outweigh the gain."""
+
+# Enough for a dictionary; more only takes longer.
+_MOST_SAMPLES: Final = 2_000
+_LARGEST_SAMPLE: Final = 128 * 1024
+_SAMPLED_BYTES: Final = 4 * 1024 * 1024
+# What is packed in one go, some two milliseconds in a thread, and what is looked at in one go, a
+# quarter of one on the loop.
+_SLICE: Final = 32
+_SLICE_BYTES: Final = 256 * 1024
+_GLANCE: Final = 1_024
+# For each second between two sweeps: to look at so many takes a hundredth of it.
+_OBJECTS_PER_SECOND: Final = 40_000
+_RETURN_AFTER: Final = 32 * 1024 * 1024
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionStatistics:
+    """What was packed so far, an object once for each of its versions."""
+
+    objects: int = 0
+    raw_bytes: int = 0
+    """Their size before."""
+    packed_bytes: int = 0
+    """Their size after."""
+
+
+@final
+class Compactor:
+    """Keeps the objects of ``entries`` in a storage form.
+
+    ``"raw"`` means `settle` and nothing else: `run` returns at once. ``"zstd"`` needs the extra
+    ``kinform[zstd]`` and packs objects (`Object.pack`) within seconds of their arrival, once the
+    cache holds `MIN_BYTES`. A dictionary is then trained on up to 2,000 of them. Both are done
+    off the loop, packing in slices of some milliseconds. Memory that this freed is given back to
+    the system where the C library can do that (glibc).
+
+    All methods belong to the event loop's thread.
+
+    Args:
+        model: what the cache holds. Only whole objects can be packed.
+
+    Raises:
+        UsageError: there is no such form, its library is missing, or ``model`` is a projection.
+    """
+
+    __slots__ = (
+        "_before",
+        "_begun",
+        "_codec",
+        "_entries",
+        "_form",
+        "_packer",
+        "_returned",
+        "_sharing",
+    )
+
+    def __init__(
+        self,
+        entries: ThreadSafeStore[T],
+        *,
+        storage: StorageForm = "zstd",
+        model: type[object] = Object,
+    ) -> None:
+        if storage not in {"raw", "zstd"}:
+            raise UsageError(f"storage is {storage!r}, expected 'raw' or 'zstd'")
+        if storage == "zstd":
+            if model is not Object:
+                raise UsageError(
+                    f"storage='zstd' is for whole objects, and {model.__qualname__} is a "
+                    "projection, which is small already: leave out the storage, or the model"
+                )
+            load_library()
+        self._entries = cast("ThreadSafeStore[object]", entries)
+        self._form = storage
+        self._sharing = Sharing()
+        self._codec: Codec | None = None
+        self._packer: Packer | None = None  # only while there is something to pack
+        self._before = CompactionStatistics()
+        self._returned = 0
+        self._begun = asyncio.Event()
+
+    def settle(self, obj: T) -> T:
+        """Make the metadata of ``obj`` small, in place; return ``obj``.
+
+        To be the last transform. Takes some two microseconds, five if the labels are nobody
+        else's. What is no `Object` is left as it is.
+        """
+        if isinstance(obj, Object):
+            self._sharing.head(obj.head)
+            if self._form == "zstd" and not obj.is_packed:
+                cool(obj.metadata, Packed(None, obj.raw))
+        return obj
+
+    def begin(self) -> None:
+        """Tell that the first sync is done: what the cache holds now is worth learning from."""
+        self._begun.set()
+        self._sharing = Sharing()  # the many that came are not likely to come again
+
+    async def run(self) -> None:
+        """Wait for `begin`, then pack what is in the cache and what comes, until cancelled.
+
+        Cancelling it takes effect at once; a slice that is being packed is finished, unseen.
+        """
+        if self._form == "raw":
+            return
+        await self._begun.wait()
+        swept: str | None = None
+        while True:
+            version = self._entries.resource_version
+            if version != swept or not version:  # some servers give none
+                await self._sweep()
+                swept = version
+            await asyncio.sleep(max(SWEEP_PERIOD, len(self._entries) / _OBJECTS_PER_SECOND))
+
+    def statistics(self) -> CompactionStatistics:
+        """Return what was done so far."""
+        before, packer = self._before, self._packer
+        if packer is None:
+            return before
+        return CompactionStatistics(
+            objects=before.objects + packer.objects,
+            raw_bytes=before.raw_bytes + packer.raw_bytes,
+            packed_bytes=before.packed_bytes + packer.packed_bytes,
+        )
+
+    async def _sweep(self) -> None:
+        """Pack all that is in the cache now."""
+        entries = self._entries.list()
+        if self._codec is None:
+            if not _is_worth_it(entries):
+                return
+            self._codec = await offload(lambda: Codec(train(_samples(entries))))
+        try:
+            for start in range(0, len(entries), _GLANCE):
+                for some in _slices(_unpacked(entries[start : start + _GLANCE])):
+                    if self._packer is None:
+                        self._packer = await offload(self._codec.packer)
+                    await offload(_pack, some, self._packer)
+                    await self._return_memory(at_least=_RETURN_AFTER)
+                await asyncio.sleep(0)
+            await self._return_memory(at_least=MIN_BYTES)
+        finally:
+            self._before, self._packer = self.statistics(), None
+
+    async def _return_memory(self, *, at_least: int) -> None:
+        # Freed bytes lie scattered in the heap, where they count as used until this is done.
+        done = self.statistics()
+        freed = done.raw_bytes - done.packed_bytes
+        if freed - self._returned >= at_least:
+            self._returned = freed
+            await offload(_return_memory)
+
+
+def _unpacked(entries: Sequence[Entry[object]]) -> list[Object]:
+    objects = [entry.object for entry in entries]
+    return [obj for obj in objects if isinstance(obj, Object) and not obj.is_packed]
+
+
+def _is_worth_it(entries: Sequence[Entry[object]]) -> bool:
+    sizes = (len(obj.raw) for entry in entries for obj in _unpacked([entry]))
+    return any(total >= MIN_BYTES for total in itertools.accumulate(sizes))
+
+
+def _samples(entries: Sequence[Entry[object]]) -> list[bytes]:
+    """Return the bytes of objects from all over the cache, as many as are worth it."""
+    chosen = entries[:: -(-len(entries) // _MOST_SAMPLES)]
+    samples = [obj.raw for obj in _unpacked(chosen) if len(obj.raw) <= _LARGEST_SAMPLE]
+    return samples[:: sum(map(len, samples)) // _SAMPLED_BYTES + 1]
+
+
+def _slices(objects: Sequence[Object]) -> Iterator[list[Object]]:
+    some: list[Object] = []
+    size = 0
+    for obj in objects:
+        some.append(obj)
+        size += len(obj.raw)
+        if len(some) == _SLICE or size >= _SLICE_BYTES:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _pack(objects: Sequence[Object], packer: Packer) -> None:
+    for obj in objects:
+        obj.pack(packer)
+
+
+def _return_memory() -> None:
+    trim = _malloc_trim()
+    if trim is not None:
+        trim(0)
+
+
+@functools.cache
+def _malloc_trim() -> Callable[[int], int] | None:
+    """Return glibc's function that gives free memory back to the system, if there is one."""
+    import ctypes
+
+    try:
+        trim = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # another C library, or none to ask
+        return None
+    trim.argtypes, trim.restype = [ctypes.c_size_t], ctypes.c_int
+    return cast("Callable[[int], int]", trim)

@@ -1,0 +1,279 @@
+"""SharedInformerFactory: one informer for each thing that is watched, shared by all who ask.
+
+client-go: informers.SharedInformerFactory, dynamicinformer and metadatainformer. Here that is one
+class, for kinds by name and by model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TypeVar, Unpack, cast, final, overload
+
+from kinform.cache.group import InformerGroup
+from kinform.cache.indexes import IndexFunc
+from kinform.cache.informer import GRACE, InformerOptions, SharedInformer
+from kinform.cache.selection import InformerSource, Kind, Selection, select
+from kinform.cache.sync import wait_for_cache_sync
+from kinform.errors import UsageError
+from kinform.meta import GroupVersionResource
+from kinform.objects import Object
+from kinform.resource import Resource
+from kinform.selectors import FieldSelectorLike, LabelSelectorLike
+from kinform.tasks import gather
+
+__all__ = ["SharedInformerFactory"]
+
+T = TypeVar("T")
+
+
+@final
+class SharedInformerFactory:
+    """Makes informers and shares them: for equal kind, model, namespace and selectors, the same.
+
+    .. code-block:: python
+
+        factory = kinform.SharedInformerFactory(client, resync_period=600)
+        pods = factory.informer("v1/pods")
+        nodes = factory.informer(Node)
+        async with factory:
+            await factory.wait_for_cache_sync(30)
+
+    Entering it starts what was asked for; what is asked for later is started by the next
+    `start`. Leaving it stops everything. A kind that does not exist yet is waited for.
+
+    Args:
+        source: a `Client`.
+        namespaces: where its informers look that are not asked for in one namespace: in all of
+            them, or in these. For more than one, use `informers`.
+        defaults: keywords of `SharedInformer` for every informer it makes; those of `configure`
+            win over them, and those of the first request over both. ``indexers`` add up.
+
+    Raises:
+        UsageError: the namespaces make no sense.
+    """
+
+    def __init__(
+        self,
+        source: InformerSource,
+        *,
+        namespaces: str | Sequence[str] = "",
+        **defaults: Unpack[InformerOptions[Object]],
+    ) -> None:
+        self._source = source
+        self._namespaces: tuple[str, ...] = (
+            (namespaces,) if isinstance(namespaces, str) else tuple(namespaces)
+        )
+        if not self._namespaces:
+            raise UsageError("a factory needs a namespace; the empty text means all of them")
+        if "" in self._namespaces[:-1] or "" in self._namespaces[1:]:
+            raise UsageError("the empty namespace means all of them, so it stands alone")
+        self._defaults = defaults
+        self._of_kind: dict[str, InformerOptions[Object]] = {}
+        self._informers: dict[Selection[object], SharedInformer[object]] = {}
+        self._indexers: dict[Selection[object], dict[str, IndexFunc[Object]]] = {}
+        self._is_shut_down = False
+
+    # --- informers
+
+    def configure(self, resource: Kind[T], **options: Unpack[InformerOptions[T]]) -> None:
+        """Give the informers of one kind these keywords, whoever asks for them first.
+
+        A second call for the same kind takes the place of the first.
+
+        Raises:
+            UsageError: one has been made already.
+        """
+        kind = select(resource).name
+        made = [one for of, one in self._informers.items() if of.name == kind]
+        if not all(informer.is_stopped for informer in made):
+            raise UsageError(f"there is an informer of {kind} already; configure it before")
+        self._of_kind[kind] = cast("InformerOptions[Object]", options)
+
+    @overload
+    def informer(
+        self,
+        resource: str | GroupVersionResource,
+        *,
+        namespace: str | None = None,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        metadata_only: bool = False,
+        **options: Unpack[InformerOptions[Object]],
+    ) -> SharedInformer[Object]: ...
+    @overload
+    def informer(
+        self,
+        resource: str | GroupVersionResource,
+        *,
+        model: type[T],
+        namespace: str | None = None,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        **options: Unpack[InformerOptions[T]],
+    ) -> SharedInformer[T]: ...
+    @overload
+    def informer(
+        self,
+        resource: type[T] | Resource[T],
+        *,
+        namespace: str | None = None,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        **options: Unpack[InformerOptions[T]],
+    ) -> SharedInformer[T]: ...
+    def informer(
+        self,
+        resource: Kind[T],
+        *,
+        model: type[T] | None = None,
+        namespace: str | None = None,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        metadata_only: bool = False,
+        **options: Unpack[InformerOptions[T]],
+    ) -> SharedInformer[T]:
+        """Return the informer of a kind; the first to ask has it made, with ``options``.
+
+        Further ``indexers`` are added to one that exists; other options would come too late. One
+        that has stopped is forgotten: a new one is made.
+
+        Raises:
+            SelectorError: a selector cannot be read.
+            UsageError: the factory was shut down, or has several namespaces, or options are
+                given for an informer that exists, or it has another function for an index.
+        """
+        if namespace is None:
+            namespace, *others = self._namespaces
+            if others:
+                raise UsageError("this factory has several namespaces: use informers(), or say one")
+        selection = select(
+            resource,
+            model=model,
+            namespace=namespace,
+            labels=label_selector,
+            fields=field_selector,
+            metadata_only=metadata_only,
+        )
+        return self._shared(selection, options)
+
+    @overload
+    def informers(self, resource: str | GroupVersionResource) -> InformerGroup[Object]: ...
+    @overload
+    def informers(
+        self, resource: str | GroupVersionResource, *, model: type[T]
+    ) -> InformerGroup[T]: ...
+    @overload
+    def informers(self, resource: type[T] | Resource[T]) -> InformerGroup[T]: ...
+    def informers(self, resource: Kind[T], *, model: type[T] | None = None) -> InformerGroup[T]:
+        """Return the informers of a kind in all of the factory's namespaces, to be used as one.
+
+        Raises:
+            UsageError: the factory was shut down.
+        """
+        return InformerGroup(
+            {
+                namespace: self._shared(select(resource, model=model, namespace=namespace), {})
+                for namespace in self._namespaces
+            }
+        )
+
+    def _shared(self, selection: Selection[T], options: InformerOptions[T]) -> SharedInformer[T]:
+        if self._is_shut_down:
+            raise UsageError("this factory was shut down; make a new one")
+        identity = cast("Selection[object]", selection)
+        made = cast("SharedInformer[T] | None", self._informers.get(identity))
+        if made is not None and not made.is_stopped:
+            self._add_late(made, options, known=self._indexers[identity])
+            return made
+        of_kind = self._of_kind.get(selection.name, {})
+        merged = _merged(self._defaults, of_kind, cast("InformerOptions[Object]", options))
+        informer = self._source.informer_of(selection, **cast("InformerOptions[T]", merged))
+        self._informers[identity] = cast("SharedInformer[object]", informer)
+        self._indexers[identity] = dict(merged.get("indexers") or {})
+        return informer
+
+    def _add_late(
+        self,
+        informer: SharedInformer[T],
+        options: InformerOptions[T],
+        *,
+        known: dict[str, IndexFunc[Object]],
+    ) -> None:
+        if late := sorted(options.keys() - {"indexers"}):
+            raise UsageError(
+                f"{informer.name} exists already, so {', '.join(late)} would have no effect; "
+                "give options with the first request, or to configure()"
+            )
+        indexers = cast("InformerOptions[Object]", options).get("indexers") or {}
+        other = [name for name in indexers if indexers[name] != known.get(name, indexers[name])]
+        if other:
+            raise UsageError(
+                f"{informer.name} exists already, with another function for the index "
+                f"{other[0]!r}; share the function, or choose another name"
+            )
+        fresh = {name: made for name, made in indexers.items() if name not in known}
+        informer.add_indexers(cast("Mapping[str, IndexFunc[T]]", fresh))
+        known.update(fresh)
+
+    # --- life
+
+    async def start(self) -> None:
+        """Start every informer that is not started yet; may be called again and again.
+
+        Raises:
+            UsageError: the factory was shut down.
+        """
+        if self._is_shut_down:
+            raise UsageError("this factory was shut down; make a new one")
+        for informer in self._informers.values():
+            if not informer.is_started and not informer.is_stopped:
+                await informer.start()
+
+    async def wait_for_cache_sync(self, timeout: float | None = None) -> None:
+        """Wait until every informer that was started has synced.
+
+        Raises:
+            TimeoutError: not all have in time; the message names them.
+            UsageError: one has failed, or was stopped, before it had synced.
+        """
+        started = [informer for informer in self._informers.values() if informer.is_started]
+        await wait_for_cache_sync(*started, timeout=timeout)
+
+    async def remove(self, informer: SharedInformer[T], grace: float = GRACE) -> None:
+        """Stop one informer and forget it: who asks for its kind next has a new one made.
+
+        One that is not the factory's is left alone.
+        """
+        for selection, made in tuple(self._informers.items()):
+            if made is informer:
+                del self._informers[selection], self._indexers[selection]
+                await informer.stop(grace)
+
+    async def shut_down(self, grace: float = GRACE) -> None:
+        """Stop all informers, all at once; nothing can be asked for any more."""
+        self._is_shut_down = True
+        await gather(*(informer.stop(grace) for informer in self._informers.values()))
+
+    async def __aenter__(self) -> SharedInformerFactory:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.shut_down()
+
+
+def _merged(*layers: InformerOptions[Object]) -> InformerOptions[Object]:
+    """Return the options of all ``layers``: the later ones win, but indexers add up."""
+    merged, indexers = InformerOptions[Object](), dict[str, IndexFunc[Object]]()
+    for layer in layers:
+        merged.update(layer)
+        indexers.update(layer.get("indexers") or {})
+    if indexers:
+        merged["indexers"] = indexers
+    return merged

@@ -1,0 +1,103 @@
+"""InformerGroup: informers of one kind in several namespaces, used as if they were one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, Generic, TypeVar, final
+
+from kinform.cache.events import Added, Deleted, Updated
+from kinform.cache.handlers import handler
+from kinform.cache.informer import SharedInformer
+from kinform.cache.processor import Registration
+from kinform.cache.store import Key
+from kinform.cache.sync import wait_for_cache_sync
+from kinform.errors import UsageError
+from kinform.meta import ObjectName
+from kinform.selectors import LabelSelectorLike
+
+__all__ = ["InformerGroup"]
+
+T = TypeVar("T")
+
+
+@final
+class InformerGroup(Generic[T]):
+    """The informers of one kind in several namespaces. Each has its own watch and its own cache.
+
+    For who may read some namespaces and not all of them. Handlers hear of all of them; between
+    namespaces there is no order. The factory that made it starts and stops it. An informer of
+    all namespaces, which is that of ``""``, stands alone.
+    """
+
+    def __init__(self, informers: Mapping[str, SharedInformer[T]]) -> None:
+        self.informers: Final[Mapping[str, SharedInformer[T]]] = MappingProxyType(dict(informers))
+        """The informer of each namespace."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in messages."""
+        return ", ".join(informer.name for informer in self.informers.values())
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether all of them have synced."""
+        return all(informer.has_synced for informer in self.informers.values())
+
+    async def wait_synced(self, timeout: float | None = None) -> None:
+        """Wait until all of them have synced.
+
+        Raises:
+            TimeoutError: not all have in time.
+            UsageError: one was not started, or stops meanwhile.
+        """
+        await wait_for_cache_sync(*self.informers.values(), timeout=timeout)
+
+    def get(self, key: Key) -> T | None:
+        """Return the object of ``key``, if its namespace is one of these and has it."""
+        key = ObjectName.parse(key) if isinstance(key, str) else key
+        informer = self.informers.get(key.namespace) or self.informers.get("")
+        return None if informer is None else informer.lister.get(key)
+
+    def list(self, label_selector: LabelSelectorLike = None) -> list[T]:
+        """Return the objects of all these namespaces whose labels meet the selector."""
+        return [
+            found
+            for informer in self.informers.values()
+            for found in informer.lister.list(label_selector)
+        ]
+
+    def add_event_handler(
+        self,
+        *,
+        on_add: Callable[[Added[T]], object] | None = None,
+        on_update: Callable[[Updated[T]], object] | None = None,
+        on_delete: Callable[[Deleted[T]], object] | None = None,
+        filter: Callable[[T], bool] | None = None,  # noqa: A002 - the word every informer uses
+        resync_period: float | None = None,
+        name: str | None = None,
+    ) -> Mapping[str, Registration[T]]:
+        """Add a handler to each of them; return its registration in each namespace.
+
+        A callback that waits may be called by another namespace meanwhile.
+
+        Raises:
+            UsageError: as `SharedInformer.add_event_handler`; it was then added to none.
+        """
+        told = handler(
+            on_add=on_add,
+            on_update=on_update,
+            on_delete=on_delete,
+            filter=filter,
+            resync_period=resync_period,
+            name=name,
+        )
+        added: dict[str, Registration[T]] = {}
+        try:
+            for namespace, informer in self.informers.items():
+                added[namespace] = informer.add_event_handler(told)
+        except UsageError:
+            for registration in added.values():
+                registration.remove()
+            raise
+        return added

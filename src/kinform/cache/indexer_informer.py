@@ -1,0 +1,118 @@
+"""IndexerInformer: the seeds' small informer, whose one handler runs inside the pop.
+
+client-go: NewIndexerInformer and NewInformer. `SharedInformer` is what most programs want: there
+a handler has a buffer and a task of its own, and there may be many.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Mapping
+from typing import Final, Generic, TypeVar, final
+
+from kinform.cache.applying import apply
+from kinform.cache.controller import Controller
+from kinform.cache.handlers import Caller, EventHandler
+from kinform.cache.indexer import Indexer
+from kinform.cache.indexes import IndexFunc
+from kinform.cache.intake import TransformFunc
+from kinform.cache.listwatch import ListerWatcher
+from kinform.cache.options import ReflectorOptions
+from kinform.cache.reports import WatchErrorHandler
+from kinform.sansio.notifications import Notification
+from kinform.sansio.queue import Batch, QueueFactory
+from kinform.sansio.real_fifo import RealFIFO
+
+__all__ = ["IndexerInformer"]
+
+T = TypeVar("T")
+
+log: Final = logging.getLogger(__name__)
+
+
+@final
+class IndexerInformer(Generic[T]):
+    """An `Indexer` and the `Controller` that fills it and tells one handler.
+
+    .. code-block:: python
+
+        informer = IndexerInformer(lw, handler(on_add=enqueue, on_update=enqueue))
+        await informer.run()
+
+    The handler is told after the indexer has the change, in order, and nothing else is taken
+    from the queue before it has returned: a slow handler slows down the watch. What it raises is
+    logged, and the next event follows.
+
+    Args:
+        lw: where the objects come from.
+        handler: who is told; nobody, if there is none. Its ``resync_period`` is the informer's.
+        indexers: index functions by name; a batch on which one fails is dropped and logged.
+        queue: `RealFIFO` or `DeltaFIFO`.
+
+    The others are those of `Reflector`.
+    """
+
+    def __init__(
+        self,
+        lw: ListerWatcher[T],
+        handler: EventHandler[T] | None = None,
+        *,
+        indexers: Mapping[str, IndexFunc[T]] | None = None,
+        transform: TransformFunc[T] | None = None,
+        queue: QueueFactory = RealFIFO,
+        name: str = "informer",
+        watch_error_handler: WatchErrorHandler | None = None,
+        options: ReflectorOptions | None = None,
+    ) -> None:
+        self.name: Final = name
+        self._call = None if handler is None else Caller(handler)
+        self.indexer: Final[Indexer[T]] = Indexer(indexers=indexers)
+        """The cache; to be read only, from any thread."""
+        self.controller: Final[Controller[T]] = Controller(
+            lw,
+            process=self._process,
+            queue=queue,
+            known=self.indexer.entries,
+            name=name,
+            transform=transform,
+            resync_period=None if handler is None else handler.resync_period,
+            watch_error_handler=watch_error_handler,
+            options=options,
+        )
+        """What moves changes into the indexer."""
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the first list is in the indexer and was told."""
+        return self.controller.has_synced
+
+    @property
+    def last_sync_resource_version(self) -> str:
+        """The version the indexer shows; ``""`` before the first list."""
+        return self.indexer.resource_version
+
+    async def run(self) -> None:
+        """Fill the indexer and tell the handler until cancelled.
+
+        Raises:
+            UsageError: it was run before, or the source cannot be used this way.
+        """
+        await self.controller.run()
+
+    async def _process(self, batch: Batch[T]) -> None:
+        applied = apply(batch, self.indexer.entries)
+        for notification in applied.notifications:
+            await self._tell(notification)
+        for entry in applied.resynced:
+            await self._tell(Notification(entry.metadata.key, entry, entry))
+
+    async def _tell(self, notification: Notification[T]) -> None:
+        if self._call is None:
+            return
+        try:
+            result = self._call(notification)
+            if inspect.isawaitable(result):
+                await result
+        except Exception:
+            log.exception("%s: the handler failed on %s", self.name, notification.key)

@@ -1,0 +1,587 @@
+"""SharedInformer: a cache of one kind of object that everybody in a program can share.
+
+What is on the server comes in at the left (`Controller`: reflector, queue, pump), is written to
+the `Indexer`, and what that changed goes out at the right (`Processor`: handlers and streams).
+
+client-go: tools/cache/shared_informer.go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import dataclasses
+import inspect
+import logging
+import math
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Final, Generic, TypedDict, TypeVar, final
+
+from kinform.cache.applying import apply
+from kinform.cache.controller import Controller
+from kinform.cache.event_stream import EventStream
+from kinform.cache.events import Added, Deleted, Updated
+from kinform.cache.handlers import EventHandler, handler
+from kinform.cache.indexer import Indexer
+from kinform.cache.indexes import IndexFunc, IndexFunctionError
+from kinform.cache.intake import TransformFunc
+from kinform.cache.lister import Lister
+from kinform.cache.listwatch import ListerWatcher
+from kinform.cache.options import ReflectorOptions
+from kinform.cache.processor import Processor, Registration
+from kinform.cache.reports import WatchErrorHandler
+from kinform.cache.statistics import InformerStatistics
+from kinform.cache.waiting import Waiters
+from kinform.errors import DecodeError, UsageError
+from kinform.meta import ObjectName
+from kinform.sansio import versions
+from kinform.sansio.queue import Batch, QueueFactory
+from kinform.sansio.real_fifo import RealFIFO
+from kinform.tasks import background
+
+__all__ = ["InformerOptions", "SharedInformer"]
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+log: Final = logging.getLogger(__name__)
+
+GRACE: Final = 5.0
+"""How long callbacks that run when an informer is stopped may take to finish."""
+PATIENCE: Final = 0.25
+"""How long a source may take to end once it is cancelled."""
+
+_told_by: Final = contextvars.ContextVar[object]("kinform_told_by", default=None)
+"""The informer whose callback this is, or has started this."""
+
+
+class InformerOptions(TypedDict, Generic[T], total=False):
+    """The keywords of `SharedInformer` that whoever makes one for you passes on."""
+
+    name: str
+    indexers: Mapping[str, IndexFunc[T]] | None
+    transform: TransformFunc[T] | None
+    resync_period: float | None
+    queue: QueueFactory
+    watch_error_handler: WatchErrorHandler | None
+    options: ReflectorOptions | None
+
+
+@final
+class SharedInformer(Generic[T]):
+    """A cache of one kind of object, kept equal to the server, with handlers that are told.
+
+    .. code-block:: python
+
+        informer = client.informer("v1/pods")
+        informer.add_event_handler(on_add=lambda event: print("new:", event.key))
+        async with informer:
+            await informer.wait_synced(30)
+            print(len(informer.lister.list()))
+
+    Promised:
+
+    * The cache becomes equal to the server, whatever happened to the connection, and every state
+      it shows was true on the server at one moment.
+    * Every handler hears of each object's changes in order, after the cache has them. A delete
+      that was missed is told all the same (`Deleted`), and an object that was deleted and made
+      anew under its name is told as that, a delete and an add.
+    * A handler that is slow, fails or never returns harms no other. What it has not been told
+      yet is merged, object by object, once much of it waits: it hears of the last state, not of
+      each one between.
+
+    Not promised: an order between different objects for slow handlers; that every state in
+    between is seen.
+
+    It is started once. All methods belong to the event loop's thread, except for reading:
+    ``indexer`` and ``lister`` may be read from any thread.
+
+    Args:
+        lw: where the objects come from.
+        name: stands in every line it logs.
+        indexers: index functions by name; see `Indexer`. Where one fails on an object, the
+            object is cached all the same, and is not found by that index.
+        transform: runs once for each object, before it is cached.
+        resync_period: how often handlers that do not say otherwise are told of everything again.
+        queue: `RealFIFO`, or `DeltaFIFO` to have changes gathered per object.
+        expected_kind: objects of another kind are left out.
+        watch_error_handler: told of everything that goes wrong in listing and watching.
+        options: times and sizes of listing and watching.
+
+    Raises:
+        UsageError: an index name is taken, or ``resync_period`` is less than a second.
+    """
+
+    def __init__(
+        self,
+        lw: ListerWatcher[T],
+        *,
+        name: str = "informer",
+        indexers: Mapping[str, IndexFunc[T]] | None = None,
+        transform: TransformFunc[T] | None = None,
+        resync_period: float | None = None,
+        queue: QueueFactory = RealFIFO,
+        expected_kind: str | None = None,
+        watch_error_handler: WatchErrorHandler | None = None,
+        options: ReflectorOptions | None = None,
+    ) -> None:
+        if resync_period is not None and not 1 <= resync_period < math.inf:
+            raise UsageError(f"resync_period must be at least 1 s, got {resync_period!r}")
+        self.name: Final = name
+        self._options = options or ReflectorOptions()
+        self._resync_period = resync_period
+        self._indexer: Indexer[T] = Indexer(
+            indexers=indexers, on_index_error=self._index_function_failed
+        )
+        self._lister = Lister(self._indexer)
+        self._controller: Controller[T] = Controller(
+            lw,
+            process=self._process,
+            queue=queue,
+            known=self._indexer.entries,
+            on_done=self._batch_done,
+            name=name,
+            expected_kind=expected_kind,
+            transform=transform,
+            watch_error_handler=watch_error_handler,
+            options=self._options,
+        )
+        self._processor: Processor[T] = Processor(name=name, resync=self._resync)
+        self._waiters = Waiters()
+        self._has_told_synced = False
+        # Only where changes keep their order has a version passed when a later one is there.
+        self._is_in_order = isinstance(self._controller.queue, RealFIFO)
+        self._version = ""
+        self._replayed = 0
+        self._index_errors: dict[str, int] = {}
+        self._stop_asked = asyncio.Event()
+        self._grace = GRACE
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._failure: BaseException | None = None
+        self._is_stopped = False
+
+    def __repr__(self) -> str:
+        state = "stopped" if self._is_stopped else "running" if self._task else "not started"
+        return f"<SharedInformer {self.name} {state}, {len(self._indexer)} objects>"
+
+    # --- reading, from any thread
+
+    @property
+    def indexer(self) -> Indexer[T]:
+        """The cache; to be read only."""
+        return self._indexer
+
+    @property
+    def lister(self) -> Lister[T]:
+        """The cache, as most want to read it."""
+        return self._lister
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the first list is in the cache; never becomes false again."""
+        return self._controller.has_synced
+
+    @property
+    def last_sync_resource_version(self) -> str:
+        """The version the cache shows: all that happened up to it; ``""`` before the first list."""
+        return self._version
+
+    @property
+    def unreadable(self) -> Mapping[ObjectName, DecodeError]:
+        """The objects that exist on the server and cannot be read, with what is wrong.
+
+        They are not in the cache: no older state of them passes for the current one. Handlers
+        that knew such an object were told it is gone, with ``final_state_unknown``.
+        """
+        return self._controller.reflector.unreadable
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it was started; stays true."""
+        return self._task is not None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it was asked to stop, or has failed; stays true."""
+        return self._is_stopped or self._stop_asked.is_set()
+
+    def statistics(self) -> InformerStatistics:
+        """Return the figures of this moment."""
+        return InformerStatistics(
+            name=self.name,
+            objects=len(self._indexer),
+            resource_version=self._version,
+            has_synced=self.has_synced,
+            unreadable=len(self.unreadable),
+            replayed=self._replayed,
+            index_errors=dict(self._index_errors),
+            reflector=self._controller.reflector.statistics(),
+            queue=self._controller.queue.statistics(),
+            handlers=self._processor.statistics(),
+        )
+
+    def healthy(self, max_silence: float | None = None) -> bool:
+        """Tell whether the cache can be believed: running, synced, and in touch with the server.
+
+        In touch is who heard from the server in the last ``max_silence`` seconds. By default
+        that is as long as a watch of a kind without bookmarks may be quiet; most kinds have
+        bookmarks, about once a minute, so that 180 is a good choice for them.
+        """
+        if self._loop is None or self._is_stopped or not self.has_synced:
+            return False
+        heard = self._controller.reflector.statistics().last_contact
+        if max_silence is None:
+            max_silence = 2 * self._options.watch_timeout + 60
+        return heard is not None and self._loop.time() - heard <= max_silence
+
+    # --- handlers
+
+    def add_event_handler(
+        self,
+        handlers: EventHandler[T] | None = None,
+        *,
+        on_add: Callable[[Added[T]], object] | None = None,
+        on_update: Callable[[Updated[T]], object] | None = None,
+        on_delete: Callable[[Deleted[T]], object] | None = None,
+        filter: Callable[[T], bool] | None = None,  # noqa: A002 - the word every informer uses
+        resync_period: float | None = None,
+        name: str | None = None,
+    ) -> Registration[T]:
+        """Have these callbacks told of every change, from now on.
+
+        What is in the cache already is told first, as `Added` with ``initial``. Callbacks may be
+        ``def`` or ``async def``; a ``def`` runs on the event loop and must be quick. Give an
+        `EventHandler` (made by `handler`), or what one is made of. One that does not say how
+        often it wants to be told of everything again has the informer's ``resync_period``.
+
+        Raises:
+            UsageError: the informer has stopped, or the callbacks are of no use.
+        """
+        parts = (on_add, on_update, on_delete, filter, resync_period, name)
+        if handlers is None:
+            handlers = handler(
+                on_add=on_add,
+                on_update=on_update,
+                on_delete=on_delete,
+                filter=filter,
+                resync_period=resync_period,
+                name=name,
+            )
+        elif any(part is not None for part in parts):
+            raise UsageError("give an EventHandler, or what one is made of, not both")
+        if handlers.resync_period is None and self._resync_period is not None:
+            handlers = dataclasses.replace(handlers, resync_period=self._resync_period)
+        self._refuse_unless_usable("a handler cannot be added")
+        context = contextvars.copy_context()
+        context.run(_told_by.set, self)
+        # Nothing is awaited here, so no change can fall between what is there and what comes.
+        return context.run(
+            self._processor.add,
+            handlers,
+            present=self._indexer.entries.list(),
+            synced=self._has_told_synced,
+        )
+
+    def remove_event_handler(self, registration: Registration[T]) -> None:
+        """Tell it nothing any more: see `Registration.remove`. Foreign ones are ignored."""
+        self._processor.remove(registration)
+
+    def events(self) -> EventStream[T]:
+        """Return a stream of `Added`, `Updated` and `Deleted`, beginning with what is there.
+
+        .. code-block:: python
+
+            async for event in informer.events():
+                match event: ...
+
+        It ends when the informer stops. Leaving the loop ends it too.
+
+        Raises:
+            UsageError: the informer has stopped.
+        """
+        self._refuse_unless_usable("events cannot be had")
+        return self._processor.subscribe(
+            present=self._indexer.entries.list(), synced=self._has_told_synced
+        )
+
+    def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
+        """Index the cache by more functions, before or after the start.
+
+        Raises:
+            UsageError: the informer has stopped, or there is an index of such a name.
+        """
+        self._refuse_unless_usable("an index cannot be added")
+        self._indexer.add_indexers(indexers)
+
+    # --- life
+
+    async def start(self) -> None:
+        """Begin to fill the cache; `stop` must follow. ``async with`` does both.
+
+        Raises:
+            UsageError: it was started before, or stopped.
+        """
+        if self._task is not None:
+            raise UsageError(f"{self.name} was started before; an informer is started once")
+        self._refuse_unless_usable("it cannot be started")
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self._supervise(), name=f"kinform {self.name}")
+
+    async def stop(self, grace: float = GRACE) -> None:
+        """End it: no callback begins any more, and those that run have ``grace`` seconds left.
+
+        The cache stays readable as it was last. A second call waits for the same end. Cancelled,
+        it waives what is left of the grace: when it has returned or raised, nothing runs any more
+        but what ignores its cancellation.
+
+        A callback of the informer, and whatever it has started, only asks for the end and does
+        not wait: that would be for itself.
+
+        Raises:
+            UsageError: it runs in another event loop.
+        """
+        if self._task is None:
+            self._stop_asked.set()
+            self._end()
+            await self._processor.stop(grace)  # lets streams end; no callback has begun
+        elif not self._task.done():
+            self._refuse_foreign_loop()
+            if not self._stop_asked.is_set():
+                self._grace = grace
+                self._stop_asked.set()
+            if _told_by.get() is not self:
+                await self._join(self._task)
+
+    async def _join(self, task: asyncio.Task[None]) -> None:
+        """Wait until ``task`` is done; cancelled, cancel it, and wait all the same."""
+        try:
+            await self._processor.stop(self._grace)  # from this moment no callback begins
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            if not task.cancelling():  # once: a second time would keep it from waiting itself
+                task.cancel()
+            while not task.done():
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.wait([task])
+            raise
+
+    async def run(self) -> None:
+        """Start it, and stop it when cancelled: see `stop`.
+
+        Raises:
+            UsageError: it was started before, or its source cannot be used this way.
+        """
+        await self.start()
+        assert self._task is not None
+        try:
+            await asyncio.wait([self._task])
+        finally:
+            await self.stop(self._grace)
+        if self._failure is not None:
+            raise self._failure
+
+    async def __aenter__(self) -> SharedInformer[T]:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop(self._grace)
+        if exc is None and self._failure is not None:
+            raise self._failure
+
+    # --- waiting
+
+    async def wait_synced(self, timeout: float | None = None) -> None:
+        """Wait until the first list is in the cache.
+
+        Raises:
+            TimeoutError: it takes longer; ``__cause__`` is what went wrong last, if anything.
+            UsageError: the informer was not started, or stops meanwhile.
+        """
+        await self._wait(lambda: self.has_synced, timeout, "has not synced")
+
+    async def wait_until(self, resource_version: str, timeout: float | None = None) -> None:
+        """Wait until the cache shows ``resource_version`` or a later one: read your own writes.
+
+        Give the version of an object of this kind that you have written: the cache has it as soon
+        as the event arrives. That any other version has passed is known only at the next event
+        or bookmark.
+
+        Raises:
+            TimeoutError: it takes longer; ``__cause__`` is what went wrong last, if anything.
+            UsageError: the informer was not started, or stops meanwhile, or the version is empty.
+        """
+        if not resource_version:
+            raise UsageError("there is no version to wait for: the object given has none")
+
+        def is_there() -> bool:
+            shown = self._version
+            return shown == resource_version or versions.is_older(resource_version, shown)
+
+        await self._wait(is_there, timeout, f"has not seen version {resource_version}")
+
+    async def wait_for(
+        self, predicate: Callable[[Lister[T]], R], timeout: float | None = None
+    ) -> R:
+        """Wait until ``predicate`` is true of the cache; return what it returned.
+
+        .. code-block:: python
+
+            pod = await informer.wait_for(lambda pods: pods.get("default/web-0"), 30)
+
+        It is asked now and after every change, so it should be quick. What it raises ends the
+        wait.
+
+        Raises:
+            TimeoutError: it takes longer; ``__cause__`` is what went wrong last, if anything.
+            UsageError: the informer was not started, or stops meanwhile.
+        """
+        if inspect.iscoroutinefunction(predicate):
+            raise UsageError("the predicate is an async function; expected one that cannot wait")
+        return await self._wait(lambda: predicate(self._lister), timeout, "does not show it")
+
+    async def _wait(self, question: Callable[[], R], timeout: float | None, what: str) -> R:
+        if self._is_stopped:
+            if answer := question():
+                return answer
+            raise self._why_not()
+        if self._task is None:
+            raise UsageError(f"{self.name} was not started: async with informer")
+        self._refuse_foreign_loop()
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                return await self._waiters.wait(question)
+        except TimeoutError:
+            if not limit.expired():
+                raise  # the question's own
+            statistics = self._controller.reflector.statistics()
+            cause = statistics.last_error if statistics.failures_in_a_row else None
+            hint = f"; last error: {cause}" if cause else ""
+            text = f"{self.name} {what} within {timeout} s{hint}"
+            raise TimeoutError(text) from cause
+
+    # --- how it works
+
+    async def _supervise(self) -> None:
+        tasks: list[asyncio.Task[None]] = []
+        try:
+            async with background(self._tell()) as telling:
+                tasks.append(telling)
+                await self._read(tasks)
+                self._end(*tasks)
+                await self._processor.stop(self._grace)
+        finally:
+            self._end(*tasks)
+
+    async def _tell(self) -> None:
+        _told_by.set(self)  # for this task, and those it starts
+        await self._processor.run()
+
+    async def _read(self, tasks: list[asyncio.Task[None]]) -> None:
+        """Fill the cache until somebody wants it to stop, or one of ``tasks`` ends."""
+        reading = asyncio.get_running_loop().create_task(self._controller.run())
+        tasks.append(reading)
+        try:
+            async with background(self._stop_asked.wait()) as asked:
+                await asyncio.wait([*tasks, asked], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            reading.cancel()
+            self._controller.queue.close()
+            async with background(self._processor.stop(self._grace)):
+                await self._part_with(reading)
+
+    async def _part_with(self, reading: asyncio.Task[None]) -> None:
+        reading.add_done_callback(_take_note)
+        clock, is_cancelled = asyncio.get_running_loop().time, False
+        deadline = clock() + PATIENCE
+        while not reading.done() and (left := deadline - clock()) > 0:
+            try:
+                await asyncio.wait([reading], timeout=left)
+            except asyncio.CancelledError:
+                is_cancelled = True
+        if not reading.done():
+            log.error("%s: its source ignores cancellation and is abandoned", self.name)
+        if is_cancelled:
+            raise asyncio.CancelledError
+
+    def _end(self, *tasks: asyncio.Task[None]) -> None:
+        for task in tasks:
+            error = task.exception() if task.done() and not task.cancelled() else None
+            if error is not None and self._failure is None:
+                log.error("%s ends: %s: %s", self.name, type(error).__name__, error)
+                self._failure = error
+        self._is_stopped = True
+        self._waiters.fail(self._why_not)
+
+    def _why_not(self) -> Exception:
+        """Return what is told to who waits for something that will not be any more."""
+        if isinstance(self._failure, Exception):
+            return self._failure
+        stopped = UsageError(f"{self.name} has stopped")
+        stopped.__cause__ = self._failure
+        return stopped
+
+    def _process(self, batch: Batch[T]) -> None:
+        """Write a batch and tell what it did. Nothing is awaited here."""
+        applied = apply(batch, self._indexer.entries)
+        self._replayed += applied.replayed
+        if applied.notifications:
+            self._processor.distribute(applied.notifications)
+
+    def _batch_done(self) -> None:
+        queue = self._controller.queue
+        if self._is_in_order or queue.is_empty:
+            self._version = self._indexer.resource_version
+        if not self._has_told_synced and queue.has_synced:
+            self._has_told_synced = True
+            self._processor.upstream_synced()
+        self._waiters.ask()
+
+    def _resync(self) -> None:
+        # Past the queue: a resync that comes out of it in several batches would be told to
+        # nobody but by its first.
+        self._processor.distribute_resync(self._indexer.entries.list())
+
+    def _index_function_failed(self, error: IndexFunctionError) -> None:
+        count = self._index_errors.get(error.index, 0)
+        self._index_errors[error.index] = count + 1
+        if not count:
+            log.error(
+                "%s: %s; the object is cached, but not found by that index. "
+                "Further failures of this index are counted, not logged",
+                self.name,
+                error,
+                exc_info=error.__cause__,
+            )
+
+    def _refuse_unless_usable(self, what: str) -> None:
+        if self.is_stopped:
+            raise UsageError(f"{self.name}: {what} because it has stopped already")
+        self._refuse_foreign_loop()
+
+    def _refuse_foreign_loop(self) -> None:
+        if self._loop is None:
+            return
+        try:
+            is_ours = asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            is_ours = False
+        if not is_ours:
+            raise UsageError(
+                f"{self.name} runs in another event loop; from other threads it can only be read"
+            )
+
+
+def _take_note(task: asyncio.Task[None]) -> None:
+    """Look at how it ended: nobody else may be there any more to do so."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,109 @@
+"""Selection: which objects an informer is about. Two that are equal can share one informer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeAlias, TypeVar, Unpack, cast, final
+
+from kinform.cache.informer import InformerOptions, SharedInformer
+from kinform.errors import UsageError
+from kinform.meta import GroupVersionResource
+from kinform.objects import Object
+from kinform.resource import Resource, model_decoder, resource_of
+from kinform.selectors import FieldSelectorLike, LabelSelectorLike, field_selector, label_selector
+
+__all__ = ["InformerSource", "Kind", "Selection", "select"]
+
+T = TypeVar("T")
+
+Kind: TypeAlias = str | GroupVersionResource | type[T] | Resource[T]
+"""What may name a kind: ``"v1/pods"``, a model that says which resource it is, a `Resource`."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection(Generic[T]):
+    """One kind of object, read as ``model``, in one namespace or all, by labels and fields."""
+
+    resource: str | Resource[T] = field(compare=False)
+    """The kind as it was given; ``name`` is what counts."""
+    name: str
+    """The kind's name, such as ``v1/pods``."""
+    model: type[T]
+    decode: Callable[[bytes], T] | None
+    """How objects are read, where not in the usual way of their model."""
+    namespace: str
+    label_selector: str
+    field_selector: str
+    metadata_only: bool
+
+    def __str__(self) -> str:
+        place = f" in {self.namespace}" if self.namespace else ""
+        selectors = " ".join(filter(None, (self.label_selector, self.field_selector)))
+        return f"{self.name}{place}{' with ' + selectors if selectors else ''}"
+
+
+def select(
+    resource: Kind[T],
+    *,
+    model: type[T] | None = None,
+    namespace: str = "",
+    labels: LabelSelectorLike = None,
+    fields: FieldSelectorLike = None,
+    metadata_only: bool = False,
+) -> Selection[T]:
+    """Return the selection that these arguments mean, in its one form.
+
+    Raises:
+        SelectorError: a selector cannot be read.
+        UsageError: the arguments do not go together.
+    """
+    if metadata_only and (model is not None or isinstance(resource, type | Resource)):
+        raise UsageError("metadata_only gives Objects: name the kind, and leave model out")
+    kind, chosen = _kind(resource, model)
+    return Selection(
+        resource=kind,
+        name=str(kind),
+        model=chosen,
+        decode=None if isinstance(kind, str) else _unusual_decode(kind),
+        namespace=namespace,
+        label_selector=label_selector(labels),
+        field_selector=field_selector(fields),
+        metadata_only=metadata_only,
+    )
+
+
+class InformerSource(Protocol):
+    """What makes informers: a `Client`, or a stand-in for one."""
+
+    def informer_of(
+        self, selection: Selection[T], **options: Unpack[InformerOptions[T]]
+    ) -> SharedInformer[T]:
+        """Return a new informer of these objects."""
+        ...
+
+
+def _unusual_decode(resource: Resource[T]) -> Callable[[bytes], T] | None:
+    usual = model_decoder(resource.model)
+    return None if resource.decode == usual else resource.decode
+
+
+def _kind(resource: Kind[T], model: type[T] | None) -> tuple[str | Resource[T], type[T]]:
+    if isinstance(resource, Resource):
+        if model is not None:
+            raise UsageError("a Resource has its model; use resource.with_model(...)")
+        return resource, resource.model
+    if isinstance(resource, type):
+        if model is not None:
+            raise UsageError("give a model class, or a name with model=, not both")
+        name = resource_of(resource)
+        if name is None:
+            raise UsageError(
+                f"{resource.__name__} does not say which resource it is; set "
+                "__resource__ = 'v1/pods' in it, or give 'v1/pods' and model=..."
+            )
+        return name, resource
+    if not isinstance(resource, str | GroupVersionResource):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+        raise UsageError(f"{resource!r} names no resource; give 'v1/pods' or a model class")
+    return str(resource), cast("type[T]", Object) if model is None else model
