@@ -274,7 +274,7 @@ class ResourceClient(Generic[T]):
         """
         source = self.list_watch(label_selector=label_selector, field_selector=field_selector)
         options.setdefault("name", self._label)
-        return SharedInformer(source, **options)
+        return SharedInformer(source, model=self._model, **options)
 
     def logs(
         self,

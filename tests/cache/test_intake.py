@@ -128,6 +128,14 @@ def test_what_may_be_a_list_of_something_else_is_refused(page: ListResult[Any]) 
         intake.add_page(page)
 
 
+@pytest.mark.parametrize("kind", ["Status", "Table"])
+def test_what_is_no_list_of_anything_is_refused_whatever_is_expected(kind: str) -> None:
+    intake = intake_of(Store())
+    intake.begin_list()
+    with pytest.raises(DecodeError, match=f"answered with a {kind}"):
+        intake.add_page(listed(5, kind=kind, api_version="meta.k8s.io/v1"))
+
+
 def test_metadata_alone_is_a_list_of_any_kind() -> None:
     store = Store[Any]()
     page = listed(5, entry("a", 1, kind="PartialObjectMetadata"), kind="PartialObjectMetadataList")

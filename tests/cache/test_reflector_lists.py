@@ -310,6 +310,16 @@ async def test_empty_pages_with_a_token_are_no_end() -> None:
 
 
 @in_virtual_time
+async def test_pages_of_several_versions_are_watched_from_the_first() -> None:
+    """A server without snapshots: what changed meanwhile comes again, and nothing is lost."""
+    pages = [listed(5, entry("a", 1), token="b"), listed(9, entry("b", 8))]
+    source = Script(lists=pages)
+    async with running(Reflector(source, Store(), options=PLAIN)):
+        await until(lambda: source.open)
+    assert source.asked("watch")[0].resource_version == "5"
+
+
+@in_virtual_time
 async def test_a_list_that_fails_half_way_leaves_the_store_as_it_was() -> None:
     source = Script(
         lists=[

@@ -83,6 +83,25 @@ async def test_two_hundred_reflectors_do_not_come_back_at_once() -> None:
     assert sum(reflector.statistics().lists for reflector in reflectors) == 200
 
 
+@in_virtual_time(max_turns=1_000_000)
+async def test_a_server_that_goes_away_in_good_order_is_not_run_down_either() -> None:
+    """F-R10: it ends all watches, which lived long enough to be opened again at once."""
+    source = filled(1)
+    front = Front(source, reconnects=reconnect_limiter())
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(Reflector(front, Store()).run()) for _ in range(100)]
+        await until(lambda: source.open_watches == 100)
+        await asyncio.sleep(200)
+        before = len(source.requests)
+        source.close_watches()
+        await asyncio.sleep(60)
+        attempts = [int(one.at) for one in source.requests[before:] if one.verb == "watch"]
+        assert len(attempts) == 100
+        assert max(attempts.count(second) for second in set(attempts)) <= 15
+        for task in tasks:
+            task.cancel()
+
+
 @pytest.mark.parametrize("code", [502, 503, 504])
 @in_virtual_time
 async def test_a_rolling_restart_costs_no_list_and_loses_nothing(code: int) -> None:

@@ -179,7 +179,9 @@ async def test_a_resync_that_fails_does_not_disturb_a_list(options: ReflectorOpt
         assert reflector.statistics().phase in {"list", "stream"}
         store.fails = False
         await until(lambda: shown(store) == there(source))
+        await source.wait_for_watches()
     assert told.kinds == ["ResourceExpiredError", "SourceError"]
+    assert [one.verb for one in source.requests].count("watch") == 2
 
 
 @in_virtual_time
@@ -225,6 +227,27 @@ async def test_a_queue_without_room_for_long_is_no_fault_of_the_server(paused: f
         await until(lambda: shown(store) == there(source), within=2)
     assert told.errors == []
     assert reflector.statistics().lists == 1
+
+
+@in_virtual_time
+async def test_what_a_server_sends_on_after_such_a_pause_is_still_read() -> None:
+    """Its time is long over, but nobody has looked whether it has ended."""
+    changes = (event("ADDED", "a", 2), 0.0, event("ADDED", "b", 3), 0.0, Bookmark("4"), 1.0)
+    source = Script(lists=[listed(1)], watches=[changes, (1e6,)])
+    store, told, waits = Store[Any](), Told(), [5_000.0]
+
+    async def wait_for_room() -> None:
+        await asyncio.sleep(waits.pop() if waits else 0)
+
+    options = ReflectorOptions(stream_lists=False, probe_period=None)
+    reflector = Reflector(
+        source, store, options=options, wait_for_room=wait_for_room, watch_error_handler=told
+    )
+    async with running(reflector):
+        await asyncio.sleep(5_010)
+    assert names(store) == {"a", "b"}
+    assert told.errors == []
+    assert [one.resource_version for one in source.asked("watch")] == ["1", "4"]
 
 
 @in_virtual_time

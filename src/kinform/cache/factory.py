@@ -12,7 +12,8 @@ from typing import TypeVar, Unpack, cast, final, overload
 
 from kinform.cache.group import InformerGroup
 from kinform.cache.indexes import IndexFunc
-from kinform.cache.informer import GRACE, InformerOptions, SharedInformer
+from kinform.cache.informer import InformerOptions, SharedInformer
+from kinform.cache.lifetime import GRACE
 from kinform.cache.selection import InformerSource, Kind, Selection, select
 from kinform.cache.sync import wait_for_cache_sync
 from kinform.errors import UsageError

@@ -265,7 +265,7 @@ class Intake(Generic[T]):
             error = DecodeError(f"the transform raised {type(exc).__name__}", key=str(key))
             error.__cause__ = exc.with_traceback(None)
         else:
-            if obj is not None:
+            if obj is not None or entry.object is None:
                 unreadable.pop(key, None)
                 return Entry(entry.metadata, obj)
             error = DecodeError("the transform returned None", key=str(key))

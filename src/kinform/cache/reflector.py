@@ -359,8 +359,7 @@ class Reflector(Generic[T]):
         # A server that goes away ends all its watches at once: do not come back all at once.
         self._is_retrying = not reached_timeout
         return relist.Ended(
-            # Nothing of a streamed list counts if it did not come to its end.
-            resource_version="" if watch.is_list else self._intake.version,
+            resource_version=self._intake.version,
             lived=watch.lived(),
             events=events,
             error=error,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import final
 
+from kinform.cache.compaction import CompactionStatistics
 from kinform.cache.listener import HandlerStatistics
 from kinform.cache.reports import ReflectorStatistics
 from kinform.sansio.queue import QueueStatistics
@@ -32,4 +33,5 @@ class InformerStatistics:
     """How often each index function failed."""
     reflector: ReflectorStatistics
     queue: QueueStatistics
+    storage: CompactionStatistics
     handlers: tuple[HandlerStatistics, ...]
