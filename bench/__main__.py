@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from bench import frames
+from bench import frames, memory
 
-BENCHMARKS: Final = {"frames": frames.main}
+BENCHMARKS: Final = {"frames": frames.main, "memory": memory.main}
 
 
 def _run(arguments: list[str]) -> int:

@@ -171,6 +171,7 @@ async def test_a_server_that_closes_every_watch_at_once_is_not_asked_more_than_i
         front.ends = False
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_thousands_of_watches_that_end_at_once_take_a_day() -> None:
     """No answer of a server makes it loop hot, however long it goes on."""

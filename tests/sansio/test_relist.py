@@ -93,8 +93,10 @@ def test_it_may_be_started_again_from_wherever_it_was_cancelled() -> None:
     for phase in phases:
         state = State(phase=phase, version="7")
         assert run(state, Started("9"), PLAIN).action == Relist("9", None)
-        doubtful = replace(state, is_suspect=True)
-        assert run(doubtful, Started("9"), PLAIN).action == Relist("", 500)
+        doubtful = replace(state, is_suspect=True, version="")
+        again = run(doubtful, Started("9"), PLAIN)
+        assert again.action == Relist("", 500)
+        assert run(again.state, Listed("3")).notices == (), "it was told before it was stopped"
 
 
 def test_a_later_list_asks_for_nothing_older_and_in_one_piece() -> None:

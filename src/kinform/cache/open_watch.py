@@ -8,10 +8,11 @@ from collections.abc import AsyncGenerator, AsyncIterable, Sequence
 from typing import Final, Protocol, TypeVar, cast, final, runtime_checkable
 
 from kinform.errors import KinformError, TransportError, TransportFailure
+from kinform.rest.options import ListOptions
 from kinform.rest.results import Received, Unreadable
 from kinform.sansio import relist
 
-__all__ = ["OpenWatch", "batches_of"]
+__all__ = ["OpenWatch", "batches_of", "cancellations", "pass_on_cancellation"]
 
 T = TypeVar("T")
 
@@ -24,6 +25,7 @@ class OpenWatch:
     """A watch from its opening to its end. ``limit`` ends it, whoever has a reason to.
 
     Attributes:
+        options: what it is asked for with.
         is_list: whether it is still the first part of a streamed list, up to its end bookmark.
         is_open: whether the server has accepted it.
         has_ended: whether `end` was called: nothing that it brings counts any more.
@@ -32,8 +34,15 @@ class OpenWatch:
     """
 
     def __init__(self, resource_version: str, *, is_list: bool, timeout: float) -> None:
-        self.resource_version: Final = resource_version
         self.timeout: Final = timeout
+        self.options: Final = ListOptions(
+            resource_version=resource_version,
+            resource_version_match="NotOlderThan" if is_list else None,
+            send_initial_events=True if is_list else None,
+            watch=True,
+            allow_watch_bookmarks=True,
+            timeout=timeout,
+        )
         self.started: Final = asyncio.get_running_loop().time()
         self.limit: Final = asyncio.timeout_at(self.started + timeout + DEADLINE_GRACE)
         self.is_list: bool = is_list
@@ -122,3 +131,15 @@ async def batches_of(
     else:
         async for event in stream:
             yield (event,)
+
+
+def cancellations() -> int:
+    """Return how often the current task was asked to end, and has not yet."""
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
+
+
+def pass_on_cancellation(before: int = 0) -> None:
+    """End this task if it was asked to, where a user's function may have swallowed that."""
+    if cancellations() > before:
+        raise asyncio.CancelledError

@@ -19,7 +19,12 @@ from typing import Final, Generic, TypeVar, final
 from kinform.cache.intake import Intake, TransformFunc
 from kinform.cache.listing import take_list
 from kinform.cache.listwatch import ListerWatcher
-from kinform.cache.open_watch import OpenWatch, batches_of
+from kinform.cache.open_watch import (
+    OpenWatch,
+    batches_of,
+    cancellations,
+    pass_on_cancellation,
+)
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
 from kinform.errors import (
@@ -190,7 +195,7 @@ class Reflector(Generic[T]):
         if self._is_running:
             raise UsageError(f"{self.name} is being run already; one task runs a reflector")
         self._is_running = True
-        self._cancellations = _cancellations()
+        self._cancellations = cancellations()
         try:
             async with background(self._resync()):
                 yield
@@ -200,7 +205,7 @@ class Reflector(Generic[T]):
     async def _follow(self, decision: relist.Decision) -> relist.Decision:
         """Perform one action, and decide what follows."""
         following = await self._perform(decision.action)
-        _pass_on_cancellation(self._cancellations)
+        pass_on_cancellation(self._cancellations)
         return following
 
     async def _perform(self, action: relist.Action) -> relist.Decision:
@@ -306,14 +311,6 @@ class Reflector(Generic[T]):
     async def _open(self, version: str, *, is_list: bool) -> relist.Decision:
         """Run one watch from its opening to its end."""
         timeout = max(1, round(self._options.watch_timeout * (1 + self._rand())))
-        options = ListOptions(
-            resource_version=version,
-            resource_version_match="NotOlderThan" if is_list else None,
-            send_initial_events=True if is_list else None,
-            watch=True,
-            allow_watch_bookmarks=True,
-            timeout=timeout,
-        )
         await self._take_turn()
         watch = self._watch = OpenWatch(version, is_list=is_list, timeout=timeout)
         self._refusal = None
@@ -323,7 +320,7 @@ class Reflector(Generic[T]):
         self._intake.begin_watch(version)
         events = self._intake.events
         try:
-            failure = await self._run_watch(watch, options)
+            failure = await self._run_watch(watch)
         finally:
             self._watch, self._statistics.is_connected = None, False
         if watch.decision is not None:
@@ -334,13 +331,13 @@ class Reflector(Generic[T]):
             return self._decide(relist.Failed(error))
         return self._decide(self._ended(watch, error, events=self._intake.events - events))
 
-    async def _run_watch(self, watch: OpenWatch, options: ListOptions) -> Exception | None:
+    async def _run_watch(self, watch: OpenWatch) -> Exception | None:
         """Open a watch and read it to its end; return what ended it, if that was a failure."""
         failure: Exception | None = None
         try:
             async with (
                 watch.limit,
-                self._lw.watch(options) as stream,
+                self._lw.watch(watch.options) as stream,
                 background(self._mind(watch)),
             ):
                 watch.is_open = self._statistics.is_connected = True
@@ -368,10 +365,10 @@ class Reflector(Generic[T]):
 
     async def _read(self, watch: OpenWatch, stream: AsyncIterable[Received[T]]) -> None:
         idle, bookmarks, turns = self._options.idle_timeout, self._intake.bookmarks, 0
-        _pass_on_cancellation(self._cancellations)
+        pass_on_cancellation(self._cancellations)
         async with contextlib.aclosing(batches_of(stream)) as batches:
             async for batch in batches:
-                _pass_on_cancellation(self._cancellations)
+                pass_on_cancellation(self._cancellations)
                 watch.hear(self._reports.heard())
                 self._take(watch, iter(batch))
                 if idle is not None and self._intake.bookmarks > bookmarks:
@@ -406,7 +403,7 @@ class Reflector(Generic[T]):
         while self._options.probe_period is not None and not watch.has_ended:
             await asyncio.sleep(self._probe_due - loop.time())
             await self._probe_beside(watch)
-            _pass_on_cancellation()
+            pass_on_cancellation()
 
     def _mind_silence(self, watch: OpenWatch, silence: int) -> None:
         """Tell of a streamed list that does not come to its end, and end it in the end."""
@@ -443,14 +440,3 @@ class Reflector(Generic[T]):
                     self._reports.failure(failure)
                 else:
                     self._watch.end(reason=failure)
-
-
-def _cancellations() -> int:
-    task = asyncio.current_task()
-    return task.cancelling() if task is not None else 0
-
-
-def _pass_on_cancellation(before: int = 0) -> None:
-    """End this task if it was cancelled, where a user's function may have swallowed that."""
-    if _cancellations() > before:
-        raise asyncio.CancelledError

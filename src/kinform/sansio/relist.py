@@ -10,7 +10,8 @@ Rule 2: the first list asks for the newest state (version unset), later ones for
 than the last applied version, and after "expired" or "too large" again for the newest.
 Rule 3: a version advances only by what has been applied, and never goes back unannounced.
 Rule 4: an error that says nothing about our version (refused, 5xx, 429, 403, a cut connection)
-keeps it: watch again, do not list.
+keeps it: watch again, do not list. Unless a server that answers refuses five watches in a row:
+some may list and not watch.
 Rule 5: lists are streamed where the server can (watch-list). One that refuses, or twice fails to
 come to the end of a stream, is asked for plain lists, and asked again after an hour.
 Rule 6: a kind that is gone (not found twice, and discovery does not know it) has no objects.

@@ -138,7 +138,7 @@ class Ended:
     """An open watch (or streamed list) is over."""
 
     resource_version: str
-    """The last version applied from it; ``""``: none."""
+    """The last version applied, from it or before it; ``""``: none."""
     lived: float
     events: int
     error: KinformError | None = None

@@ -1,0 +1,163 @@
+"""Informers that lose the right to look, or the very kind they look at, and get it back."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+
+import pytest
+
+import kinform
+from kinform import (
+    Client,
+    ForbiddenError,
+    ReflectorOptions,
+    UnauthorizedError,
+    UnknownResourceError,
+)
+from kinform.testing import ControlPlane
+from tests.e2e.support_informer import Writer, shown
+from tests.e2e.support_informer_kinds import define, undefine
+from tests.e2e.support_informer_scene import MOST_ATTEMPTS, patience, scene
+from tests.e2e.support_informer_ways import Front, connect, port_of
+from tests.support.eventually import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
+
+SHORT = ReflectorOptions(watch_timeout=2)
+"""A watch that runs is never checked again: the next one must come soon."""
+RBAC = "rbac.authorization.k8s.io"
+
+
+def now() -> float:
+    return asyncio.get_running_loop().time()
+
+
+async def allow(admin: Client, namespace: str, subject: dict[str, str]) -> None:
+    """Let ``subject`` read config maps. `forbid` undoes it."""
+    rule = {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "watch"]}
+    roles = admin.resource(f"{RBAC}/v1/roles", namespace=namespace)
+    await roles.apply(
+        {"metadata": {"name": "reader"}, "rules": [rule]}, field_manager="tests", force=True
+    )
+    binding = {
+        "metadata": {"name": "reader"},
+        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "reader"},
+        "subjects": [subject],
+    }
+    await admin.resource(f"{RBAC}/v1/rolebindings", namespace=namespace).create(binding)
+
+
+async def forbid(admin: Client, namespace: str) -> None:
+    await admin.resource(f"{RBAC}/v1/rolebindings", namespace=namespace).delete("reader")
+
+
+async def can_read(client: Client, namespace: str) -> None:
+    """Wait until the server has taken note of what is allowed."""
+    await eventually(client.resource("v1/configmaps", namespace=namespace).list, ForbiddenError)
+
+
+async def test_rights_that_are_revoked_and_given_back(
+    kinform_control_plane: ControlPlane, kinform_namespace: str
+) -> None:
+    """F-R18: the cache stays as it was last, and goes on when it may."""
+    user = kinform_control_plane.user(f"reader-{kinform_namespace}")
+    subject = {"apiGroup": RBAC, "kind": "User", "name": user.name}
+    async with (
+        connect(kinform_control_plane, qps=40) as admin,
+        connect(kinform_control_plane, user) as client,
+    ):
+        await allow(admin, kinform_namespace, subject)
+        await can_read(client, kinform_namespace)
+        writer = Writer(admin.resource("v1/configmaps", namespace=kinform_namespace))
+        async with scene(client, writer, namespace=kinform_namespace, options=SHORT) as made:
+            async with writer.writing():
+                await forbid(admin, kinform_namespace)
+                began = await made.wait_told(ForbiddenError, 30)
+                before = made.attempts
+                await writer.wait_written(60)
+            kept = shown(made.informer)
+            assert kept
+            assert kept != writer.present
+            assert made.informer.has_synced
+            await allow(admin, kinform_namespace, subject)
+            await made.catch_up(patience(now() - began))
+            assert max(made.attempts.since(before)) <= MOST_ATTEMPTS
+
+
+async def test_a_token_that_is_revoked_and_replaced(
+    kinform_control_plane: ControlPlane, kinform_namespace: str
+) -> None:
+    """F-R30: refused while the token is bad; the file is read again, and all goes on."""
+    account = await kinform_control_plane.service_account(kinform_namespace, "bot")
+    subject = {"kind": "ServiceAccount", "name": "bot", "namespace": kinform_namespace}
+    async with (
+        connect(kinform_control_plane, qps=40) as admin,
+        kinform.connect(account.kubeconfig_path) as client,
+    ):
+        await allow(admin, kinform_namespace, subject)
+        await can_read(client, kinform_namespace)
+        writer = Writer(admin.resource("v1/configmaps", namespace=kinform_namespace))
+        async with scene(client, writer, namespace=kinform_namespace, options=SHORT) as made:
+            async with writer.writing():
+                await account.revoke()
+                began = await made.wait_told(UnauthorizedError, 45)
+                before = made.attempts
+                await writer.wait_written(20)
+                await account.token()
+            await made.catch_up(patience(now() - began))
+            assert max(made.attempts.since(before)) <= MOST_ATTEMPTS
+
+
+@pytest.mark.parametrize("scope", ["Namespaced", "Cluster"])
+async def test_a_kind_that_is_deleted_and_made_anew(
+    kinform_control_plane: ControlPlane, kinform_namespace: str, scope: str
+) -> None:
+    """F-R17: its objects are gone with it, once; and new ones are seen, whatever the scope."""
+    group = f"{secrets.token_hex(4)}.example.com"
+    async with (
+        connect(kinform_control_plane, qps=40) as admin,
+        connect(kinform_control_plane) as client,
+    ):
+        await define(admin, group, scope="Namespaced")
+        kind = f"{group}/v1/widgets"
+        writer = Writer(admin.resource(kind, namespace=kinform_namespace))
+        async with scene(client, writer, namespace="", resource=kind) as made:
+            before, began = made.attempts, now()
+            await undefine(admin, group)
+            writer.go_back_to({})
+            await made.catch_up(30)
+            await made.wait_told(UnknownResourceError, 30)
+            await define(admin, group, scope=scope)
+            async with connect(kinform_control_plane, qps=40) as other:
+                place = kinform_namespace if scope == "Namespaced" else None
+                again = Writer(other.resource(kind, namespace=place))
+                await again.write(20)
+                writer.present = again.present
+                await made.catch_up(patience(now() - began))
+            assert max(made.attempts.since(before)) <= MOST_ATTEMPTS
+
+
+async def test_a_kind_that_is_deleted_while_nobody_can_see_it(
+    kinform_control_plane: ControlPlane, kinform_namespace: str
+) -> None:
+    """F-R17: no delete was seen, and still no object of it is left."""
+    group = f"{secrets.token_hex(4)}.example.com"
+    port = port_of(kinform_control_plane)
+    async with (
+        Front(port) as front,
+        connect(kinform_control_plane, qps=40) as admin,
+        connect(kinform_control_plane, port=front.port) as client,
+    ):
+        await define(admin, group, scope="Namespaced")
+        kind = f"{group}/v1/widgets"
+        writer = Writer(admin.resource(kind, namespace=kinform_namespace))
+        async with scene(client, writer, namespace="", resource=kind) as made:
+            before, began = made.attempts, now()
+            front.close()
+            await undefine(admin, group)
+            writer.go_back_to({})
+            assert shown(made.informer)
+            front.move(port)
+            await made.catch_up(patience(now() - began, waits=3))
+            assert max(made.attempts.since(before)) <= MOST_ATTEMPTS
