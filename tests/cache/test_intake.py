@@ -387,3 +387,16 @@ def test_other_kinds_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
     intake.write([event("ADDED", f"s{n}", n, kind="Service") for n in range(1, 6)])
     assert (intake.ignored, intake.events, intake.version) == (5, 0, "")
     assert caplog.text.count("got a Service, which is left out") == 1
+
+
+@pytest.mark.parametrize("change", [unreadable("a", 7, "MODIFIED"), event("MODIFIED", "a", 7)])
+def test_the_stores_version_moves_also_past_what_cannot_be_read(change: Any) -> None:
+    def refuse(obj: object) -> object:
+        raise LookupError
+
+    store = Store[Any]()
+    intake = intake_of(store, transform=refuse)
+    take(intake, listed(5))
+    intake.begin_watch("5")
+    intake.write([change])
+    assert (intake.version, store.resource_version, len(store)) == ("7", "7", 0)

@@ -307,6 +307,16 @@ def test_a_watch_that_ends_early_is_followed_by_the_next_after_a_wait() -> None:
     assert waits_for(decision) == "watch"
 
 
+def test_a_long_watch_that_ends_before_its_time_is_followed_by_a_probe() -> None:
+    """F-R07: a server that goes away ends its watches in good order; who answers next?"""
+    decision = run(WATCHING, ended(lived=90.0))
+    assert decision.action == Probe()
+    assert run(decision.state, Probed("7", "7")).action == Rewatch("7")
+    back = run(decision.state, Probed("3", "7"))
+    assert back.notices == (Regressed("7", "3"),)
+    assert waits_for(back) == "list"
+
+
 def test_two_watches_that_end_at_once_make_the_version_suspect() -> None:
     """F-R03: some servers close a watch from a forgotten version without a word."""
     short = ended(lived=0.1, events=0)

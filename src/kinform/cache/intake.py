@@ -214,7 +214,7 @@ class Intake(Generic[T]):
         else:
             prepared = self._prepared(entry, self._unreadable)
         if prepared is None:
-            self._store.delete(entry.metadata.key)
+            self._delete_unseen(entry.metadata)
         elif is_new:
             self._store.add(prepared)
         else:
@@ -229,8 +229,14 @@ class Intake(Generic[T]):
             self._unreadable.pop(key, None)
         else:
             self._set_apart(event, self._unreadable)
-        self._store.delete(key)
+        self._delete_unseen(event.metadata)
         self._advance(event.metadata, event.type)
+
+    def _delete_unseen(self, metadata: ObjectMeta) -> None:
+        """Delete an object by its key; the store learns how far it is all the same."""
+        self._store.delete(metadata.key)
+        if metadata.resource_version and not self._is_replaying:
+            self._store.bookmark(metadata.resource_version)
 
     def _write_bookmark(self, version: str) -> None:
         self.bookmarks += 1

@@ -169,8 +169,10 @@ class Reflector(Generic[T]):
         """
         async with self._running():
             decision = self._decide(relist.Started(self._intake.version))
-            while True:
+            task = asyncio.current_task()
+            while task is None or not task.cancelling():
                 decision = await self._follow(decision)
+            raise asyncio.CancelledError  # a source has swallowed it
 
     async def list_and_watch(self) -> None:
         """Do one round: list, and watch until another list is needed.

@@ -350,9 +350,12 @@ class _Step:
         self.state = replace(self.state, short_watches=short, unreadable_streams=0)
         if short >= 2:  # seen with versions the server has forgotten without saying so
             return self.distrust()
-        if ended.reached_timeout or ended.lived >= HEALTHY_AFTER:
+        if ended.reached_timeout:
             return self.watch()
-        return self.wait("watch")
+        if ended.lived < HEALTHY_AFTER:
+            return self.wait("watch")
+        # Before its time: whoever answers next may be another server, with an older state.
+        return self.probe() if self.state.version else self.list()
 
     def watch_broke(self, error: KinformError) -> Decision:
         if _is_version_unusable(error):
@@ -387,6 +390,9 @@ class _Step:
         return "probe" if lost else "watch"
 
     # Versions.
+
+    def probe(self) -> Decision:
+        return Decision(replace(self.state, phase="probe"), Probe())
 
     def probed(self, version: str, applied: str) -> Decision:
         if _went_back(applied, version):
@@ -438,8 +444,7 @@ class _Step:
             case "watch":
                 return self.watch()
             case "probe":
-                state = replace(self.state, phase="probe")
-                return Decision(state, Probe())
+                return self.probe()
 
 
 def _usable(version: str) -> str:
