@@ -13,6 +13,7 @@ from typing import Final, Generic, TypeVar, final
 
 from kinform.cache.events import Added, Deleted, Event, Updated
 from kinform.cache.listener import HandlerStatistics
+from kinform.cache.upstream import Upstream
 from kinform.errors import UsageError
 from kinform.sansio.coalesce import HIGH_WATER, Buffer, Marker
 from kinform.sansio.notifications import Notification
@@ -45,19 +46,33 @@ def event_of(notification: Notification[T]) -> Event[T]:
 class Feed(Generic[T]):
     """What the processor fills for one `EventStream`. Nothing here waits, except `changed`."""
 
-    __slots__ = ("_buffer", "_delivered", "_has_synced", "_is_marked", "changed", "is_ended")
+    __slots__ = (
+        "_buffer",
+        "_delivered",
+        "_has_synced",
+        "_is_cleared",
+        "_is_marked",
+        "changed",
+        "is_ended",
+        "upstream",
+    )
 
     changed: asyncio.Event
     """Set whenever there may be something to read, or nothing ever again."""
     is_ended: bool
     """Whether nothing will be put any more. What was put can still be taken."""
 
-    def __init__(self, *, high_water: int = HIGH_WATER) -> None:
+    upstream: Upstream
+    """Knows why nothing comes."""
+
+    def __init__(self, *, high_water: int = HIGH_WATER, upstream: Upstream | None = None) -> None:
+        self.upstream = upstream or Upstream()
         self._buffer: Buffer[T] = Buffer(high_water)
         self._delivered = 0
         self._has_synced = self._is_marked = False
         self.changed = asyncio.Event()
         self.is_ended = False
+        self._is_cleared = False
 
     def put(self, notifications: Sequence[Notification[T]]) -> None:
         """Have all these read, in this order."""
@@ -78,8 +93,14 @@ class Feed(Generic[T]):
         self.changed.set()
 
     def clear(self) -> None:
-        """Drop what was not read."""
+        """Drop what was not read; who reads on is told of no failure."""
         self._buffer.clear()
+        self._is_cleared = True
+
+    def ending(self) -> Exception:
+        """Return what ends the reading: the end itself, or what the informer has died of."""
+        failure = None if self._is_cleared else self.upstream.failure()
+        return failure if isinstance(failure, Exception) else StopAsyncIteration()
 
     def take(self) -> Event[T] | None:
         """Take out the next event; ``None`` if none waits."""
@@ -140,7 +161,9 @@ class EventStream(Generic[T]):
 
         Raises:
             StopAsyncIteration: the informer has stopped, or the stream was closed.
-            UsageError: somebody else is waiting for the next event.
+            UsageError: somebody else is waiting for the next event, or the informer was not
+                started.
+            Exception: what the informer has died of.
         """
         if self._is_read:
             raise UsageError("another task reads this stream; give each its own events()")
@@ -153,7 +176,8 @@ class EventStream(Generic[T]):
             # No await from a take that found something to the return: cancelled, it would be lost.
             while (event := feed.take()) is None:
                 if feed.is_ended:
-                    raise StopAsyncIteration
+                    raise feed.ending()
+                feed.upstream.refuse_if_idle()
                 feed.changed.clear()
                 await feed.changed.wait()
                 self._turn = clock()

@@ -232,14 +232,13 @@ class SharedInformerFactory:
                 await informer.start()
 
     async def wait_for_cache_sync(self, timeout: float | None = None) -> None:
-        """Wait until every informer that was started has synced.
+        """Wait until every informer has synced.
 
         Raises:
             TimeoutError: not all have in time; the message names them.
-            UsageError: one has failed, or was stopped, before it had synced.
+            UsageError: one was not started, has failed, or was stopped before it had synced.
         """
-        started = [informer for informer in self._informers.values() if informer.is_started]
-        await wait_for_cache_sync(*started, timeout=timeout)
+        await wait_for_cache_sync(*self._informers.values(), timeout=timeout)
 
     async def remove(self, informer: SharedInformer[T], grace: float = GRACE) -> None:
         """Stop one informer and forget it: who asks for its kind next has a new one made.

@@ -15,7 +15,7 @@ import logging
 import math
 from collections.abc import Callable, Mapping
 from types import TracebackType
-from typing import Final, Generic, TypedDict, TypeVar, final
+from typing import Final, Generic, TypedDict, TypeVar, cast, final
 
 from kinform.cache.applying import apply
 from kinform.cache.compaction import Compactor
@@ -33,8 +33,9 @@ from kinform.cache.options import ReflectorOptions
 from kinform.cache.processor import Processor, Registration
 from kinform.cache.reports import WatchErrorHandler
 from kinform.cache.statistics import InformerStatistics
+from kinform.cache.upstream import Upstream
 from kinform.cache.waiting import Waiters
-from kinform.errors import DecodeError, UsageError
+from kinform.errors import DecodeError, KinformError, UsageError
 from kinform.meta import ObjectName
 from kinform.objects import Object
 from kinform.sansio import versions
@@ -150,7 +151,12 @@ class SharedInformer(Generic[T]):
             watch_error_handler=watch_error_handler,
             options=self._options,
         )
-        self._processor: Processor[T] = Processor(name=name, resync=self._resync)
+        upstream = Upstream(
+            refuse_if_idle=self._refuse_if_idle,
+            trouble=self._trouble,
+            failure=lambda: self._life.failure,
+        )
+        self._processor: Processor[T] = Processor(name=name, resync=self._resync, upstream=upstream)
         self._waiters = Waiters()
         self._has_told_synced = False
         # Only where changes keep their order has a version passed when a later one is there.
@@ -405,7 +411,7 @@ class SharedInformer(Generic[T]):
         await self._wait(is_there, timeout, f"has not seen version {resource_version}")
 
     async def wait_for(
-        self, predicate: Callable[[Lister[T]], R], timeout: float | None = None
+        self, predicate: Callable[[Lister[T]], R | None], timeout: float | None = None
     ) -> R:
         """Wait until ``predicate`` is true of the cache; return what it returned.
 
@@ -422,15 +428,15 @@ class SharedInformer(Generic[T]):
         """
         if inspect.iscoroutinefunction(predicate):
             raise UsageError("the predicate is an async function; expected one that cannot wait")
-        return await self._wait(lambda: predicate(self._lister), timeout, "does not show it")
+        found = await self._wait(lambda: predicate(self._lister), timeout, "does not show it")
+        return cast("R", found)  # true, so not None
 
     async def _wait(self, question: Callable[[], R], timeout: float | None, what: str) -> R:
         if self._life.is_over:
             if answer := question():
                 return answer
             raise self._life.why_not()
-        if not self._life.is_started:
-            raise UsageError(f"{self.name} was not started: async with informer")
+        self._life.refuse_if_idle()
         self._life.refuse_foreign_loop()
         limit = asyncio.timeout(timeout)
         try:
@@ -439,8 +445,7 @@ class SharedInformer(Generic[T]):
         except TimeoutError:
             if not limit.expired():
                 raise  # the question's own
-            statistics = self._controller.reflector.statistics()
-            cause = statistics.last_error if statistics.failures_in_a_row else None
+            cause = self._trouble()
             hint = f"; last error: {cause}" if cause else ""
             text = f"{self.name} {what} within {timeout} s{hint}"
             raise TimeoutError(text) from cause
@@ -450,6 +455,14 @@ class SharedInformer(Generic[T]):
     async def _read(self) -> None:
         async with background(self._compactor.run()):
             await self._controller.run()
+
+    def _refuse_if_idle(self) -> None:
+        self._life.refuse_if_idle()
+
+    def _trouble(self) -> KinformError | None:
+        """Return what goes wrong at the moment, if anything."""
+        statistics = self._controller.reflector.statistics()
+        return statistics.last_error if statistics.failures_in_a_row else None
 
     def _ended(self) -> None:
         self._waiters.fail(self._life.why_not)

@@ -37,6 +37,10 @@ class Telling(Protocol):
         """Call handlers until stopped or cancelled."""
         ...
 
+    def close(self) -> None:
+        """Call no more; those that run go on."""
+        ...
+
     async def stop(self, grace: float) -> None:
         """Call no more; those that run have ``grace`` seconds."""
         ...
@@ -113,6 +117,7 @@ class Lifetime:
             if not self._stop_asked.is_set():
                 self.grace = grace
                 self._stop_asked.set()
+                self._telling.close()
             if _told_by.get() is not self:
                 await self._join(self._task)
 
@@ -121,6 +126,17 @@ class Lifetime:
         context = contextvars.copy_context()
         context.run(_told_by.set, self)
         return context
+
+    def refuse_if_idle(self) -> None:
+        """Refuse to wait for what will never come.
+
+        Raises:
+            UsageError: it was not started.
+        """
+        if self._task is None and not self.is_over:
+            raise UsageError(
+                f"{self._name} was not started: async with informer (or await factory.start())"
+            )
 
     def why_not(self) -> Exception:
         """Return what is told to who waits for something that will not be any more."""
@@ -193,6 +209,7 @@ class Lifetime:
             async with background(self._stop_asked.wait()) as asked:
                 await asyncio.wait([*tasks, asked], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._note_failure(*tasks)  # before streams end, which may have to tell it
             reading.cancel()
             self._on_reading_over()
             async with background(self._telling.stop(self.grace)):
@@ -213,13 +230,16 @@ class Lifetime:
             raise asyncio.CancelledError
 
     def _end(self, *tasks: asyncio.Task[None]) -> None:
+        self._note_failure(*tasks)
+        self.is_over = True
+        self._on_end()
+
+    def _note_failure(self, *tasks: asyncio.Task[None]) -> None:
         for task in tasks:
             error = task.exception() if task.done() and not task.cancelled() else None
             if error is not None and self.failure is None:
                 log.error("%s ends: %s: %s", self._name, type(error).__name__, error)
                 self.failure = error
-        self.is_over = True
-        self._on_end()
 
 
 def _take_note(task: asyncio.Task[None]) -> None:

@@ -36,6 +36,8 @@ _LONG: Final = 30.0
 """Seconds after which an awaited callback is worth a word."""
 _TURN: Final = 0.002
 """Seconds after which a busy listener lets the others have the loop."""
+_LOGGED_ERRORS: Final = 10
+"""How many errors of a handler are logged one by one; then the 100th, the 1,000th and so on."""
 _PATIENCE: Final = 0.25
 """Seconds that a cancelled callback gets to end."""
 
@@ -269,17 +271,25 @@ class Listener(Generic[T]):
         """Whether this very code is called by a callback of its handler."""
         return self._worker is not None and asyncio.current_task() is self._worker
 
-    async def wait_synced(self, timeout: float | None) -> None:
+    async def wait_synced(self) -> None:
         """Wait until ``has_synced``.
 
         Raises:
-            TimeoutError: it took longer than ``timeout`` seconds.
             UsageError: it was retired before, so it never will be.
         """
-        async with asyncio.timeout(timeout):
-            await self._settled.wait()
+        await self._settled.wait()
         if not self._has_synced:
             raise UsageError(f"handler {self.name!r} was removed or stopped before it had synced")
+
+    def what_it_waits_for(self) -> str:
+        """Return, in words, what is left to do before it has synced."""
+        if not self._is_marked:
+            return "the informer has no first list yet"
+        awaited, since, loop = self._awaited, self._busy_since, self._loop
+        if awaited is None or since is None or loop is None:
+            return f"{len(self._buffer)} events wait"
+        busy = f"its callback has been busy with {awaited.key} for {loop.time() - since:.1f} s"
+        return f"{busy}, {len(self._buffer)} events wait"
 
     async def wait_idle(self) -> None:
         """Wait, once retired, until no callback runs. Cancelling it cancels the wait alone."""
@@ -312,10 +322,13 @@ class Listener(Generic[T]):
             # Nobody cancelled us: the callback awaited something that somebody else cancelled.
         self._errors += 1
         self._last_error = f"{type(error).__qualname__} on {notification.key}"
-        said = self._about(notification)
-        log.error(
-            "handler %(handler)s failed on %(event)s of %(key)s", said, exc_info=error, extra=said
-        )
+        if not _is_worth_a_line(self._errors):
+            return
+        said = {**self._about(notification), "errors": self._errors}
+        message = "handler %(handler)s failed on %(event)s of %(key)s"
+        if self._errors > _LOGGED_ERRORS:
+            message += ", its error number %(errors)s; not each is logged"
+        log.error(message, said, exc_info=error, extra=said)
 
     def _blocked(self, notification: Notification[T], seconds: float) -> None:
         self._slow += 1
@@ -352,3 +365,8 @@ class Listener(Generic[T]):
             case _:
                 event = "Updated"
         return {"handler": self.name, "event": event, "key": str(notification.key)}
+
+
+def _is_worth_a_line(count: int) -> bool:
+    """Whether the error of this number is logged: the first ones, then ever fewer."""
+    return count <= _LOGGED_ERRORS or (count >= 100 and not count % 10 ** (len(str(count)) - 1))

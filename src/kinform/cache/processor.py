@@ -14,11 +14,12 @@ from __future__ import annotations
 import asyncio
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, final
 
 from kinform.cache.event_stream import EventStream, Feed
 from kinform.cache.handlers import EventHandler
 from kinform.cache.listener import HandlerStatistics, Listener
+from kinform.cache.upstream import Upstream
 from kinform.errors import UsageError
 from kinform.meta import Entry
 from kinform.sansio.coalesce import HIGH_WATER
@@ -58,10 +59,30 @@ class Registration(Generic[T]):
         """Wait until ``has_synced``.
 
         Raises:
-            TimeoutError: it took longer than ``timeout`` seconds.
-            UsageError: the handler was removed, or the informer stopped, before.
+            TimeoutError: it takes longer; the message says what it waits for, ``__cause__`` is
+                what went wrong last with the informer, if anything.
+            UsageError: the informer was not started, the handler was removed, or the informer
+                stopped, before.
         """
-        await self._listener.wait_synced(timeout)
+        upstream = self._processor.upstream
+        if not self.has_synced and not self.is_removed:
+            upstream.refuse_if_idle()
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                await self._listener.wait_synced()
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            cause = upstream.trouble()
+            text = f"handler {self.name!r} has not synced within {timeout} s"
+            why = f"last error: {cause}" if cause else self._listener.what_it_waits_for()
+            raise TimeoutError(f"{text}; {why}") from (cause or exc)
+        except UsageError:
+            failure = upstream.failure()
+            if isinstance(failure, Exception):
+                raise failure from None
+            raise
 
     @property
     def is_removed(self) -> bool:
@@ -71,6 +92,10 @@ class Registration(Generic[T]):
     def remove(self) -> None:
         """Take the handler away: see `Processor.remove`."""
         self._processor.remove(self)
+
+    def __repr__(self) -> str:
+        state = "removed" if self.is_removed else "synced" if self.has_synced else "not synced"
+        return f"<Registration of {self.name} {state}>"
 
     async def shut_down(self) -> None:
         """Take the handler away, and wait for the callback that runs.
@@ -110,10 +135,19 @@ class Processor(Generic[T]):
         name: whose handlers these are, for messages and task names.
         resync: called when a handler's resync is due. It should lead to `distribute_resync`,
             sooner or later.
+        upstream: knows why nothing comes.
     """
 
-    def __init__(self, *, name: str, resync: Callable[[], None] = never_mind) -> None:
+    def __init__(
+        self,
+        *,
+        name: str,
+        resync: Callable[[], None] = never_mind,
+        upstream: Upstream | None = None,
+    ) -> None:
         self._name = name
+        self.upstream: Final = upstream or Upstream()
+        """Where what it tells comes from."""
         self._resync = resync
         self._handlers: dict[Registration[T], Listener[T]] = {}
         self._feeds: dict[Feed[T], weakref.ref[EventStream[T]]] = {}
@@ -158,7 +192,7 @@ class Processor(Generic[T]):
             UsageError: the processor has stopped.
         """
         self._refuse_if_stopped("an event stream")
-        feed: Feed[T] = Feed(high_water=high_water)
+        feed: Feed[T] = Feed(high_water=high_water, upstream=self.upstream)
         feed.put(_as_new(present))
         if synced:
             feed.mark_synced()
@@ -245,7 +279,7 @@ class Processor(Generic[T]):
                 try:
                     grace = await self._grace
                 finally:
-                    self._close()
+                    self.close()
                 if self._tasks:
                     await asyncio.wait(self._tasks, timeout=grace)
                 for task in self._tasks:
@@ -264,7 +298,7 @@ class Processor(Generic[T]):
         whose grace runs all the same. Cancelled, or called again, it only waits: the first call's
         grace counts.
         """
-        self._close()
+        self.close()
         if self._grace is None:
             return
         if not self._grace.done():
@@ -278,7 +312,8 @@ class Processor(Generic[T]):
         self._tasks[task] = listener
         task.add_done_callback(self._tasks.pop)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Begin no callback any more; those that run go on. `stop` waits for them."""
         self._is_stopped = True
         for listener in self._handlers.values():
             listener.retire()
