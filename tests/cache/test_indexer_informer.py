@@ -119,7 +119,7 @@ async def test_resync_tells_everything_again(queue: QueueFactory) -> None:
 
 
 @in_virtual_time
-async def test_an_index_function_that_fails_costs_its_batch_and_no_other(
+async def test_an_index_function_that_fails_costs_its_object_a_place_in_that_index(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     source = source_of("a")
@@ -133,11 +133,31 @@ async def test_an_index_function_that_fails_costs_its_batch_and_no_other(
     async with background(informer.run()):
         await quiet()
         source.modify(thing("a", "bad"))
+        source.add(thing("b", "good"))
         await quiet()
-        assert "could not be processed" in caplog.text
+        assert "index 'value' failed on default/a" in caplog.text
+        assert sorted(informer.indexer.list_keys()) == [("default", "a"), ("default", "b")]
         source.modify(thing("a", "good"))
         await quiet()
-        assert [obj.key.name for obj in informer.indexer.by_index("value", "good")] == ["a"]
+        found = informer.indexer.by_index("value", "good")
+        assert sorted(obj.key.name for obj in found) == ["a", "b"]
+
+
+@in_virtual_time
+async def test_what_a_handler_waits_for_may_be_cancelled_by_others() -> None:
+    source, told = source_of("a", "b"), list[str]()
+    shared: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    shared.cancel()
+
+    async def wait_for_others(event: Added[Object]) -> None:
+        told.append(event.key.name)
+        await shared
+
+    informer = IndexerInformer(source, handler(on_add=wait_for_others))
+    async with background(informer.run()) as running:
+        await quiet()
+        assert told == ["a", "b"]
+        assert not running.done()
 
 
 @in_virtual_time

@@ -6,6 +6,7 @@ a handler has a buffer and a task of its own, and there may be many.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Mapping
@@ -14,6 +15,7 @@ from typing import Final, Generic, TypeVar, final
 from kinform.cache.applying import apply
 from kinform.cache.controller import Controller
 from kinform.cache.handlers import Caller, EventHandler
+from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
 from kinform.cache.indexes import IndexFunc
 from kinform.cache.intake import TransformFunc
@@ -47,7 +49,8 @@ class IndexerInformer(Generic[T]):
     Args:
         lw: where the objects come from.
         handler: who is told; nobody, if there is none. Its ``resync_period`` is the informer's.
-        indexers: index functions by name; a batch on which one fails is dropped and logged.
+        indexers: index functions by name; see `Indexer`. Where one fails on an object, the
+            object is cached all the same, and is not found by that index.
         queue: `RealFIFO` or `DeltaFIFO`.
 
     The others are those of `Reflector`.
@@ -67,7 +70,9 @@ class IndexerInformer(Generic[T]):
     ) -> None:
         self.name: Final = name
         self._call = None if handler is None else Caller(handler)
-        self.indexer: Final[Indexer[T]] = Indexer(indexers=indexers)
+        self.indexer: Final[Indexer[T]] = Indexer(
+            indexers=indexers, on_index_error=IndexErrors(name)
+        )
         """The cache; to be read only, from any thread."""
         self.controller: Final[Controller[T]] = Controller(
             lw,
@@ -114,5 +119,8 @@ class IndexerInformer(Generic[T]):
             result = self._call(notification)
             if inspect.isawaitable(result):
                 await result
-        except Exception:
+        except (Exception, asyncio.CancelledError) as exc:
+            task = asyncio.current_task()
+            if isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # it is us who are cancelled, not something that the handler waited for
             log.exception("%s: the handler failed on %s", self.name, notification.key)

@@ -23,8 +23,9 @@ from kinform.cache.controller import Controller
 from kinform.cache.event_stream import EventStream
 from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.handlers import EventHandler, handler
+from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
-from kinform.cache.indexes import IndexFunc, IndexFunctionError
+from kinform.cache.indexes import IndexFunc
 from kinform.cache.intake import TransformFunc
 from kinform.cache.lifetime import GRACE, Lifetime
 from kinform.cache.lister import Lister
@@ -134,9 +135,8 @@ class SharedInformer(Generic[T]):
         self.name: Final = name
         self._options = options or ReflectorOptions()
         self._resync_period = resync_period
-        self._indexer: Indexer[T] = Indexer(
-            indexers=indexers, on_index_error=self._index_function_failed
-        )
+        self._index_errors = IndexErrors(name)
+        self._indexer: Indexer[T] = Indexer(indexers=indexers, on_index_error=self._index_errors)
         self._lister = Lister(self._indexer)
         self._compactor = Compactor(self._indexer.entries, storage=storage, model=model)
         self._controller: Controller[T] = Controller(
@@ -163,7 +163,6 @@ class SharedInformer(Generic[T]):
         self._is_in_order = isinstance(self._controller.queue, RealFIFO)
         self._version = ""
         self._replayed = 0
-        self._index_errors: dict[str, int] = {}
         self._life = Lifetime(
             name,
             self._read,
@@ -227,7 +226,7 @@ class SharedInformer(Generic[T]):
             has_synced=self.has_synced,
             unreadable=len(self.unreadable),
             replayed=self._replayed,
-            index_errors=dict(self._index_errors),
+            index_errors=dict(self._index_errors.counts),
             reflector=self._controller.reflector.statistics(),
             queue=self._controller.queue.statistics(),
             storage=self._compactor.statistics(),
@@ -453,8 +452,14 @@ class SharedInformer(Generic[T]):
     # --- how it works
 
     async def _read(self) -> None:
-        async with background(self._compactor.run()):
+        async with background(self._compact()):
             await self._controller.run()
+
+    async def _compact(self) -> None:
+        try:
+            await self._compactor.run()
+        except Exception:  # what was packed stays readable, and so does the rest
+            log.exception("%s: objects are not compressed any more", self.name)
 
     def _refuse_if_idle(self) -> None:
         self._life.refuse_if_idle()
@@ -488,18 +493,6 @@ class SharedInformer(Generic[T]):
         # Past the queue: a resync that comes out of it in several batches would be told to
         # nobody but by its first.
         self._processor.distribute_resync(self._indexer.entries.list())
-
-    def _index_function_failed(self, error: IndexFunctionError) -> None:
-        count = self._index_errors.get(error.index, 0)
-        self._index_errors[error.index] = count + 1
-        if not count:
-            log.error(
-                "%s: %s; the object is cached, but not found by that index. "
-                "Further failures of this index are counted, not logged",
-                self.name,
-                error,
-                exc_info=error.__cause__,
-            )
 
 
 def _settled(transform: TransformFunc[T] | None, compactor: Compactor) -> TransformFunc[T]:

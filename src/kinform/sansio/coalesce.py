@@ -191,7 +191,9 @@ class Buffer(Generic[T]):
 
     def __len__(self) -> int:
         """Return how many notifications wait; markers do not count."""
-        merged = sum(len(one) for one in self._stretches if isinstance(one, OrderedDict))
+        # A copy, made in one step: figures are read from any thread.
+        stretches = tuple(self._stretches)
+        merged = sum(len(one) for one in stretches if isinstance(one, OrderedDict))
         return len(self._fifo) - self._marks + merged + self._pairs
 
     @property

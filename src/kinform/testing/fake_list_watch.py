@@ -268,8 +268,9 @@ class FakeListWatch(Generic[T]):
     async def wait_delivered(self) -> None:
         """Wait until the readers of all open watches have taken everything and ask for more.
 
-        A reader that handles one thing after the other has then handled all of it. Where no
-        watch is open, there is nothing to wait for.
+        An informer may still have it in its queue, and its handlers may not have run: in virtual
+        time, ``await asyncio.sleep(1)`` returns when everybody has. Where no watch is open, there
+        is nothing to wait for.
         """
         await self._waiters.wait_until(lambda: all(watch.is_idle for watch in self._watches))
 
