@@ -1,25 +1,43 @@
-"""Run every benchmark, or those named: ``python -m bench [NAME] [ARGUMENTS]``."""
+"""Run all benchmarks, or the one named.
+
+``python -m bench [--full]`` runs all; ``--full`` takes the large list body at its full size.
+``python -m bench NAME [ARGUMENTS]`` runs one.
+"""
 
 from __future__ import annotations
 
 import sys
 from typing import Final
 
-from bench import frames, memory
+from bench import frames, lists, memory, pipeline
 
-BENCHMARKS: Final = {"frames": frames.main, "memory": memory.main}
+BENCHMARKS: Final = {
+    "frames": frames.main,
+    "pipeline": pipeline.main,
+    "memory": memory.main,
+    "lists": lists.main,
+}
+_FULL: Final = "--full"
 
 
 def _run(arguments: list[str]) -> int:
     """Return the exit code: 0 if all bars were reached, 1 if not, 2 for an unknown name."""
-    if not arguments:
-        reached = [benchmark() for benchmark in BENCHMARKS.values()]
-        return 0 if all(reached) else 1
+    if arguments in ([], [_FULL]):
+        return 0 if all(_run_all(arguments)) else 1
     name, *rest = arguments
     if name not in BENCHMARKS:
         print(f"no benchmark {name!r}; there is {', '.join(BENCHMARKS)}", file=sys.stderr)
         return 2
     return 0 if BENCHMARKS[name](rest) else 1
+
+
+def _run_all(arguments: list[str]) -> list[bool]:
+    reached: list[bool] = []
+    for name, benchmark in BENCHMARKS.items():
+        print(f"=== {name}\n", flush=True)
+        reached.append(benchmark(arguments if name == "lists" else ()))
+        print()
+    return reached
 
 
 if __name__ == "__main__":

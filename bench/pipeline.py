@@ -236,18 +236,18 @@ def _word(reached: bool) -> str:  # noqa: FBT001 - what the word is about
 def _print_table(runs: Mapping[str, Sequence[measure.Measured]], *, events: int) -> None:
     print(f"\n{'µs per event':18}" + "".join(f"{name:>14}{'gc off':>9}" for name in runs))
     for rival in (_KINFORM, _BARE, _JSON):
-        cells = [
-            f"{with_gc.median(rival) / events * 1e6:14.1f}{without.median(rival) / events * 1e6:9.1f}"
-            for with_gc, without in runs.values()
-        ]
-        print(f"{rival:18}" + "".join(cells))
+        line = f"{rival:18}"
+        for collected, uncollected in runs.values():
+            line += f"{collected.median(rival) / events * 1e6:14.1f}"
+            line += f"{uncollected.median(rival) / events * 1e6:9.1f}"
+        print(line)
     print()
 
 
 def main(arguments: Sequence[str] = ()) -> bool:
     """Run and print the benchmark; return whether all bars were reached."""
     parser = argparse.ArgumentParser(prog="python -m bench pipeline")
-    parser.add_argument("--pods", type=int, default=3000)
+    parser.add_argument("--pods", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--read-size", type=int, default=256, help="KB per read of the connection")
     options = parser.parse_args(arguments)

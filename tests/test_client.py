@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import kinform
+from kinform.cache.options import ReflectorOptions
 from kinform.errors import (
     ConfigError,
     ConflictError,
@@ -415,6 +416,32 @@ async def test_mistakes_are_told_before_anything_is_sent() -> None:
             await client.resource("v1/pods").list(label_selector="app=a=b")
         with pytest.raises(SelectorError):
             client.resource("v1/pods").watch(field_selector="=")
+
+
+@pytest.mark.parametrize("namespace", [None, "", kinform.ALL_NAMESPACES])
+async def test_an_informer_without_a_namespace_looks_at_all(namespace: str | None) -> None:
+    listing = {"kind": "PodList", "metadata": {"resourceVersion": "9"}, "items": [POD]}
+    api = FakeApi(GET=reply(json=listing))
+    async with WireServer(api) as server, kinform.connect(server.url, namespace="ns") as client:
+        options = ReflectorOptions(stream_lists=False)
+        informer = client.informer("v1/pods", namespace=namespace, options=options)
+        async with informer:
+            await informer.wait_synced(5)
+    assert {request.path for request in api.seen} == {"/api/v1/pods"}
+
+
+async def test_an_informer_of_what_cannot_be_is_refused_at_once() -> None:
+    async with kinform.connect("http://127.0.0.1:1") as client:
+        for kind in ("", "a/b/c/d"):
+            with pytest.raises(UsageError, match="names no resource; give 'v1/pods'"):
+                client.informer(kind)
+        for namespace in ("*", "a/b", "Default"):
+            with pytest.raises(UsageError, match="no namespace can be called"):
+                client.informer("v1/pods", namespace=namespace)
+        with pytest.raises(UsageError, match=r"SharedInformerFactory\(client, namespaces="):
+            client.informer("v1/pods", namespace=["a"])  # type: ignore[call-overload]
+        with pytest.raises(UsageError, match="ResourceClient is no ListerWatcher"):
+            kinform.SharedInformer(client.resource("v1/pods"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", ["a/b", "..", "%2e%2e", "a\nb", ""])

@@ -227,7 +227,7 @@ class Client:
         self,
         resource: str | GroupVersionResource,
         *,
-        namespace: str = ALL_NAMESPACES,
+        namespace: str | None = ALL_NAMESPACES,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
         metadata_only: bool = False,
@@ -239,7 +239,7 @@ class Client:
         resource: str | GroupVersionResource,
         *,
         model: type[T],
-        namespace: str = ALL_NAMESPACES,
+        namespace: str | None = ALL_NAMESPACES,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
         **options: Unpack[InformerOptions[T]],
@@ -249,7 +249,7 @@ class Client:
         self,
         resource: type[T] | Resource[T],
         *,
-        namespace: str = ALL_NAMESPACES,
+        namespace: str | None = ALL_NAMESPACES,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
         **options: Unpack[InformerOptions[T]],
@@ -259,7 +259,7 @@ class Client:
         resource: str | GroupVersionResource | type[T] | Resource[T],
         *,
         model: type[T] | None = None,
-        namespace: str = ALL_NAMESPACES,
+        namespace: str | None = ALL_NAMESPACES,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
         metadata_only: bool = False,
@@ -275,7 +275,7 @@ class Client:
         Args:
             resource: as for `resource`. The kind need not exist yet: the informer waits for it.
             model: keep objects as this class instead of `Object`.
-            namespace: the only one to look at, instead of all.
+            namespace: the only one to look at, instead of all; ``None`` is all as well.
             label_selector: the labels objects must have.
             field_selector: the fields objects must have.
             metadata_only: have the server send metadata alone, which is far less.
@@ -283,7 +283,7 @@ class Client:
 
         Raises:
             SelectorError: a selector cannot be read.
-            UsageError: an option makes no sense.
+            UsageError: an option makes no sense, or kind or namespace cannot be named so.
         """
         selection = select(
             resource,

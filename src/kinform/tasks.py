@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable
 from typing import Generic, TypeVar, final
 
-__all__ = ["SharedCalls", "background", "gather"]
+__all__ = ["SharedCalls", "background", "cancellations", "gather", "pass_on_cancellation"]
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -41,6 +41,23 @@ async def gather(*works: Coroutine[object, object, R]) -> list[R]:
     except BaseExceptionGroup as failures:
         raise failures.exceptions[0] from None
     return [task.result() for task in tasks]
+
+
+def cancellations() -> int:
+    """Return how often the current task was asked to end, and has not yet."""
+    task = asyncio.current_task()
+    return task.cancelling() if task is not None else 0
+
+
+def pass_on_cancellation(before: int = 0) -> None:
+    """End this task if it was asked to: more often than ``before``, which it has outlived.
+
+    To be called where a user's function may have swallowed that, and in ``except CancelledError``
+    around one: what it awaits may have been cancelled by somebody else. Then this returns, and
+    there was a failure like any other.
+    """
+    if cancellations() > before:
+        raise asyncio.CancelledError
 
 
 @final

@@ -218,6 +218,15 @@ def test_a_list_that_goes_back_in_time_is_told_even_under_known_versions() -> No
     assert store.resource_version == "10"
 
 
+def test_after_a_restore_that_was_noticed_no_version_proves_anything() -> None:
+    """The server may have passed our version again before the list was made."""
+    store = held(A2, version="20")
+    entries = keyed(entry_of("a", "restored", 2))
+    batch = Batch(ReplacedAll(entries, "30", afresh=True), in_initial_list=False)
+    assert told(apply(batch, store)) == ["a:a2>restored"]
+    assert store.resource_version == "30"
+
+
 # --- neither
 
 

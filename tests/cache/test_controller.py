@@ -391,3 +391,25 @@ async def test_a_mistake_in_using_the_source_ends_it_as_it_is() -> None:
     with pytest.raises(UsageError, match="closed"):
         await controller.run()
     assert controller.queue.closed
+
+
+@in_virtual_time
+async def test_a_batch_that_awaits_what_somebody_else_has_cancelled_ends_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source, batches = source_of("a"), list[Batch[Object]]()
+
+    async def process(batch: Batch[Object]) -> None:
+        batches.append(batch)
+        if len(batches) == 1:
+            other = asyncio.get_running_loop().create_future()
+            other.cancel()
+            await other
+
+    controller: Controller[Object] = Controller(source, process=process)
+    async with background(controller.run()):
+        await asyncio.sleep(1)
+        source.add(thing("b"))
+        await asyncio.sleep(1)
+        assert any(isinstance(batch.content, list) for batch in batches[1:])
+    assert "was cancelled; going on" in caplog.text

@@ -159,6 +159,63 @@ def test_options_that_make_no_sense_leave_nothing_behind() -> None:
     factory.informer("v1/pods", indexers={"value": value_of})
 
 
+def untouched(obj: Object) -> Object:
+    return obj
+
+
+def untouched_pod(pod: Pod) -> Pod:
+    return pod
+
+
+def test_what_is_for_objects_by_default_is_not_for_models() -> None:
+    servers = Servers()
+    factory = SharedInformerFactory(
+        servers, transform=untouched, storage="raw", resync_period=60, name="n"
+    )
+    factory.informer("v1/pods")
+    factory.informer("v1/pods", metadata_only=True)
+    factory.informer(Pod)
+    factory.informer("v1/nodes", model=Pod, transform=untouched_pod)
+    common = {"resync_period": 60, "name": "n"}
+    whole = {"transform": untouched, "storage": "raw", **common}
+    assert [options for _, options in servers.made] == [
+        whole,
+        whole,
+        common,
+        {"transform": untouched_pod, **common},
+    ]
+
+
+def test_what_is_configured_for_a_model_is_for_that_model() -> None:
+    servers = Servers()
+    factory = SharedInformerFactory(servers, transform=untouched, name="n")
+    factory.configure(Pod, transform=untouched_pod, resync_period=60)
+    factory.configure("v1/nodes", model=Pod, transform=untouched_pod)
+    factory.configure("v1/secrets", transform=untouched, storage="raw")
+    factory.informer(Pod)
+    factory.informer("v1/pods")
+    factory.informer("v1/nodes", model=Pod)
+    factory.informer("v1/secrets", model=Pod)
+    assert [options for _, options in servers.made] == [
+        {"transform": untouched_pod, "resync_period": 60, "name": "n"},
+        {"transform": untouched, "resync_period": 60, "name": "n"},
+        {"transform": untouched_pod, "name": "n"},
+        {"name": "n"},
+    ]
+
+
+def test_the_functions_given_to_configure_know_their_objects() -> None:
+    """Checked by the type checkers: those of a kind by name are told of an Object."""
+    factory = SharedInformerFactory(Servers())
+    factory.configure("v1/pods", indexers={"name": lambda obj: obj.name})
+    factory.configure(Pod, transform=lambda pod: pod)
+
+
+def test_a_factory_needs_what_makes_informers() -> None:
+    with pytest.raises(UsageError, match="made by a Client, and FakeListWatch makes none"):
+        SharedInformerFactory(FakeListWatch())  # type: ignore[arg-type]
+
+
 # --- life
 
 
@@ -216,12 +273,23 @@ async def test_starting_again_starts_only_what_is_new() -> None:
         await factory.start()
         nodes = factory.informer("v1/nodes")
         assert (pods.is_started, nodes.is_started) == (True, False)
-        await factory.wait_for_cache_sync(5)  # of those that were started
+        with pytest.raises(UsageError, match="v1/nodes was not started"):
+            await factory.wait_for_cache_sync(5)
         await factory.start()
         await factory.start()
         assert nodes.is_started
         await factory.wait_for_cache_sync(5)
     assert len(servers("v1/pods").requests) == 1
+
+
+@in_virtual_time
+async def test_waiting_for_a_factory_that_was_not_started_is_a_mistake() -> None:
+    factory = SharedInformerFactory(Servers())
+    await factory.wait_for_cache_sync(5)  # it has no informers
+    factory.informer("v1/pods")
+    with pytest.raises(UsageError, match=r"v1/pods was not started.*await factory.start\(\)"):
+        await factory.wait_for_cache_sync(5)
+    await factory.shut_down()
 
 
 @in_virtual_time
@@ -491,6 +559,11 @@ def test_namespaces_that_make_no_sense_are_refused() -> None:
     for odd in (["", "a"], ["a", ""], ["a", "", "b"]):
         with pytest.raises(UsageError, match="the empty namespace means all of them"):
             SharedInformerFactory(Servers(), namespaces=odd)
+    for impossible in ("*", ["a", "B"]):
+        with pytest.raises(UsageError, match="no namespace can be called"):
+            SharedInformerFactory(Servers(), namespaces=impossible)
+    everywhere = SharedInformerFactory(Servers(), namespaces=None)
+    assert everywhere.informer("v1/pods") is everywhere.informer("v1/pods", namespace="")
     factory = SharedInformerFactory(Servers(), namespaces=["a", "b"])
     with pytest.raises(UsageError, match="this factory has several namespaces"):
         factory.informer("v1/pods")

@@ -30,10 +30,34 @@ class Caller:
     def __call__(self, event: Event[str]) -> None: ...
 
 
-def local() -> Callable[[Event[str]], None]:
+def locals_of_a_function() -> tuple[Callable[[Event[str]], None], object]:
+    class Inner:
+        def on_add(self, event: Event[str]) -> None: ...
+
     def inner(event: Event[str]) -> None: ...
 
-    return inner
+    return inner, Inner().on_add
+
+
+def two_arguments(old: str, new: str) -> None: ...
+
+
+def decorated(function: Callable[[str, str], None]) -> Callable[[Event[str]], None]:
+    @functools.wraps(function)
+    def with_one(event: Event[str]) -> None:
+        function("", "")
+
+    return with_one
+
+
+class Signatureless:
+    """Stands in for what is built in and does not say what it takes."""
+
+    @property
+    def __signature__(self) -> object:
+        raise ValueError
+
+    def __call__(self, event: Event[str]) -> None: ...
 
 
 CONTROLLER = Controller()
@@ -57,7 +81,15 @@ CONTROLLER = Controller()
         pytest.param([hear], "hear", id="CG-I32 a function of a module"),
         pytest.param([hear, see], "hear+see", id="CG-I32 functions of a module"),
         pytest.param([hear, hear], "hear", id="CG-I32 the same function twice"),
-        pytest.param([local(), local()], "local", id="CG-I32 functions of a function"),
+        pytest.param(
+            [locals_of_a_function()[0], hear], "inner+hear", id="CG-I32 function of a function"
+        ),
+        pytest.param([locals_of_a_function()[1]], "Inner", id="CG-I32 class of a function"),
+        pytest.param(
+            [CONTROLLER.on_add, locals_of_a_function()[1]],
+            "Controller.on_add+Inner.on_add",
+            id="CG-I32 methods of two classes",
+        ),
         pytest.param([functools.partial(hear)], "hear", id="CG-I32 partial"),
         pytest.param([Caller()], "Caller", id="CG-I32 callable object"),
         pytest.param([[].append], "list", id="CG-I32 method of a builtin"),
@@ -66,6 +98,15 @@ CONTROLLER = Controller()
 def test_a_handler_is_named_after_its_callbacks(callbacks: list[object], name: str) -> None:
     """CG-I32, where Go has pointers to structs Python has objects. A nil handler is refused."""
     assert name_for(*callbacks) == name
+
+
+def test_a_lambda_is_named_after_the_place_it_stands_at() -> None:
+    """CG-I32: where client-go has `func1` and the like."""
+    one: Callable[[object], None] = lambda _: None  # noqa: E731 - that is what it is about
+    place = f"<lambda> at test_handlers.py:{one.__code__.co_firstlineno}"
+    assert name_for(one) == place
+    assert name_for(one, functools.partial(one)) == place
+    assert name_for(one, hear) == f"{place}+hear"
 
 
 def test_a_name_that_is_given_counts() -> None:
@@ -114,7 +155,7 @@ def test_a_name_that_is_given_counts() -> None:
         ),
         pytest.param(
             lambda: handler(on_update=hear, resync_period="10m"),  # type: ignore[arg-type]
-            "resync_period is '10m';",
+            "resync_period is '10m'; expected seconds",
             id="period as text",
         ),
         pytest.param(
@@ -125,6 +166,65 @@ def test_a_name_that_is_given_counts() -> None:
 def test_what_cannot_work_is_refused_at_once(make: Callable[[], object], complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint):
         make()
+
+
+@pytest.mark.parametrize(
+    "make, complaint",
+    [
+        pytest.param(
+            lambda: handler(on_update=two_arguments),  # type: ignore[arg-type]
+            "on_update takes 2 arguments; it is called with one, an Updated, which has .old and "
+            ".new",
+            id="two",
+        ),
+        pytest.param(
+            lambda: handler(on_add=lambda: None),  # type: ignore[arg-type, misc]
+            "on_add takes no positional argument; it is called with one, an Added, which has .obj",
+            id="none",
+        ),
+        pytest.param(
+            lambda: handler(on_delete=lambda *, event: None),  # type: ignore[arg-type, misc]
+            "on_delete takes no positional argument; it is called with one, a Deleted, which has "
+            ".obj",
+            id="by name alone",
+        ),
+        pytest.param(
+            lambda: handler(on_add=Controller.on_add),  # type: ignore[arg-type]
+            "on_add takes 2 arguments; it is called with one, an Added, which has .obj",
+            id="method of nobody",
+        ),
+        pytest.param(
+            lambda: handler(on_add=hear, filter=two_arguments),  # type: ignore[arg-type]
+            "filter takes 2 arguments; it is called with one, the object",
+            id="filter",
+        ),
+    ],
+)
+def test_a_callback_that_does_not_take_one_argument_is_refused_at_once(
+    make: Callable[[], object], complaint: str
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        make()
+    assert str(caught.value) == complaint
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        pytest.param(print, id="built in"),
+        pytest.param(functools.partial(two_arguments, "old"), id="partial"),
+        pytest.param(lambda event, more=None: None, id="default"),
+        pytest.param(lambda *events: None, id="any number"),
+        pytest.param(decorated(two_arguments), id="decorated, with other arguments inside"),
+        pytest.param(Caller(), id="callable object"),
+        pytest.param(Signatureless(), id="no signature to be had"),
+        pytest.param(str, id="class"),
+    ],
+)
+def test_whatever_can_be_called_with_one_argument_will_do(
+    callback: Callable[[Event[str]], object],
+) -> None:
+    assert handler(on_add=callback, on_update=callback, on_delete=callback).on_add is callback
 
 
 def test_a_handler_is_a_value() -> None:

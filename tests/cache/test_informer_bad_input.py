@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import math
 from collections.abc import AsyncGenerator, Callable
 from typing import Final
@@ -12,7 +13,8 @@ import pytest
 
 from kinform.cache.events import Added
 from kinform.cache.handlers import EventHandler, handler
-from kinform.cache.indexes import NAMESPACE_INDEX, OWNER_INDEX
+from kinform.cache.indexer import Indexer
+from kinform.cache.indexes import NAMESPACE_INDEX, OWNER_INDEX, IndexFunctionError
 from kinform.cache.informer import SharedInformer
 from kinform.cache.listwatch import ListWatch
 from kinform.cache.options import ReflectorOptions
@@ -25,6 +27,7 @@ from kinform.rest.results import ListResult, Received
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_entries import entry_of
 from tests.cache.support_informer import (
+    REFUSED,
     Recorder,
     names,
     quiet,
@@ -50,6 +53,77 @@ def test_a_resync_period_is_a_second_at_least(period: float) -> None:
     informer = SharedInformer(source_of(), resync_period=10)
     with pytest.raises(UsageError, match="resync_period"):
         informer.add_event_handler(on_add=print, resync_period=period)
+
+
+def test_a_resync_period_is_a_number_of_seconds() -> None:
+    with pytest.raises(UsageError, match="resync_period is '10m'; expected seconds"):
+        SharedInformer(source_of(), resync_period="10m")  # type: ignore[arg-type]
+
+
+class LikeAResourceClient:
+    """It lists and watches, but not as an informer asks for it."""
+
+    async def list(self, *, label_selector: str = "") -> list[Object]:
+        return []
+
+    def watch(self, *, label_selector: str = "") -> object:
+        return self
+
+    def list_watch(self) -> FakeListWatch[Object]:
+        return source_of()
+
+
+@pytest.mark.parametrize("source", ["v1/pods", LikeAResourceClient(), None])
+def test_what_is_no_source_is_refused(source: object) -> None:
+    expected = rf"{type(source).__name__} is no ListerWatcher; client\.informer\('v1/pods'\)"
+    with pytest.raises(UsageError, match=expected):
+        SharedInformer(source)  # type: ignore[arg-type]
+
+
+async def async_index(obj: Object) -> str:
+    return obj.name
+
+
+@pytest.mark.parametrize(
+    "indexers, complaint",
+    [
+        ({"name": "metadata.name"}, "the index 'name' is of type str; expected a function"),
+        ({"name": async_index}, "the index 'name' is an async function; expected a plain one"),
+        ([value_of], "indexers is of type list; expected functions by name"),
+    ],
+)
+def test_what_is_no_index_function_is_refused(indexers: object, complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        SharedInformer(source_of(), indexers=indexers)  # type: ignore[arg-type]
+    informer = SharedInformer(source_of())
+    with pytest.raises(UsageError, match=complaint):
+        informer.add_indexers(indexers)  # type: ignore[arg-type]
+    assert informer.indexer.index_names() == [NAMESPACE_INDEX, OWNER_INDEX]
+
+
+@pytest.mark.parametrize(
+    "returned, kind", [(5, "int"), ([5, "a"], "int"), ([["a"]], "list"), (b"a", "int")]
+)
+def test_an_index_function_that_returns_no_text_is_told_so(returned: object, kind: str) -> None:
+    indexer: Indexer[str] = Indexer(indexers={"odd": lambda _: returned})  # type: ignore[dict-item, return-value]
+    with pytest.raises(IndexFunctionError, match=f"it returned {kind} where text was expected"):
+        indexer.add(entry_of("default/a", "a"))
+    assert len(indexer) == 0
+
+
+@pytest.mark.parametrize("whole", [print, LikeAResourceClient()])
+def test_what_is_no_handler_is_refused(whole: object) -> None:
+    informer = SharedInformer(source_of())
+    expected = r"give on_add=, on_update=, on_delete=, or an EventHandler made by handler\(\)"
+    with pytest.raises(UsageError, match=expected):
+        informer.add_event_handler(whole)  # type: ignore[arg-type]
+
+
+@in_virtual_time
+async def test_a_version_to_wait_for_is_a_text() -> None:
+    async with SharedInformer(source_of("a")) as informer:
+        with pytest.raises(UsageError, match=r"type int; expected the text obj\.resource_version"):
+            await informer.wait_until(5)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", [NAMESPACE_INDEX, OWNER_INDEX])
@@ -160,6 +234,53 @@ async def test_a_list_that_returns_nonsense_is_a_failure_of_the_source() -> None
         await informer.wait_synced(60)
         assert names(informer) == ["a"]
     assert [type(error) for error in errors] == [SourceError] * 3
+
+
+@in_virtual_time
+async def test_where_a_function_of_the_users_raised_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source = source_of("a")
+    failures = [KeyError("a"), ValueError("b")] * 5
+
+    async def raising(options: ListOptions) -> ListResult[Object]:
+        if failures:
+            raise failures.pop()
+        return await source.list(options)
+
+    lw = ListWatch(list=raising, watch=source.watch, supports_watch_list=False)
+    async with SharedInformer(lw) as informer:
+        await informer.wait_synced(3600)
+    traced = [record.exc_info for record in caplog.records if record.exc_info]
+    assert [kind for kind, _, _ in traced] == [ValueError, KeyError]
+    assert "in raising" in caplog.text
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages.count("informer: list or watch raised KeyError") == 5
+
+
+@in_virtual_time
+async def test_a_failure_of_the_server_is_logged_without_a_traceback(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    source = source_of("a")
+    source.fail_watches(REFUSED)
+    async with SharedInformer(source) as informer:
+        await informer.wait_synced(60)
+    assert caplog.records
+    assert not any(record.exc_info for record in caplog.records)
+
+
+@in_virtual_time
+async def test_that_a_list_was_not_streamed_is_told_without_saying_whose_fault_it_is(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO, "kinform.cache")
+    source = source_of("a")
+    source.fail_watches(ValueError("a user's own"), forever=True)
+    async with SharedInformer(source) as informer:
+        await informer.wait_synced(60)
+    expected = "informer: the list could not be streamed; trying plain lists for an hour"
+    assert caplog.messages.count(expected) == 1
 
 
 @in_virtual_time

@@ -80,10 +80,10 @@ def test_a_store_that_refuses_a_list_keeps_what_belongs_to_it() -> None:
     class Refusing(Store[Any]):
         fails = False
 
-        def replace(self, entries: Any, resource_version: str) -> Any:
+        def replace(self, entries: Any, resource_version: str, *, afresh: bool = False) -> Any:
             if self.fails:
                 raise LookupError
-            return super().replace(entries, resource_version)
+            return super().replace(entries, resource_version, afresh=afresh)
 
     store = Refusing()
     intake = intake_of(store)
@@ -155,7 +155,8 @@ def test_what_did_not_change_is_kept_if_the_list_is_surely_not_older(
     store, replaced = Store[Any](), list[Any]()
 
     class Recording(RealFIFO[Any]):  # type: ignore[misc]
-        def replace(self, entries: Any, resource_version: str) -> None:
+        def replace(self, entries: Any, resource_version: str, *, afresh: bool = False) -> None:
+            assert afresh is (version == 4)
             replaced.append(dict(entries))
 
     intake = Intake(Recording(), name="pods", known=store.entries)
@@ -400,3 +401,19 @@ def test_the_stores_version_moves_also_past_what_cannot_be_read(change: Any) -> 
     intake.begin_watch("5")
     intake.write([change])
     assert (intake.version, store.resource_version, len(store)) == ("7", "7", 0)
+
+
+@pytest.mark.parametrize("distrusted", [False, True])
+def test_after_the_server_went_back_one_list_is_taken_as_it_is(distrusted: bool) -> None:
+    """F-R07: also if it has passed our version by then."""
+    store = Store[Any]()
+    intake = intake_of(store, known=store.entries)
+    lost, restored, same = entry("a", 3), entry("a", 3), entry("a", 3)
+    take(intake, listed(5, lost))
+    if distrusted:
+        intake.distrust()
+    take(intake, listed(9, restored))
+    held = restored if distrusted else lost
+    assert store.entries.list()[0].object is held.object
+    take(intake, listed(10, same))
+    assert store.entries.list()[0].object is held.object

@@ -498,9 +498,9 @@ async def test_a_store_is_told_each_version() -> None:
             told.append(item.metadata.resource_version)
             return super().delete(item)
 
-        def replace(self, entries: Any, resource_version: str) -> Any:
+        def replace(self, entries: Any, resource_version: str, *, afresh: bool = False) -> Any:
             told.append(resource_version)
-            return super().replace(entries, resource_version)
+            return super().replace(entries, resource_version, afresh=afresh)
 
         def bookmark(self, resource_version: str) -> None:
             told.append(resource_version)

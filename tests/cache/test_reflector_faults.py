@@ -471,7 +471,7 @@ async def test_a_server_that_repeats_itself_does_not_take_the_version_back() -> 
     """F-R22: the next watch goes on from the newest that was seen."""
     changes = [event("ADDED", "a", 2), event("MODIFIED", "a", 3), event("MODIFIED", "a", 4)]
     source = Script(
-        lists=[listed(1)],
+        lists=[listed(1), listed(4)],
         watches=[(*changes, 2.0), (*changes[:2], 2.0), (FOREVER,)],
     )
     queue = RealFIFO[Any]()

@@ -227,9 +227,9 @@ async def test_a_list_is_one_state_whenever_its_past_is_forgotten(after: int) ->
     replaced: list[dict[str, Any]] = []
 
     class Recording(Store[Any]):
-        def replace(self, entries: Any, resource_version: str) -> Any:
+        def replace(self, entries: Any, resource_version: str, *, afresh: bool = False) -> Any:
             replaced.append({str(key): held.object.to_dict() for key, held in entries.items()})
-            return super().replace(entries, resource_version)
+            return super().replace(entries, resource_version, afresh=afresh)
 
     async def list_and_forget(options: ListOptions) -> ListResult[Any]:
         page = await source.list(options)

@@ -434,3 +434,22 @@ async def test_events_go_to_the_store_in_order_while_a_resync_is_asked_for() -> 
         contents.append(type(batch.content).__name__)
         queue.done(batch)
     assert contents == ["ReplacedAll", "list", "SyncAll", "list", "SyncAll", "list", "SyncAll"]
+
+
+@in_virtual_time
+async def test_a_watch_that_never_stops_is_stopped_though_there_is_always_room() -> None:
+    """Its time-out and ten seconds more, however much it brings."""
+    endless = [step for number in range(2, 900) for step in (event("MODIFIED", "a", number), 1.0)]
+    source, told = Script(lists=[listed(1), listed(900)], watches=[endless, (1e6,)]), Told()
+    options = ReflectorOptions(stream_lists=False, probe_period=None, watch_timeout=60)
+    reflector = Reflector(
+        source,
+        Store[Any](),
+        options=options,
+        wait_for_room=at_once,
+        watch_error_handler=told,
+        rand=lambda: 0.0,
+    )
+    async with running(reflector):
+        await asyncio.sleep(75)
+    assert [str(error) for error in told.errors] == ["the watch did not end 70 s after its start"]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import types
-from collections.abc import Callable, Coroutine, Generator
+import weakref
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from typing import Any
 
 import pytest
 
+from kinform.cache.listwatch import ListWatch
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
 from kinform.cache.store import Store
+from kinform.errors import SourceError
 from kinform.rest.limits import TokenBucketLimiter
+from kinform.rest.options import ListOptions
 from kinform.testing import FakeListWatch, in_virtual_time
 from kinform.testing.virtual_time import run
 from tests.cache.support_reflector import (
@@ -21,6 +27,7 @@ from tests.cache.support_reflector import (
     Front,
     Told,
     config,
+    names,
     running,
     said,
     shown,
@@ -243,3 +250,74 @@ async def test_an_error_handler_may_stop_it() -> None:
     await asyncio.wait(tasks)
     assert tasks[0].cancelled()
     assert len(source.requests) == 1
+
+
+# --- What somebody else has cancelled
+
+
+@pytest.mark.parametrize("where", ["list", "opening", "reading", "closing", "probe"])
+@in_virtual_time
+async def test_what_somebody_else_has_cancelled_is_a_failure_and_no_end(where: str) -> None:
+    source, store, told = FakeListWatch[Any](), Store[Any](), Told()
+    source.add(config("a"))
+    calls: list[str] = []
+
+    async def fail_once(place: str) -> None:
+        if place == where and place not in calls:
+            calls.append(place)
+            other = asyncio.get_running_loop().create_future()
+            other.cancel()
+            await other
+
+    class Awaiting:
+        supports_watch_list = False
+
+        async def list(self, options: ListOptions) -> Any:
+            await fail_once("probe" if options.limit == 1 else "list")
+            return await source.list(options)
+
+        @contextlib.asynccontextmanager
+        async def watch(self, options: ListOptions) -> AsyncGenerator[Any]:
+            await fail_once("opening")
+            async with source.watch(options) as events:
+                yield self.read(events)
+            await fail_once("closing")
+
+        async def read(self, events: Any) -> AsyncGenerator[Any]:
+            await fail_once("reading")
+            async for event in events:
+                yield event
+
+    options = ReflectorOptions(probe_period=None)
+    reflector = Reflector(Awaiting(), store, options=options, watch_error_handler=told)
+    async with running(reflector):
+        await asyncio.sleep(5)
+        source.close_watches()  # five seconds are early: a probe follows
+        await asyncio.sleep(60)
+        source.add(config("b"))
+        await asyncio.sleep(60)
+        assert names(store) == {"a", "b"}
+    assert calls == [where]
+    assert [type(error) for error in told.errors] == [SourceError]
+    assert isinstance(told.errors[0].__cause__, asyncio.CancelledError)
+
+
+@in_virtual_time
+async def test_a_failure_that_is_kept_keeps_nothing_else_alive() -> None:
+    class Big:
+        pass
+
+    alive: list[weakref.ref[Big]] = []
+
+    async def fail(_: ListOptions) -> Any:
+        big = Big()
+        alive.append(weakref.ref(big))
+        raise LookupError
+
+    lw = ListWatch(list=fail, watch=FakeListWatch[Any]().watch, supports_watch_list=False)
+    reflector = Reflector(lw, Store[Any](), watch_error_handler=Told())
+    async with running(reflector):
+        await asyncio.sleep(100)
+        gc.collect()
+        assert reflector.statistics().last_error is not None
+        assert {one() for one in alive} == {None}

@@ -19,6 +19,7 @@ from kinform.errors import (
     ForbiddenError,
     KinformError,
     ResourceExpiredError,
+    SourceError,
     TransportError,
     TransportFailure,
     UnknownResourceError,
@@ -665,3 +666,18 @@ async def test_a_watch_that_fails_while_it_is_closed_does_not_hold_anybody_up() 
                 await anext(events)
         await asyncio.sleep(1000)
     assert len(fake.requests) == 2
+
+
+@in_virtual_time
+async def test_what_somebody_else_has_cancelled_is_the_end_and_not_a_silent_one() -> None:
+    @contextlib.asynccontextmanager
+    async def watch(_: ListOptions) -> AsyncIterator[AsyncIterator[Received[Object]]]:
+        other = asyncio.get_running_loop().create_future()
+        other.cancel()
+        await other
+        yield  # type: ignore[misc]
+
+    lw = ListWatch(list=FakeListWatch[Object]().list, watch=watch)
+    async with RetryWatcher(lw, "1") as events:
+        with pytest.raises(SourceError, match="somebody else"):
+            await anext(events)

@@ -108,3 +108,36 @@ def test_what_does_not_go_together_is_refused() -> None:
         select(42)  # type: ignore[arg-type]
     with pytest.raises(SelectorError):
         select("v1/pods", labels="a in (")
+
+
+def test_no_namespace_is_all_of_them() -> None:
+    assert select("v1/pods", namespace=None) == select("v1/pods", namespace="")
+    assert select("v1/pods", namespace=None).namespace == ""
+
+
+@pytest.mark.parametrize("namespace", ["*", "a/b", "Default", "-a", "a-", "a.b", "a" * 64, "a\n"])
+def test_what_no_namespace_can_be_called_is_refused(namespace: str) -> None:
+    with pytest.raises(UsageError, match="no namespace can be called"):
+        select("v1/pods", namespace=namespace)
+
+
+def test_several_namespaces_are_for_a_factory() -> None:
+    expected = (
+        r"not list; for several there is SharedInformerFactory\(client, namespaces=\[\.\.\.\]\)"
+    )
+    with pytest.raises(UsageError, match=expected):
+        select("v1/pods", namespace=["a", "b"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("kind", ["", "a/b/c/d", "/", "v1/", "/pods", "apps//x", "v1/po ds", "*"])
+def test_what_no_kind_can_be_called_is_refused(kind: str) -> None:
+    expected = "names no resource; give 'v1/pods', 'apps/v1/deployments', 'deployments.apps'"
+    with pytest.raises(UsageError, match=expected):
+        select(kind)
+
+
+@pytest.mark.parametrize(
+    "kind", ["pods", "po", "Pod", "deployments.apps", "deployments.v1.apps", "a.b-c.io/v1/things"]
+)
+def test_a_kind_may_be_named_in_many_ways(kind: str) -> None:
+    assert select(kind).name == kind

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from typing import Final
 
 import pytest
 
@@ -13,6 +14,8 @@ from kinform.errors import UsageError
 from kinform.objects import Object
 from kinform.testing import in_virtual_time
 from tests.cache.support_informer import REFUSED, source_of
+
+DEVIATIONS: Final = {"CG-I25": "to wait for nothing at all is a mistake in the call, and told"}
 
 
 def synced_after(seconds: float, name: str) -> SharedInformer[Object]:
@@ -28,11 +31,22 @@ def never_synced(name: str) -> SharedInformer[Object]:
     return SharedInformer(source, name=name)
 
 
-@in_virtual_time
-async def test_nothing_to_wait_for_is_done_at_once() -> None:
-    """CG-I25."""
-    await wait_for_cache_sync()
-    await wait_for_cache_sync(timeout=0)
+async def test_nothing_to_wait_for_is_a_mistake() -> None:
+    """CG-I25: in client-go it is done at once, and whoever forgot the informers never knows."""
+    with pytest.raises(UsageError, match="there is nothing to wait for"):
+        await wait_for_cache_sync()
+    with pytest.raises(UsageError, match="there is nothing to wait for"):
+        await wait_for_cache_sync(timeout=0)
+
+
+async def test_a_time_out_goes_by_its_name() -> None:
+    with pytest.raises(UsageError, match="for a time-out say timeout=30"):
+        await wait_for_cache_sync(never_synced("pods"), 30)  # type: ignore[arg-type]
+
+
+async def test_what_does_not_sync_is_not_waited_for() -> None:
+    with pytest.raises(UsageError, match="str is nothing that syncs; expected informers"):
+        await wait_for_cache_sync("v1/pods")  # type: ignore[arg-type]
 
 
 @in_virtual_time

@@ -220,6 +220,15 @@ async def test_clients_connect_as_anybody_to_any_apiserver(pair: ControlPlane) -
             await client.resource("v1/namespaces").get("default")
 
 
+async def test_clients_connect_as_a_service_account_with_its_token(pair: ControlPlane) -> None:
+    account = await pair.service_account("default", "client")
+    for apiserver in (0, 1):
+        async with pair.connect(account, apiserver=apiserver) as client:
+            with pytest.raises(ForbiddenError, match="system:serviceaccount:default:client"):
+                await client.resource("v1/namespaces").get("default")
+    assert await account.token() not in repr(account.config)
+
+
 def test_strangers_may_not_list_anything(kinform_control_plane: ControlPlane) -> None:
     assert anybody(kinform_control_plane).request("GET", CONFIG_MAPS).status == 403
 

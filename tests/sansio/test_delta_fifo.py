@@ -10,6 +10,7 @@ from typing import Final
 
 import pytest
 
+from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.meta import Entry, ObjectMeta, ObjectName
 from kinform.sansio.delta_fifo import DeltaFIFO
 from kinform.sansio.deltas import Delta, DeltaType, Progress
@@ -52,6 +53,20 @@ def pop(queue: DeltaFIFO[int]) -> list[str]:
 
 def pop_all(queue: DeltaFIFO[int]) -> list[list[str]]:
     return [pop(queue) for _ in iter(lambda: queue.is_empty, True)]
+
+
+def versions_shown(queue: DeltaFIFO[int], store: ThreadSafeStore[int]) -> list[str]:
+    """Apply all that waits, and return the store's version after each batch."""
+    shown: list[str] = []
+    while batch := queue.pop_batch():
+        if isinstance(content := batch.content, Progress):
+            store.bookmark(content.resource_version, of_list=content.of_list)
+        else:
+            assert isinstance(content, list)
+            store.apply(content)
+        queue.done(batch)
+        shown.append(store.resource_version)
+    return shown
 
 
 def do(queue: DeltaFIFO[int], *steps: str) -> None:
@@ -318,8 +333,64 @@ def test_the_version_of_a_list_follows_its_last_key() -> None:
 def test_a_list_without_a_version_makes_no_progress() -> None:
     """Some aggregated APIs have none."""
     queue: DeltaFIFO[int] = DeltaFIFO()
+    queue.replace(objects(foo=1), "")
+    assert pop_all(queue) == [["Replaced foo 1"]]
+
+
+def test_an_empty_first_list_without_a_version_is_popped_all_the_same() -> None:
+    """Who waits for the first list is told after a pop."""
+    queue: DeltaFIFO[int] = DeltaFIFO()
     queue.replace({}, "")
-    assert queue.is_empty
+    batch = queue.pop_batch()
+    assert batch is not None
+    assert batch.content == Progress("", of_list=True)
+
+
+def test_a_list_without_a_version_takes_back_the_one_that_was_told() -> None:
+    """The kind is gone, and with it all that its version stood for."""
+    queue: DeltaFIFO[int] = DeltaFIFO()
+    queue.replace(objects(foo=1), "7")
+    assert pop_all(queue) == [["Replaced foo 1"], ["Progress 7"]]
+    queue.replace({}, "")
+    batch = queue.pop_batch()
+    assert batch is not None
+    assert batch.content == Progress("", of_list=True)
+
+
+def test_an_event_that_joins_a_list_is_not_taken_back_by_its_end() -> None:
+    store: ThreadSafeStore[int] = ThreadSafeStore()
+    queue: DeltaFIFO[int] = DeltaFIFO(known=store)
+    queue.replace(objects(foo=2), "2")
+    queue.update(entry("foo", 3))
+    assert versions_shown(queue, store) == ["3", "3"]
+
+
+def test_a_list_of_another_history_takes_the_version_back_but_not_behind_what_joins_it() -> None:
+    store: ThreadSafeStore[int] = ThreadSafeStore()
+    queue: DeltaFIFO[int] = DeltaFIFO(known=store)
+    queue.replace(objects(foo=2), "100")
+    assert versions_shown(queue, store) == ["2", "100"]
+    queue.replace(objects(foo=2), "10", afresh=True)
+    queue.add(entry("bar", 11))
+    queue.update(entry("foo", 12))
+    assert versions_shown(queue, store) == ["100", "10", "11", "12"]
+
+
+@pytest.mark.parametrize("afresh", [False, True])
+def test_equal_versions_prove_nothing_in_a_list_of_another_history(afresh: bool) -> None:
+    key = ObjectName("", "foo")
+    metadata = ObjectMeta(name="foo", uid="u", resource_version="5")
+    store: ThreadSafeStore[str] = ThreadSafeStore()
+    queue: DeltaFIFO[str] = DeltaFIFO(known=store)
+    store.add(key, Entry(metadata, "lost"))
+    queue.replace({key: Entry(metadata, "restored")}, "9", afresh=afresh)
+    batch = queue.pop_batch()
+    assert batch is not None
+    assert isinstance(batch.content, list)
+    store.apply(batch.content)
+    held = store.get(key)
+    assert held is not None
+    assert held.object == ("restored" if afresh else "lost")
 
 
 # --- deletes ----------------------------------------------------------------------------------

@@ -243,12 +243,21 @@ def test_an_error_within_the_stream_is_like_one_before_it() -> None:
 # --- Watches ---
 
 
-@pytest.mark.parametrize("error", [said(500), said(503), said(403), said(401), said(429)])
+@pytest.mark.parametrize("error", [said(500), said(403), said(401), said(429)])
 def test_a_refused_watch_is_tried_again_from_the_same_version(error: KinformError) -> None:
     """F-R11: client-go lists again after a 5xx, and so does every informer of a cluster."""
     decision = run(WATCHING, Failed(error))
     assert waits_for(decision) == "watch"
     assert run(decision.state, Waited()).action == Rewatch("7")
+
+
+@pytest.mark.parametrize("code", [502, 503, 504])
+def test_a_watch_that_a_gateway_answers_is_followed_by_a_probe(code: int) -> None:
+    """F-R07: whoever is behind it next may have an older state. F-R11: it is no list."""
+    decision = run(WATCHING, Failed(said(code)))
+    assert waits_for(decision) == "probe"
+    assert run(run(decision.state, Waited()).state, Probed("7", "7")).action == Rewatch("7")
+    assert waits_for(run(replace(WATCHING, version=""), Failed(said(code)))) == "watch"
 
 
 @pytest.mark.parametrize("error", [said(404), said(422), said(405), said(501), UNKNOWN])
@@ -302,9 +311,12 @@ def test_a_watch_that_ends_in_good_order_is_followed_by_the_next_at_once() -> No
     assert decision.action == Rewatch("9")
 
 
-def test_a_watch_that_ends_early_is_followed_by_the_next_after_a_wait() -> None:
+def test_a_watch_that_ends_early_is_followed_by_a_probe_after_a_wait() -> None:
+    """F-R07: as after a long one."""
     decision = run(WATCHING, ended(lived=5.0))
-    assert waits_for(decision) == "watch"
+    assert waits_for(decision) == "probe"
+    versionless = run(replace(WATCHING, version=""), ended(lived=5.0, resource_version=""))
+    assert waits_for(versionless) == "watch"
 
 
 def test_a_long_watch_that_ends_before_its_time_is_followed_by_a_probe() -> None:
@@ -332,7 +344,7 @@ def test_two_watches_that_end_at_once_make_the_version_suspect() -> None:
 def test_a_real_watch_in_between_clears_the_suspicion(between: Ended) -> None:
     short = ended(lived=0.1, events=0)
     state = run(run(WATCHING, short).state, Waited()).state
-    state = run(run(state, between).state, Waited()).state
+    state = replace(run(state, between).state, phase="watch")
     assert waits_for(run(state, short)) == "watch"
 
 
@@ -438,7 +450,7 @@ def test_waits_double_up_to_half_a_minute_and_health_resets_them() -> None:
         decision = run(state, Failed(said(503)))
         assert isinstance(decision.action, Wait)
         waits.append(decision.action.seconds)
-        state = run(decision.state, Waited()).state
+        state = replace(decision.state, phase="watch")
     assert waits == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
     healthy = run(state, ended(lived=61.0, error=said(503)))
     assert healthy.action == Wait(0.8)

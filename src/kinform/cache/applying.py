@@ -54,7 +54,9 @@ def apply(batch: Batch[T], entries: ThreadSafeStore[T]) -> Applied[T]:
     """
     content, initial = batch.content, batch.in_initial_list
     if isinstance(content, ReplacedAll):
-        replacement = entries.replace(content.entries, content.resource_version)
+        replacement = entries.replace(
+            content.entries, content.resource_version, afresh=content.afresh
+        )
         told = list(_of_replacement(replacement, initial=initial))
         return Applied(told, replacement=replacement)
     if isinstance(content, SyncAll):

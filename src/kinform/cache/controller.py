@@ -19,7 +19,7 @@ from kinform.cache.reports import WatchErrorHandler
 from kinform.errors import UsageError
 from kinform.sansio.queue import Batch, KnownObjects, Queue, QueueFactory, never_mind
 from kinform.sansio.real_fifo import RealFIFO
-from kinform.tasks import gather
+from kinform.tasks import gather, pass_on_cancellation
 
 __all__ = ["Controller", "Process"]
 
@@ -123,6 +123,10 @@ class Controller(Generic[T]):
                 outcome = self._process(batch)
                 if outcome is not None:
                     await outcome
+            except asyncio.CancelledError:
+                pass_on_cancellation()
+                # Not we, but something that it awaited.
+                log.exception("%s: processing a batch was cancelled; going on", self.name)
             except Exception:
                 log.exception("%s: a batch could not be processed; going on", self.name)
             finally:

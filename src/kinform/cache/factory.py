@@ -14,8 +14,8 @@ from kinform.cache.group import InformerGroup
 from kinform.cache.indexes import IndexFunc
 from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.cache.lifetime import GRACE
-from kinform.cache.selection import InformerSource, Kind, Selection, select
-from kinform.cache.sync import wait_for_cache_sync
+from kinform.cache.selection import InformerSource, Kind, Selection, check_namespace, select
+from kinform.cache.sync import wait_for_all
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource
 from kinform.objects import Object
@@ -49,47 +49,76 @@ class SharedInformerFactory:
             them, or in these. For more than one, use `informers`.
         defaults: keywords of `SharedInformer` for every informer it makes; those of `configure`
             win over them, and those of the first request over both. ``indexers`` add up.
+            ``transform`` and ``storage`` are for `Object`: informers of a model go without.
 
     Raises:
-        UsageError: the namespaces make no sense.
+        UsageError: the namespaces make no sense, or ``source`` is no `Client`.
     """
 
     def __init__(
         self,
         source: InformerSource,
         *,
-        namespaces: str | Sequence[str] = "",
+        namespaces: str | Sequence[str] | None = "",
         **defaults: Unpack[InformerOptions[Object]],
     ) -> None:
+        if not hasattr(source, "informer_of"):
+            raise UsageError(
+                f"a factory has its informers made by a Client, and {type(source).__name__} makes "
+                "none; SharedInformer(lw) is the informer of a ListerWatcher"
+            )
         self._source = source
-        self._namespaces: tuple[str, ...] = (
-            (namespaces,) if isinstance(namespaces, str) else tuple(namespaces)
-        )
+        given = [namespaces] if namespaces is None or isinstance(namespaces, str) else namespaces
+        self._namespaces: tuple[str, ...] = tuple(check_namespace(one) for one in given)
         if not self._namespaces:
             raise UsageError("a factory needs a namespace; the empty text means all of them")
         if "" in self._namespaces[:-1] or "" in self._namespaces[1:]:
             raise UsageError("the empty namespace means all of them, so it stands alone")
         self._defaults = defaults
-        self._of_kind: dict[str, InformerOptions[Object]] = {}
+        self._of_kind: dict[str, tuple[type[object], InformerOptions[Object]]] = {}
         self._informers: dict[Selection[object], SharedInformer[object]] = {}
         self._indexers: dict[Selection[object], dict[str, IndexFunc[Object]]] = {}
         self._is_shut_down = False
 
     # --- informers
 
-    def configure(self, resource: Kind[T], **options: Unpack[InformerOptions[T]]) -> None:
+    @overload
+    def configure(
+        self, resource: str | GroupVersionResource, **options: Unpack[InformerOptions[Object]]
+    ) -> None: ...
+    @overload
+    def configure(
+        self,
+        resource: str | GroupVersionResource,
+        *,
+        model: type[T],
+        **options: Unpack[InformerOptions[T]],
+    ) -> None: ...
+    @overload
+    def configure(
+        self, resource: type[T] | Resource[T], **options: Unpack[InformerOptions[T]]
+    ) -> None: ...
+    def configure(
+        self,
+        resource: Kind[T],
+        *,
+        model: type[T] | None = None,
+        **options: Unpack[InformerOptions[T]],
+    ) -> None:
         """Give the informers of one kind these keywords, whoever asks for them first.
 
-        A second call for the same kind takes the place of the first.
+        They are for all informers of the kind, but ``transform`` and ``storage`` only for those
+        of the same model. A second call for the same kind takes the place of the first.
 
         Raises:
             UsageError: one has been made already.
         """
-        kind = select(resource).name
+        selection = select(resource, model=model)
+        kind = selection.name
         made = [one for of, one in self._informers.items() if of.name == kind]
         if not all(informer.is_stopped for informer in made):
             raise UsageError(f"there is an informer of {kind} already; configure it before")
-        self._of_kind[kind] = cast("InformerOptions[Object]", options)
+        self._of_kind[kind] = selection.model, cast("InformerOptions[Object]", options)
 
     @overload
     def informer(
@@ -187,8 +216,12 @@ class SharedInformerFactory:
         if made is not None and not made.is_stopped:
             self._add_late(made, options, known=self._indexers[identity])
             return made
-        of_kind = self._of_kind.get(selection.name, {})
-        merged = _merged(self._defaults, of_kind, cast("InformerOptions[Object]", options))
+        configured_for, of_kind = self._of_kind.get(selection.name, (Object, {}))
+        merged = _merged(
+            _suited(self._defaults, Object, selection.model),
+            _suited(of_kind, configured_for, selection.model),
+            cast("InformerOptions[Object]", options),
+        )
         informer = self._source.informer_of(selection, **cast("InformerOptions[T]", merged))
         self._informers[identity] = cast("SharedInformer[object]", informer)
         self._indexers[identity] = dict(merged.get("indexers") or {})
@@ -238,7 +271,7 @@ class SharedInformerFactory:
             TimeoutError: not all have in time; the message names them.
             UsageError: one was not started, has failed, or was stopped before it had synced.
         """
-        await wait_for_cache_sync(*self._informers.values(), timeout=timeout)
+        await wait_for_all(self._informers.values(), timeout)
 
     async def remove(self, informer: SharedInformer[T], grace: float = GRACE) -> None:
         """Stop one informer and forget it: who asks for its kind next has a new one made.
@@ -266,6 +299,17 @@ class SharedInformerFactory:
         traceback: TracebackType | None,
     ) -> None:
         await self.shut_down()
+
+
+def _suited(
+    options: InformerOptions[Object], meant_for: type[object], model: type[object]
+) -> InformerOptions[Object]:
+    """Return what of ``options``, which are ``meant_for`` one model, suits informers of another."""
+    suited = options.copy()
+    if model is not meant_for:
+        suited.pop("transform", None)
+        suited.pop("storage", None)
+    return suited
 
 
 def _merged(*layers: InformerOptions[Object]) -> InformerOptions[Object]:

@@ -11,7 +11,7 @@ from kinform.cache.handlers import handler
 from kinform.cache.informer import SharedInformer
 from kinform.cache.processor import Registration
 from kinform.cache.store import Key
-from kinform.cache.sync import wait_for_cache_sync
+from kinform.cache.sync import wait_for_all
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
 from kinform.selectors import LabelSelectorLike
@@ -51,7 +51,7 @@ class InformerGroup(Generic[T]):
             TimeoutError: not all have in time.
             UsageError: one was not started, or stops meanwhile.
         """
-        await wait_for_cache_sync(*self.informers.values(), timeout=timeout)
+        await wait_for_all(self.informers.values(), timeout)
 
     def get(self, key: Key) -> T | None:
         """Return the object of ``key``, if its namespace is one of these and has it."""

@@ -10,16 +10,25 @@ import inspect
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar, final
+from pathlib import PurePath
+from types import CodeType
+from typing import Final, Generic, TypeVar, final
 
 from kinform.cache.events import Added, Deleted, Updated
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
 from kinform.sansio.notifications import Notification
 
-__all__ = ["Caller", "EventHandler", "Filtering", "handler", "name_for"]
+__all__ = ["Caller", "EventHandler", "Filtering", "check_period", "handler", "name_for"]
 
 T = TypeVar("T")
+
+_CALLED_WITH: Final = {
+    "on_add": "an Added, which has .obj",
+    "on_update": "an Updated, which has .old and .new",
+    "on_delete": "a Deleted, which has .obj",
+    "filter": "the object",
+}
 
 
 @final
@@ -34,7 +43,8 @@ class EventHandler(Generic[T]):
     and counted; the event counts as told and is not told again.
 
     Raises:
-        UsageError: there is no callback, something is not callable, or the period is too short.
+        UsageError: there is no callback, something is not callable or not with one argument, or
+            the period is too short.
     """
 
     name: str
@@ -65,10 +75,12 @@ class EventHandler(Generic[T]):
                 raise UsageError(
                     f"{role} is of type {type(function).__name__}; expected a function"
                 )
+            if function is not None:
+                _check_signature(role, function)
         if inspect.iscoroutinefunction(self.filter):
             raise UsageError("filter is an async function; expected a plain one, it cannot wait")
         if self.resync_period is not None:
-            _check_period(self.resync_period)
+            check_period(self.resync_period)
 
 
 def handler(
@@ -87,8 +99,8 @@ def handler(
     'on_add'
 
     Raises:
-        UsageError: there is no callback, something is not callable, or ``resync_period`` is less
-            than one second.
+        UsageError: there is no callback, something is not callable or not with one argument, or
+            ``resync_period`` is less than one second.
     """
     return EventHandler(
         name=name or name_for(on_add, on_update, on_delete),
@@ -103,13 +115,25 @@ def handler(
 def name_for(*callbacks: object) -> str:
     """Return a name for a handler made of ``callbacks``; ``None`` among them is left out.
 
-    What they have in common, if that is one class or one function they were defined in;
-    otherwise their names, joined by ``+``. Callables without a name go by their type.
+    The class, if they are methods of one; otherwise their names, joined by ``+``. A lambda goes
+    by the place it stands at, and a callable without a name by its type.
     """
     # client-go: event_handler_name.go nameForFunctions
-    names = [_name_of(callback) for callback in callbacks if callback is not None]
-    homes = {name.rpartition(".")[0].removesuffix(".<locals>") or name for name in names}
-    return homes.pop() if len(homes) == 1 else "+".join(names)
+    named = [_home_and_name(callback) for callback in callbacks if callback is not None]
+    homes = {home for home, _ in named}
+    return homes.pop() if len(homes) == 1 else "+".join(name for _, name in named)
+
+
+def check_period(period: object) -> None:
+    """Refuse what is no ``resync_period``.
+
+    Raises:
+        UsageError: it is not a number of seconds, or less than one.
+    """
+    # client-go raises a period below one second to one second. Whoever asks for less has
+    # mistaken the unit, or takes resyncs for a way to poll the server: better to be told.
+    if not isinstance(period, (int, float)) or not 1 <= period < math.inf:
+        raise UsageError(f"resync_period is {period!r}; expected seconds, at least 1, or None")
 
 
 @final
@@ -186,15 +210,36 @@ class Caller(Generic[T]):
         return handler.on_update(Updated(notification.key, old.object, new.object))
 
 
-def _name_of(callback: object) -> str:
+def _home_and_name(callback: object) -> tuple[str, str]:
+    """Return what a callback is called, and the class it is of, or again its own name."""
     while isinstance(callback, functools.partial):
         callback = callback.func
     name: object = getattr(callback, "__qualname__", None)
-    return name if isinstance(name, str) else type(callback).__qualname__
+    if not isinstance(name, str):
+        name = type(callback).__qualname__
+    name = name.rpartition("<locals>.")[2]  # not where it was defined, which is often "main"
+    code: object = getattr(callback, "__code__", None)
+    if name.endswith("<lambda>") and isinstance(code, CodeType):
+        name = f"<lambda> at {PurePath(code.co_filename).name}:{code.co_firstlineno}"
+        return name, name
+    return name.rpartition(".")[0] or name, name
 
 
-def _check_period(period: object) -> None:
-    # client-go raises a period below one second to one second. Whoever asks for less has
-    # mistaken the unit, or takes resyncs for a way to poll the server: better to be told.
-    if not isinstance(period, (int, float)) or not 1 <= period < math.inf:
-        raise UsageError(f"resync_period is {period!r}; expected seconds, at least 1, or None")
+def _check_signature(role: str, function: Callable[..., object]) -> None:
+    try:
+        # Of a decorated function it is the outer one that is called, whatever is inside.
+        signature = inspect.signature(function, follow_wrapped=False)
+    except (TypeError, ValueError):  # there is none to be had, as of some that are built in
+        return
+    try:
+        signature.bind(object())
+    except TypeError:
+        required = [
+            one
+            for one in signature.parameters.values()
+            if one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
+        ]
+        count = f"{len(required)} arguments" if len(required) > 1 else "no positional argument"
+        raise UsageError(
+            f"{role} takes {count}; it is called with one, {_CALLED_WITH[role]}"
+        ) from None

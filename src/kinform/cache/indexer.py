@@ -19,6 +19,7 @@ from kinform.cache.indexes import (
 )
 from kinform.cache.store import Store
 from kinform.cache.thread_safe_store import OnIndexError, ThreadSafeStore
+from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectName
 
 __all__ = ["Indexer"]
@@ -47,7 +48,7 @@ class Indexer(Store[T]):
             the write fails, with nothing changed.
 
     Raises:
-        UsageError: a name is that of a built-in index.
+        UsageError: a name is that of a built-in index, or a function is none, or async.
     """
 
     __slots__ = ()
@@ -72,9 +73,13 @@ class Indexer(Store[T]):
         writer's thread, which it keeps busy for as long as the functions take.
 
         Raises:
-            UsageError: there is an index of such a name already.
+            UsageError: there is an index of such a name already, or a function is none, or async.
             IndexFunctionError: a function failed; no index was added.
         """
+        if not isinstance(indexers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+            raise UsageError(
+                f"indexers is of type {type(indexers).__name__}; expected functions by name"
+            )
         self._entries.add_indexes(
             [function_index(name, function) for name, function in indexers.items()]
         )

@@ -25,6 +25,7 @@ from kinform.cache.reports import WatchErrorHandler
 from kinform.sansio.notifications import Notification
 from kinform.sansio.queue import Batch, QueueFactory
 from kinform.sansio.real_fifo import RealFIFO
+from kinform.tasks import pass_on_cancellation
 
 __all__ = ["IndexerInformer"]
 
@@ -119,8 +120,6 @@ class IndexerInformer(Generic[T]):
             result = self._call(notification)
             if inspect.isawaitable(result):
                 await result
-        except (Exception, asyncio.CancelledError) as exc:
-            task = asyncio.current_task()
-            if isinstance(exc, asyncio.CancelledError) and task is not None and task.cancelling():
-                raise  # it is us who are cancelled, not something that the handler waited for
+        except (Exception, asyncio.CancelledError):
+            pass_on_cancellation()  # unless it is only something that the handler waited for
             log.exception("%s: the handler failed on %s", self.name, notification.key)

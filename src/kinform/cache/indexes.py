@@ -8,6 +8,7 @@ read metadata, and read it again. Rule 3: an index holds no value without entrie
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
@@ -174,14 +175,29 @@ class _Posting(Generic[T]):
 
 
 def function_index(name: str, function: IndexFunc[T]) -> Index[T]:
-    """Return an empty index by ``function``, whose ``values_of`` raises `IndexFunctionError`."""
+    """Return an empty index by ``function``, whose ``values_of`` raises `IndexFunctionError`.
+
+    Raises:
+        UsageError: it is no function, or an async one.
+    """
+    if not callable(function):
+        raise UsageError(
+            f"the index {name!r} is of type {type(function).__name__}; expected a function"
+        )
+    if inspect.iscoroutinefunction(function):
+        raise UsageError(
+            f"the index {name!r} is an async function; expected a plain one, it cannot wait"
+        )
 
     def values_of(entry: Entry[T]) -> Values:
         try:
             found = function(entry.object)
             if isinstance(found, str):
                 return found
-            values = () if found is None else tuple(dict.fromkeys(found))  # may run their code too
+            if found is None:
+                return ()
+            is_wrong = not isinstance(found, Iterable)  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+            values = (found,) if is_wrong else tuple(found)  # may run their code too
         except Exception as exc:
             problem = f"it raised {type(exc).__name__}"
             raise IndexFunctionError(name, entry.metadata.key, problem=problem) from exc
@@ -209,7 +225,7 @@ def _texts(values: tuple[object, ...], name: str, metadata: ObjectMeta) -> Value
         kinds = sorted({type(value).__name__ for value in values if not isinstance(value, str)})
         problem = f"it returned {' and '.join(kinds)} where text was expected"
         raise IndexFunctionError(name, metadata.key, problem=problem)
-    return _compact(texts)
+    return _compact(tuple(dict.fromkeys(texts)))
 
 
 def _compact(values: tuple[str, ...]) -> Values:

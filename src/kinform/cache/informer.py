@@ -12,7 +12,6 @@ import asyncio
 import dataclasses
 import inspect
 import logging
-import math
 from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Final, Generic, TypedDict, TypeVar, cast, final
@@ -22,7 +21,7 @@ from kinform.cache.compaction import Compactor
 from kinform.cache.controller import Controller
 from kinform.cache.event_stream import EventStream
 from kinform.cache.events import Added, Deleted, Updated
-from kinform.cache.handlers import EventHandler, handler
+from kinform.cache.handlers import EventHandler, check_period, handler
 from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
 from kinform.cache.indexes import IndexFunc
@@ -111,8 +110,8 @@ class SharedInformer(Generic[T]):
         model: what the objects are; only a cache of `Object` can be compressed.
 
     Raises:
-        UsageError: an index name is taken, ``resync_period`` is less than a second, or the
-            storage is not to be had.
+        UsageError: an index name is taken, ``resync_period`` is less than a second, the storage
+            is not to be had, or ``lw`` is no `ListerWatcher`.
     """
 
     def __init__(
@@ -130,8 +129,9 @@ class SharedInformer(Generic[T]):
         storage: StorageForm = "raw",
         model: type[object] = Object,
     ) -> None:
-        if resync_period is not None and not 1 <= resync_period < math.inf:
-            raise UsageError(f"resync_period must be at least 1 s, got {resync_period!r}")
+        _check_source(lw)
+        if resync_period is not None:
+            check_period(resync_period)
         self.name: Final = name
         self._options = options or ReflectorOptions()
         self._resync_period = resync_period
@@ -283,6 +283,11 @@ class SharedInformer(Generic[T]):
             )
         elif any(part is not None for part in parts):
             raise UsageError("give an EventHandler, or what one is made of, not both")
+        elif not isinstance(handlers, EventHandler):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+            raise UsageError(
+                f"{type(handlers).__name__} is no handler; give on_add=, on_update=, on_delete=, "
+                "or an EventHandler made by handler()"
+            )
         if handlers.resync_period is None and self._resync_period is not None:
             handlers = dataclasses.replace(handlers, resync_period=self._resync_period)
         self._life.refuse_unless_usable("a handler cannot be added")
@@ -398,8 +403,13 @@ class SharedInformer(Generic[T]):
 
         Raises:
             TimeoutError: it takes longer; ``__cause__`` is what went wrong last, if anything.
-            UsageError: the informer was not started, or stops meanwhile, or the version is empty.
+            UsageError: the informer was not started, or stops meanwhile, or the version is none.
         """
+        if not isinstance(resource_version, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+            raise UsageError(
+                f"resource_version is of type {type(resource_version).__name__}; expected the "
+                "text obj.resource_version"
+            )
         if not resource_version:
             raise UsageError("there is no version to wait for: the object given has none")
 
@@ -493,6 +503,16 @@ class SharedInformer(Generic[T]):
         # Past the queue: a resync that comes out of it in several batches would be told to
         # nobody but by its first.
         self._processor.distribute_resync(self._indexer.entries.list())
+
+
+def _check_source(lw: object) -> None:
+    # A ResourceClient has `list` and `watch` too, but of another shape.
+    is_source = callable(getattr(lw, "list", None)) and callable(getattr(lw, "watch", None))
+    if not is_source or hasattr(lw, "list_watch"):
+        raise UsageError(
+            f"{type(lw).__name__} is no ListerWatcher; client.informer('v1/pods') makes an "
+            "informer, and client.resource('v1/pods').list_watch() the source of one"
+        )
 
 
 def _settled(transform: TransformFunc[T] | None, compactor: Compactor) -> TransformFunc[T]:

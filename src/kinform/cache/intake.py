@@ -70,6 +70,8 @@ class Intake(Generic[T]):
         self._listed: dict[ObjectName, Entry[T]] = {}
         self._listed_unreadable: dict[ObjectName, DecodeError] = {}
         self._reuses = False
+        # Whether the next list is known to show another history than the lists before.
+        self._is_afresh = False
         # Whether ADDED events may be of any age: a watch from no version begins with what is there.
         self._is_replaying = False
         self.version: str = ""
@@ -96,7 +98,14 @@ class Intake(Generic[T]):
         object of a known version is the object we know, and not held twice.
         """
         self._listed, self._listed_unreadable = {}, {}
-        self._reuses = reuse and self._known is not None
+        self._reuses = reuse and self._known is not None and not self._is_afresh
+
+    def distrust(self) -> None:
+        """Note that the server went back: in the next list, equal versions prove nothing.
+
+        Not even if it is ahead of us again by then.
+        """
+        self._is_afresh = True
 
     def add_page(self, page: ListResult[T]) -> int:
         """Take the objects of one page; return how many of them are new to this list.
@@ -141,7 +150,11 @@ class Intake(Generic[T]):
     def finish_list(self, resource_version: str) -> int:
         """Replace the store's content by what the list has brought; return how much that is."""
         listed, unreadable = self._listed, self._listed_unreadable
-        self._store.replace(listed, resource_version)
+        if self._is_afresh or versions.is_older(resource_version, self.version):
+            self._store.replace(listed, resource_version, afresh=True)
+        else:  # in words that a store also understands which knows nothing of that
+            self._store.replace(listed, resource_version)
+        self._is_afresh = False
         self._unreadable = unreadable
         self.version = resource_version
         self.begin_list()

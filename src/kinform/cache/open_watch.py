@@ -12,7 +12,7 @@ from kinform.rest.options import ListOptions
 from kinform.rest.results import Received, Unreadable
 from kinform.sansio import relist
 
-__all__ = ["OpenWatch", "batches_of", "cancellations", "pass_on_cancellation"]
+__all__ = ["OpenWatch", "batches_of"]
 
 T = TypeVar("T")
 
@@ -53,6 +53,7 @@ class OpenWatch:
         self._deadline = self.started + timeout + DEADLINE_GRACE
         self._reason: KinformError | None = None
         self._idle: float | None = None
+        self._paused = 0.0  # when `pause` was called
 
     def hear(self, now: float) -> None:
         """Note that something came; the silence is counted from here."""
@@ -67,13 +68,15 @@ class OpenWatch:
 
     def pause(self) -> None:
         """Let it be as long as we ourselves do not read."""
+        self._paused = asyncio.get_running_loop().time()
         self._reschedule(None)
 
     def resume(self) -> None:
         """Undo `pause`; the time until now was neither the server's silence nor its delay."""
         now = asyncio.get_running_loop().time()
-        # What the server sent meanwhile, its end too, waits to be read.
-        self._deadline = max(self._deadline, now + DEADLINE_GRACE)
+        # What the server sent meanwhile, its end too, waits to be read. No more than that time
+        # is given, or a server that never stops would never be stopped.
+        self._deadline += now - self._paused
         self._reschedule(self._deadline)
         self.hear(now)
 
@@ -131,15 +134,3 @@ async def batches_of(
     else:
         async for event in stream:
             yield (event,)
-
-
-def cancellations() -> int:
-    """Return how often the current task was asked to end, and has not yet."""
-    task = asyncio.current_task()
-    return task.cancelling() if task is not None else 0
-
-
-def pass_on_cancellation(before: int = 0) -> None:
-    """End this task if it was asked to, where a user's function may have swallowed that."""
-    if cancellations() > before:
-        raise asyncio.CancelledError

@@ -19,12 +19,7 @@ from typing import Final, Generic, TypeVar, final
 from kinform.cache.intake import Intake, TransformFunc
 from kinform.cache.listing import take_list
 from kinform.cache.listwatch import ListerWatcher
-from kinform.cache.open_watch import (
-    OpenWatch,
-    batches_of,
-    cancellations,
-    pass_on_cancellation,
-)
+from kinform.cache.open_watch import OpenWatch, batches_of
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
 from kinform.errors import (
@@ -41,7 +36,7 @@ from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, Received, Unreadable
 from kinform.sansio import relist
 from kinform.sansio.queue import KnownObjects, ReflectorStore
-from kinform.tasks import background
+from kinform.tasks import background, cancellations, pass_on_cancellation
 
 __all__ = ["Reflector"]
 
@@ -169,10 +164,8 @@ class Reflector(Generic[T]):
         """
         async with self._running():
             decision = self._decide(relist.Started(self._intake.version))
-            task = asyncio.current_task()
-            while task is None or not task.cancelling():
+            while True:
                 decision = await self._follow(decision)
-            raise asyncio.CancelledError  # a source has swallowed it
 
     async def list_and_watch(self) -> None:
         """Do one round: list, and watch until another list is needed.
@@ -207,7 +200,7 @@ class Reflector(Generic[T]):
     async def _follow(self, decision: relist.Decision) -> relist.Decision:
         """Perform one action, and decide what follows."""
         following = await self._perform(decision.action)
-        pass_on_cancellation(self._cancellations)
+        pass_on_cancellation(self._cancellations)  # a source may have swallowed it
         return following
 
     async def _perform(self, action: relist.Action) -> relist.Decision:
@@ -235,6 +228,8 @@ class Reflector(Generic[T]):
         self._state = decision.state
         for notice in decision.notices:
             self._reports.notice(notice)
+            if isinstance(notice, relist.Regressed) and isinstance(signal, relist.Probed):
+                self._intake.distrust()
         # What comes after a wait takes its turn with all else that connects again.
         self._is_retrying = self._is_retrying or isinstance(decision.action, relist.Wait)
         return decision
@@ -246,10 +241,23 @@ class Reflector(Generic[T]):
         try:
             await self._take_turn()
             signal = await work()
+        except asyncio.CancelledError as exc:
+            pass_on_cancellation(self._cancellations)
+            self._refusal = self._failed(_cancelled_elsewhere(exc))
+            signal = relist.Failed(self._refusal)
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
-            self._refusal = self._reports.failure(exc)
+            self._refusal = self._failed(exc)
             signal = relist.Failed(self._refusal)
         return self._decide(signal)
+
+    def _failed(self, exc: Exception) -> KinformError:
+        """Tell of a failure, and return it as one of ours."""
+        error = self._reports.failure(exc)
+        if error is not exc:
+            # It is told by now. From here on it is kept for long, and with it whatever its
+            # frames had in their hands.
+            exc.__traceback__ = None
+        return error
 
     async def _take_turn(self) -> None:
         limiter: RateLimiter | None = getattr(self._lw, "reconnects", None)
@@ -327,7 +335,7 @@ class Reflector(Generic[T]):
             self._watch, self._statistics.is_connected = None, False
         if watch.decision is not None:
             return watch.decision
-        error = None if failure is None else self._reports.failure(failure)
+        error = None if failure is None else self._failed(failure)
         if error is not None and not watch.is_open:
             self._refusal = error
             return self._decide(relist.Failed(error))
@@ -346,9 +354,15 @@ class Reflector(Generic[T]):
                 watch.hear(self._reports.heard())
                 try:
                     await self._read(watch, stream)
+                # Caught here, so that nothing which fails in closing it can take its place.
+                except asyncio.CancelledError as exc:
+                    pass_on_cancellation(self._cancellations)  # the limit's too: it is outside
+                    failure = _cancelled_elsewhere(exc)
                 except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
-                    # Caught here, so that nothing which fails in closing it can take its place.
                     failure = watch.cause_of(exc)
+        except asyncio.CancelledError as exc:
+            pass_on_cancellation(self._cancellations)
+            failure = failure or watch.cause_of(_cancelled_elsewhere(exc))
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
             failure = failure or watch.cause_of(exc)
         return failure or watch.cause_of(None)
@@ -419,6 +433,10 @@ class Reflector(Generic[T]):
     async def _probe_beside(self, watch: OpenWatch) -> None:
         try:
             decision = self._decide(await self._probe())
+        except asyncio.CancelledError:
+            pass_on_cancellation()
+            log.info("%s: the request for the server's version was cancelled", self.name)
+            return
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
             log.info("%s: the server's version could not be asked for: %s", self.name, exc)
             return
@@ -437,8 +455,15 @@ class Reflector(Generic[T]):
                     self._store.resync()
             except Exception as exc:  # noqa: BLE001 - a store's or a user's
                 failure = SourceError(f"resync raised {type(exc).__name__}")
-                failure.__cause__ = exc
+                failure.__cause__ = exc.with_traceback(None)
                 if self._watch is None or self._watch.is_list:
                     self._reports.failure(failure)
                 else:
                     self._watch.end(reason=failure)
+
+
+def _cancelled_elsewhere(exc: asyncio.CancelledError) -> SourceError:
+    """Return the failure that it is when not our own task was cancelled."""
+    error = SourceError("list or watch awaited something that somebody else has cancelled")
+    error.__cause__ = exc.with_traceback(None)
+    return error

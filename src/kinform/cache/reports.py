@@ -72,6 +72,7 @@ class Reports:
         self._name = name
         self._on_error = on_error
         self._logged = ("", float("-inf"))
+        self._traced: set[str] = set()
         self.statistics: Final = ReflectorStatistics()
 
     def heard(self) -> float:
@@ -109,7 +110,9 @@ class Reports:
             case relist.Expired(version):
                 log.info("%s: version %s has expired; listing again", self._name, version)
             case relist.Unstreamed():
-                log.info("%s: the server does not stream lists; using plain ones", self._name)
+                log.info(
+                    "%s: the list could not be streamed; trying plain lists for an hour", self._name
+                )
             case relist.Gone():
                 log.warning("%s: the server has no such kind any more", self._name)
 
@@ -129,7 +132,15 @@ class Reports:
             level = logging.DEBUG
         else:
             self._logged = text, now
-        log.log(level, "%s: %s", self._name, text)
+        log.log(level, "%s: %s", self._name, text, exc_info=self._user_failure(error))
+
+    def _user_failure(self, error: KinformError) -> BaseException | None:
+        """Return what a user's own function raised, the first time: only its frames say where."""
+        text = str(error)
+        if not isinstance(error, SourceError) or error.__cause__ is None or text in self._traced:
+            return None
+        self._traced.add(text)
+        return error.__cause__
 
 
 @final

@@ -15,17 +15,19 @@ import contextlib
 import logging
 import random
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from types import TracebackType
-from typing import Final, Self, TypeAlias, TypeGuard, TypeVar, final
+from typing import Final, Self, TypeGuard, TypeVar, final
 
 from kinform.cache.listwatch import ListerWatcher
+from kinform.cache.open_watch import batches_of
 from kinform.errors import (
     ApiError,
     DecodeError,
     ForbiddenError,
     KinformError,
     ResourceExpiredError,
+    SourceError,
     TransportError,
     TransportFailure,
     UnauthorizedError,
@@ -38,15 +40,13 @@ from kinform.rest.results import Bookmark, Received, Unreadable, WatchEvent
 from kinform.sansio import relist
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.versions import is_older, is_replay, newest
-from kinform.tasks import background
+from kinform.tasks import background, pass_on_cancellation
 
 __all__ = ["RetryWatcher"]
 
 T = TypeVar("T")
 
 log: Final = logging.getLogger(__name__)
-
-_Batch: TypeAlias = list[Received[T] | Unreadable]
 
 _GRACE: Final = 10.0
 """How long after its time-out a watch may take to end before we end it."""
@@ -85,6 +85,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
             are the next two.
         ForbiddenError: while reading: the server refuses to begin a watch; `UnauthorizedError`
             likewise.
+        SourceError: while reading: ``lw`` awaited something that somebody else has cancelled.
         Exception: while reading: what ``lw`` raised, if it is none of kinform's.
         DecodeError: while reading: an object cannot be read; the next read goes on behind it. Or
             an event has no version, which is the end: nobody could resume there.
@@ -217,6 +218,11 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
                     await self._take_turn()
                 wait = await self._watch()
                 await self._until_read()  # or the next watch would repeat what waits here
+        except asyncio.CancelledError as exc:
+            pass_on_cancellation()
+            error = SourceError("watch awaited something that somebody else has cancelled")
+            error.__cause__ = exc
+            self._ending = error
         except Exception as exc:  # noqa: BLE001 - it is the reader's
             if not self._is_over:
                 self._ending = exc
@@ -260,7 +266,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         return self._wait_after(error, is_healthy=is_healthy)
 
     async def _read(self, events: AsyncIterable[Received[T]]) -> None:
-        async with contextlib.aclosing(_batches(events)) as batches:
+        async with contextlib.aclosing(batches_of(events)) as batches:
             async for batch in batches:
                 self._pending.extend(batch)
                 self._news.set()
@@ -296,18 +302,6 @@ class _Receiving(AsyncIterator[Received[T]]):
 
     async def __anext__(self) -> Received[T]:
         return await self._receive()
-
-
-async def _batches(events: AsyncIterable[Received[T]]) -> AsyncGenerator[_Batch[T]]:
-    """Yield what a watch brings, in its own batches if it has any."""
-    batches: Callable[[], AsyncGenerator[_Batch[T]]] | None = getattr(events, "batches", None)
-    if batches is None:
-        async for received in events:
-            yield [received]
-        return
-    async with contextlib.aclosing(batches()) as own:
-        async for batch in own:
-            yield batch
 
 
 def _silent(seconds: float, *, cause: TimeoutError) -> TransportError:

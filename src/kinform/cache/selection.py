@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeAlias, TypeVar, Unpack, cast, final
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar, Unpack, cast, final
 
 from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.errors import UsageError
@@ -13,9 +14,13 @@ from kinform.objects import Object
 from kinform.resource import Resource, model_decoder, resource_of
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike, field_selector, label_selector
 
-__all__ = ["InformerSource", "Kind", "Selection", "select"]
+__all__ = ["InformerSource", "Kind", "Selection", "check_namespace", "select"]
 
 T = TypeVar("T")
+
+_DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_PART: Final = r"[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?"
+_KIND_NAME: Final = re.compile(rf"{_PART}(/{_PART}){{0,2}}")
 
 Kind: TypeAlias = str | GroupVersionResource | type[T] | Resource[T]
 """What may name a kind: ``"v1/pods"``, a model that says which resource it is, a `Resource`."""
@@ -48,16 +53,18 @@ def select(
     resource: Kind[T],
     *,
     model: type[T] | None = None,
-    namespace: str = "",
+    namespace: str | None = "",
     labels: LabelSelectorLike = None,
     fields: FieldSelectorLike = None,
     metadata_only: bool = False,
 ) -> Selection[T]:
     """Return the selection that these arguments mean, in its one form.
 
+    No namespace, ``""`` or ``None``, means all of them.
+
     Raises:
         SelectorError: a selector cannot be read.
-        UsageError: the arguments do not go together.
+        UsageError: the arguments do not go together, or one cannot be the name of anything.
     """
     if metadata_only and (model is not None or isinstance(resource, type | Resource)):
         raise UsageError("metadata_only gives Objects: name the kind, and leave model out")
@@ -67,11 +74,32 @@ def select(
         name=str(kind),
         model=chosen,
         decode=None if isinstance(kind, str) else _unusual_decode(kind),
-        namespace=namespace,
+        namespace=check_namespace(namespace),
         label_selector=label_selector(labels),
         field_selector=field_selector(fields),
         metadata_only=metadata_only,
     )
+
+
+def check_namespace(namespace: object) -> str:
+    """Return ``namespace``; ``""``, which means all of them, for ``None``.
+
+    Raises:
+        UsageError: no namespace can be called that.
+    """
+    if namespace is None or namespace == "":
+        return ""
+    if not isinstance(namespace, str):
+        raise UsageError(
+            f"a namespace is a text, not {type(namespace).__name__}; for several there is "
+            "SharedInformerFactory(client, namespaces=[...])"
+        )
+    if not _DNS_LABEL.fullmatch(namespace):
+        raise UsageError(
+            f"no namespace can be called {namespace!r}: expected lowercase letters, digits and "
+            "dashes, or the empty text for all namespaces"
+        )
+    return namespace
 
 
 class InformerSource(Protocol):
@@ -106,4 +134,10 @@ def _kind(resource: Kind[T], model: type[T] | None) -> tuple[str | Resource[T], 
         return name, resource
     if not isinstance(resource, str | GroupVersionResource):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
         raise UsageError(f"{resource!r} names no resource; give 'v1/pods' or a model class")
-    return str(resource), cast("type[T]", Object) if model is None else model
+    name = str(resource)
+    if not _KIND_NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} names no resource; give 'v1/pods', 'apps/v1/deployments', "
+            "'deployments.apps', 'deployments', 'Deployment' or a model class"
+        )
+    return name, cast("type[T]", Object) if model is None else model

@@ -115,7 +115,7 @@ def _outcome(delta: Delta[T], old: Entry[T] | None) -> Entry[T] | None:
         return None if kind is _DELETED else entry
     was, now = old.metadata, entry.metadata
     if kind is _REPLACED or kind is _SYNC:
-        return old if versions.same_version(was, now) else entry
+        return old if not delta.afresh and versions.same_version(was, now) else entry
     if kind is _DELETED:
         # Of another object of that name, which was gone before this one came: a replay.
         is_past = was.uid != now.uid and versions.is_older(

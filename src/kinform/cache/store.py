@@ -125,7 +125,11 @@ class Store(Generic[T]):
         return self._entries.apply(deltas)
 
     def replace(
-        self, entries: Mapping[ObjectName, Entry[T]], resource_version: str
+        self,
+        entries: Mapping[ObjectName, Entry[T]],
+        resource_version: str,
+        *,
+        afresh: bool = False,
     ) -> Replacement[T]:
         """Hold ``entries`` and nothing else: see `ThreadSafeStore.replace`.
 
@@ -134,7 +138,7 @@ class Store(Generic[T]):
         Raises:
             IndexFunctionError: an index function failed; nothing was changed.
         """
-        return self._entries.replace(entries, resource_version)
+        return self._entries.replace(entries, resource_version, afresh=afresh)
 
     def bookmark(self, resource_version: str) -> None:
         """Note that everything up to ``resource_version`` is in the store.

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Collection
 from typing import Final, Protocol
 
-__all__ = ["Syncable", "wait_for_cache_sync"]
+from kinform.errors import UsageError
+
+__all__ = ["Syncable", "wait_for_all", "wait_for_cache_sync"]
 
 log: Final = logging.getLogger(__name__)
 
@@ -39,8 +42,17 @@ async def wait_for_cache_sync(*what: Syncable, timeout: float | None = None) -> 
     Raises:
         TimeoutError: not all have in time; the message names those, ``__cause__`` is what one of
             them says about it.
-        UsageError: one was not started, or stopped meanwhile.
+        UsageError: one was not started, or stopped meanwhile, or there is nothing to wait for.
     """
+    if not what:
+        raise UsageError("there is nothing to wait for; give informers or registrations")
+    for one in what:
+        _check_syncable(one)
+    await wait_for_all(what, timeout)
+
+
+async def wait_for_all(what: Collection[Syncable], timeout: float | None) -> None:
+    """Do what `wait_for_cache_sync` does, for any number of them: none have synced at once."""
     missing = sorted(one.name for one in what if not one.has_synced)
     if not missing:
         return
@@ -63,3 +75,12 @@ async def _wait(one: Syncable, timeout: float | None) -> None:
     await one.wait_synced(timeout)
     took = asyncio.get_running_loop().time() - started
     log.debug("%s has synced after %.1f s", one.name, took)
+
+
+def _check_syncable(one: object) -> None:
+    if isinstance(one, int | float):
+        raise UsageError(f"{one!r} is nothing that syncs; for a time-out say timeout={one!r}")
+    if not hasattr(one, "wait_synced"):
+        raise UsageError(
+            f"{type(one).__name__} is nothing that syncs; expected informers or registrations"
+        )

@@ -190,7 +190,8 @@ class ThreadSafeStore(Generic[T]):
 
         The transitions are one per delta, in the same order. A delta without an entry leaves
         nothing to hold and is a delete. What is no news writes nothing, and its transition goes
-        from the entry held to itself: REPLACED and SYNC with the version held, ADDED and UPDATED
+        from the entry held to itself: REPLACED and SYNC with the version held unless they are
+        ``afresh``, ADDED and UPDATED
         with that or an older one of the same object, which a server may replay after a
         reconnect. Any other entry is taken as it is.
 
@@ -213,13 +214,18 @@ class ThreadSafeStore(Generic[T]):
         return planned
 
     def replace(
-        self, entries: Mapping[ObjectName, Entry[T]], resource_version: str
+        self,
+        entries: Mapping[ObjectName, Entry[T]],
+        resource_version: str,
+        *,
+        afresh: bool = False,
     ) -> Replacement[T]:
         """Hold ``entries`` and nothing else, as of ``resource_version``; tell what that changed.
 
         An entry of the same uid and version as the one held is dropped and the one held stays,
-        with its index values. Not so when this goes back in time (`Replacement.regressed`): on
-        a restored etcd the same version of the same object may be another state.
+        with its index values. Not so when this goes back in time (`Replacement.regressed`), or
+        is told to have done so meanwhile (``afresh``): on a restored etcd the same version of
+        the same object may be another state.
 
         The version becomes ``resource_version`` in any case: it is what the store then shows.
 
@@ -229,7 +235,7 @@ class ThreadSafeStore(Generic[T]):
         before, after = self._state, self._state.emptied(resource_version)
         pairs = [(index, after.indexes[name]) for name, index in before.indexes.items()]
         result: Replacement[T] = Replacement([], [], [], [], before.version, resource_version)
-        comparable = not result.regressed  # else equal versions prove nothing
+        comparable = not (afresh or result.regressed)  # else equal versions prove nothing
         for key, entry in entries.items():
             old = before.entries.get(key)
             if old is None:

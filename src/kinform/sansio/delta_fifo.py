@@ -22,6 +22,7 @@ from kinform.sansio.queue import (
     Transform,
     never_mind,
 )
+from kinform.sansio.versions import newest
 
 __all__ = ["DeltaFIFO"]
 
@@ -70,7 +71,9 @@ class DeltaFIFO(Generic[T]):
         "_deltas",
         "_handover",
         "_in_flight",
+        "_is_versioned",
         "_known",
+        "_listed",
         "_listed_type",
         "_on_ready",
         "_order",
@@ -98,6 +101,9 @@ class DeltaFIFO(Generic[T]):
         # The newest delta of each key in the batch that is out. The cache may or may not have
         # them yet, so for these keys it is not asked: this is what it is about to hold.
         self._in_flight: dict[ObjectName, Delta[T]] = {}
+        # The keys that wait before a Progress which takes the cache's version back.
+        self._listed: set[ObjectName] = set()
+        self._is_versioned = False  # whether the cache was, or will be, told a version
         self._handover: Handover[T] = Handover(high_water)
         self._waiting = 0  # Invariant: the number of deltas in ``_deltas``.
         self._closed = False
@@ -129,7 +135,13 @@ class DeltaFIFO(Generic[T]):
             self._append(Delta(_DELETED, key, None, final_state_unknown=True))
             self._wake(was_empty)
 
-    def replace(self, entries: Mapping[ObjectName, Entry[T]], resource_version: str) -> None:
+    def replace(
+        self,
+        entries: Mapping[ObjectName, Entry[T]],
+        resource_version: str,
+        *,
+        afresh: bool = False,
+    ) -> None:
         """Queue a delta for each object of the list, then a tombstone for each it lacks."""
         if self._closed:
             return
@@ -141,12 +153,21 @@ class DeltaFIFO(Generic[T]):
         tombstones = list(self._missing_from(entries))
         was_empty = not self._order
         for key, entry in entries.items():
-            self._append(Delta(self._listed_type, key, entry))
+            self._append(Delta(self._listed_type, key, entry, afresh=afresh))
         for tombstone in tombstones:
             self._append(tombstone)
         # Every key that waits now is in the list or deleted by it: all of them are its items.
+        is_first = not self._handover.populated
         self._handover.listed(len(self._deltas))
-        self._append_progress(Progress(resource_version, of_list=True))
+        # An aggregated API has no versions, and nothing to tell but that its first list is over.
+        is_told = resource_version or self._is_versioned or (is_first and not self._order)
+        if is_told:
+            # What comes for a listed key joins it before this: the version goes back only if it
+            # has to.
+            goes_back = afresh or not resource_version
+            self._append_progress(Progress(resource_version, of_list=goes_back))
+            self._listed = set(self._deltas) if goes_back else self._listed
+        self._is_versioned = bool(resource_version)
         self._wake(was_empty)
 
     def resync(self) -> None:
@@ -169,6 +190,9 @@ class DeltaFIFO(Generic[T]):
         """Queue a `Progress` behind all that waits; two in a row become the newer one."""
         if self._closed:
             return
+        if not resource_version:
+            return
+        self._is_versioned = True
         was_empty = not self._order
         self._append_progress(Progress(resource_version))
         self._wake(was_empty)
@@ -182,6 +206,9 @@ class DeltaFIFO(Generic[T]):
         self._handover.populated = True
         was_empty = not self._order
         self._append(Delta(delta_type, key, entry))
+        if key in self._listed and entry.metadata.resource_version:
+            # The version goes back behind this one too, and comes here again.
+            self._append_progress(Progress(entry.metadata.resource_version))
         self._wake(was_empty)
 
     def _append(self, delta: Delta[T]) -> None:
@@ -200,13 +227,14 @@ class DeltaFIFO(Generic[T]):
         self._waiting += 1
 
     def _append_progress(self, progress: Progress) -> None:
-        if not progress.resource_version:  # an aggregated API without versions
-            return
         # Nothing happened since the one that waits at the end, so the newer says it all. It may
         # not take the place of an earlier one: keys in between are not through yet.
         if self._order and isinstance(last := self._order[-1], Progress):
             self._order.pop()
-            progress = Progress(progress.resource_version, last.of_list or progress.of_list)
+            version = progress.resource_version
+            if not progress.of_list:
+                version = newest(last.resource_version, version)
+            progress = Progress(version, last.of_list or progress.of_list)
         self._order.append(progress)
 
     # The last thing every writer does: whoever is woken finds the queue consistent.
@@ -270,6 +298,7 @@ class DeltaFIFO(Generic[T]):
             # From here the key is no longer queued: what comes for it now waits anew, at the end.
             self._order.popleft()
             del self._deltas[key]
+            self._listed.discard(key)
             content += deltas
             self._in_flight[key] = deltas[-1]
             # The last key of the first list ends its batch, so that none is of both kinds.

@@ -41,12 +41,15 @@ class Delta(msgspec.Struct, Generic[T], frozen=True, gc=False):
     A DELETED delta may be a *tombstone*: the delete was inferred from a list that no longer
     shows the key. Then ``final_state_unknown`` is true, and ``entry`` is the last state known,
     or ``None`` if there is none. Every other delta has an entry.
+
+    ``afresh`` on an object of a list as in `ReplacedAll`.
     """
 
     type: DeltaType
     key: ObjectName
     entry: Entry[T] | None
     final_state_unknown: bool = False
+    afresh: bool = False
 
 
 @final
@@ -55,10 +58,14 @@ class ReplacedAll(Generic[T]):
     """A relist: from now on there is this and nothing else, as of ``resource_version``.
 
     The mapping is handed over, not copied: whoever built it leaves it alone from then on.
+
+    ``afresh`` where it is known to show another history than lists before (etcd was restored):
+    the same version of the same object may then be another state.
     """
 
     entries: Mapping[ObjectName, Entry[T]]
     resource_version: str
+    afresh: bool = False
 
 
 @final

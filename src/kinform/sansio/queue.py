@@ -94,11 +94,20 @@ class ReflectorStore(Protocol[T]):
         """Tell that the object is gone; given its key alone, the final state is not known."""
         ...
 
-    def replace(self, entries: Mapping[ObjectName, Entry[T]], resource_version: str) -> object:
+    def replace(
+        self,
+        entries: Mapping[ObjectName, Entry[T]],
+        resource_version: str,
+        *,
+        afresh: bool = False,
+    ) -> object:
         """Tell that there is this and nothing else.
 
         The mapping now belongs to the store and must not be changed. It is taken whole or, if
         something raises, not at all.
+
+        ``afresh``, which is given only if it is true: equal versions prove nothing, see
+        `ReplacedAll`.
         """
         ...
 

@@ -98,7 +98,13 @@ class RealFIFO(Generic[T]):
             self._handover.populated = True
             self._append(Delta(_DELETED, item, None, final_state_unknown=True))
 
-    def replace(self, entries: Mapping[ObjectName, Entry[T]], resource_version: str) -> None:
+    def replace(
+        self,
+        entries: Mapping[ObjectName, Entry[T]],
+        resource_version: str,
+        *,
+        afresh: bool = False,
+    ) -> None:
         """Queue one `ReplacedAll`, also for an empty list."""
         if self._closed:
             return
@@ -110,7 +116,7 @@ class RealFIFO(Generic[T]):
         # counts too. The list is the last of them and a batch of its own: that alone keeps what
         # was there at the start and what came later in different batches.
         self._handover.listed(len(self._changes) + 1)
-        self._append(ReplacedAll(entries, resource_version))
+        self._append(ReplacedAll(entries, resource_version, afresh))
 
     def resync(self) -> None:
         """Queue one `SyncAll`, unless the last thing that waits is one."""

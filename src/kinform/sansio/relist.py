@@ -352,10 +352,11 @@ class _Step:
             return self.distrust()
         if ended.reached_timeout:
             return self.watch()
-        if ended.lived < HEALTHY_AFTER:
-            return self.wait("watch")
         # Before its time: whoever answers next may be another server, with an older state.
-        return self.probe() if self.state.version else self.list()
+        if ended.lived >= HEALTHY_AFTER:
+            return self.probe() if self.state.version else self.list()
+        asks = self.state.version and ended.lived >= SHORT_WATCH
+        return self.wait("probe" if asks else "watch")
 
     def watch_broke(self, error: KinformError) -> Decision:
         if _is_version_unusable(error):
@@ -385,9 +386,13 @@ class _Step:
         return Decision(replace(self.state, phase="watch"), Rewatch(self.state.version))
 
     def after_loss(self, error: KinformError) -> Literal["watch", "probe"]:
-        """After a lost connection the server may be another one, with an older state."""
-        lost = isinstance(error, TransportError) and self.state.version
-        return "probe" if lost else "watch"
+        """After a loss the server may be another one, with an older state.
+
+        Lost is the connection, or that of whoever stands in between and answers in its place.
+        """
+        is_gateway = isinstance(error, ApiError) and error.code in {502, 503, 504}
+        lost = is_gateway or isinstance(error, TransportError)
+        return "probe" if lost and self.state.version else "watch"
 
     # Versions.
 

@@ -183,8 +183,11 @@ class ControlPlane:
         """The administrator's way to apiserver 0."""
         return self._administrator().config
 
-    def connect(self, user: User | None = None, *, apiserver: int = 0) -> Client:
-        """Return a client, to be entered with ``async with``; the administrator's by default."""
+    def connect(self, user: User | ServiceAccount | None = None, *, apiserver: int = 0) -> Client:
+        """Return a client, to be entered with ``async with``; the administrator's by default.
+
+        A service account connects with its newest token.
+        """
         import kinform
 
         config = (user or self._administrator()).config
@@ -305,6 +308,8 @@ class ControlPlane:
         )
 
     def _create_service_account(self, namespace: str, name: str) -> ServiceAccount:
+        from kinform.rest.config import Config, TlsConfig
+
         token_path = self._private_path(f"{namespace}-{name}.token")
         path = token_path.with_suffix(".kubeconfig")
         ca_pem = self._servers.authority.cert_pem
@@ -316,6 +321,12 @@ class ControlPlane:
             name=name,
             token_path=token_path,
             kubeconfig_path=path,
+            config=Config(
+                server=self.url,
+                tls=TlsConfig(ca_data=ca_pem),
+                token_file=str(token_path),
+                source=f"ControlPlane, service account {namespace}/{name}",
+            ),
         )
         account.create()
         account.issue()

@@ -103,7 +103,14 @@ class ServiceAccount:
     """
 
     def __init__(
-        self, api: RawApi, *, namespace: str, name: str, token_path: Path, kubeconfig_path: Path
+        self,
+        api: RawApi,
+        *,
+        namespace: str,
+        name: str,
+        token_path: Path,
+        kubeconfig_path: Path,
+        config: Config,
     ) -> None:
         self._api = api
         self._lock = threading.Lock()
@@ -114,6 +121,8 @@ class ServiceAccount:
         """A file that holds the newest token `token` returned, as a kubelet would keep it."""
         self.kubeconfig_path: Final = kubeconfig_path
         """A kubeconfig that reads its token from `token_path`."""
+        self.config: Final = config
+        """How this account reaches apiserver 0, with the token in `token_path`."""
 
     def __repr__(self) -> str:
         return f"ServiceAccount({self.username!r})"
