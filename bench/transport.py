@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
-from typing import final
+from typing import Final, final
 
 from kinform.cache.listwatch import ListWatch
 from kinform.objects import Object
@@ -19,7 +19,7 @@ from kinform.rest.transport import Chunk, HttpRequest, HttpResponse
 
 __all__ = ["READ_SIZE", "Answer", "pieces", "source"]
 
-READ_SIZE = 64 * 1024
+READ_SIZE: Final = 64 * 1024
 """What one read of a busy connection brings."""
 
 
