@@ -82,7 +82,8 @@ def test_what_kube_apiserver_writes_is_cut_and_not_written_anew(raw: bytes) -> N
 def test_kind_and_metadata_stay_the_very_same() -> None:
     pod = Object.from_dict(POD)
     bare = strip_managed_fields(pod)
-    assert bare.head is pod.head
+    assert bare.metadata is pod.metadata
+    assert (bare.api_version, bare.kind) == (pod.api_version, pod.kind)
     assert pod.at("metadata", "managedFields") == FIELDS
     assert bare.at("metadata", "managedFields") is None
     assert bare.to_dict("spec") == pod.to_dict("spec")

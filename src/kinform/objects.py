@@ -9,12 +9,13 @@ whoever needs the bytes asks for them once: they may be compressed, and be so fr
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, TypeVar, cast, final
 
 import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, UnsetType
 
 from kinform import models, views
 from kinform.errors import DecodeError
@@ -217,6 +218,7 @@ class Object(Mapping[str, object]):
         raw = self._raw
         if isinstance(raw, bytes):
             self._raw = packed = packer.pack(raw)
+            self._head = self._head.without_windows()
             cool(self._head.metadata, packed)
 
     def __getitem__(self, key: str) -> Any:
@@ -271,8 +273,18 @@ class Object(Mapping[str, object]):
     def _members(self) -> dict[str, Raw]:
         return models.read(_members.decode, self.raw, meta=self.metadata)
 
+    def _window(self, path: Path) -> Raw | UnsetType:
+        """Return the bytes of the member that ``path`` begins with, if it is known where."""
+        head, member = self._head, path[0] if path else None
+        if member == "spec":
+            return head.spec
+        return head.status if member == "status" else UNSET
+
     def _value(self, path: Path) -> object:
         """Return the plain value at ``path``, fresh; None or `UNSET` where there is none."""
+        if (part := self._window(path)) is not UNSET:
+            with contextlib.suppress(msgspec.DecodeError):  # the whole tells what is wrong
+                return _reader(path[1:])(part)
         raw = self.raw
         try:
             try:
@@ -286,7 +298,7 @@ class Object(Mapping[str, object]):
 
 
 @functools.lru_cache(maxsize=1024)
-def _reader(path: Path) -> Callable[[bytes], object]:
+def _reader(path: Path) -> Callable[[bytes | Raw], object]:
     """Return a function that reads the value at ``path`` and skips everything else.
 
     The path becomes a type: a string is a struct with that one member, an integer a list. What
@@ -301,7 +313,7 @@ def _reader(path: Path) -> Callable[[bytes], object]:
         return functools.partial(_walk, path=path)
     decode = msgspec.json.Decoder(shape).decode
 
-    def read(raw: bytes) -> object:
+    def read(raw: bytes | Raw) -> object:
         value: Any = decode(raw)
         for step in path:
             if value is None or value is UNSET:
@@ -320,7 +332,7 @@ def _struct(member: str, shape: Any) -> type[msgspec.Struct]:
     return msgspec.defstruct("At", [("v", shape, UNSET)], rename={"v": member}, gc=False)
 
 
-def _walk(raw: bytes, path: Path) -> object:
+def _walk(raw: bytes | Raw, path: Path) -> object:
     """Read the value at ``path`` one step at a time, whatever the shape of the object."""
     inner: bytes | Raw = raw
     for step in path:

@@ -49,7 +49,7 @@ def strip_managed_fields(obj: Object) -> Object:
     if first < 0:
         return obj
     cut = _cut_at(raw, first) or _cut_anywhere(raw)
-    return obj if cut is None else Object(cut, obj.head)
+    return obj if cut is None else Object(cut, obj.head.without_windows())
 
 
 def _cut_at(raw: bytes, key: int) -> bytes | None:

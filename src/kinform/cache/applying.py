@@ -11,7 +11,7 @@ client-go: controller.go processDeltas, processDeltasInBatch, processReplacedAll
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar, final
 
@@ -57,7 +57,7 @@ def apply(batch: Batch[T], entries: ThreadSafeStore[T]) -> Applied[T]:
         replacement = entries.replace(
             content.entries, content.resource_version, afresh=content.afresh
         )
-        told = list(_of_replacement(replacement, initial=initial))
+        told = _of_replacement(replacement, initial=initial)
         return Applied(told, replacement=replacement)
     if isinstance(content, SyncAll):
         return Applied([], entries.list())
@@ -67,12 +67,14 @@ def apply(batch: Batch[T], entries: ThreadSafeStore[T]) -> Applied[T]:
     return _of_deltas(content, entries.apply(content), initial=initial)
 
 
-def _of_replacement(done: Replacement[T], *, initial: bool) -> Iterator[Notification[T]]:
+def _of_replacement(done: Replacement[T], *, initial: bool) -> list[Notification[T]]:
     # Deletes first: who counts what there is never counts too much.
-    for key, old, _ in done.deleted:
-        yield Notification(key, old, None, final_state_unknown=True)
+    told = [
+        Notification(gone.key, gone.old, None, final_state_unknown=True) for gone in done.deleted
+    ]
     for transition in (*done.changed, *done.added):
-        yield from _of_present(transition, initial=initial)
+        _tell_of_present(told, transition, initial=initial)
+    return told
 
 
 def _of_deltas(
@@ -82,7 +84,7 @@ def _of_deltas(
     resynced: list[Entry[T]] = []
     replayed = 0
     for delta, transition in zip(deltas, transitions, strict=True):
-        _, old, new = transition
+        old, new = transition.old, transition.new
         if old is new:
             if new is None:
                 continue  # the delete of what nobody was told of
@@ -93,27 +95,28 @@ def _of_deltas(
         elif new is None:
             told.append(_of_delete(delta, transition))
         else:
-            told.extend(_of_present(transition, initial=initial))
+            _tell_of_present(told, transition, initial=initial)
     return Applied(told, resynced, replayed)
 
 
 def _of_delete(delta: Delta[T], transition: Transition[T]) -> Notification[T]:
     """Tell of the final state if it is one of the object that was held."""
-    key, old, _ = transition
-    final, held = delta.entry, old
+    key, held, final = transition.key, transition.old, delta.entry
     assert held is not None
     if final is None or delta.final_state_unknown or final.metadata.uid != held.metadata.uid:
         return Notification(key, held, None, final_state_unknown=True)
     return Notification(key, final, None)
 
 
-def _of_present(transition: Transition[T], *, initial: bool) -> Iterator[Notification[T]]:
-    key, old, new = transition
+def _tell_of_present(
+    told: list[Notification[T]], transition: Transition[T], *, initial: bool
+) -> None:
+    key, old, new = transition.key, transition.old, transition.new
     assert new is not None
     if old is not None and _are_two_objects(old, new):
-        yield Notification(key, old, None, final_state_unknown=True)
+        told.append(Notification(key, old, None, final_state_unknown=True))
         old = None
-    yield Notification(key, old, new, initial=initial and old is None)
+    told.append(Notification(key, old, new, initial=initial and old is None))
 
 
 def _are_two_objects(old: Entry[T], new: Entry[T]) -> bool:

@@ -1,10 +1,11 @@
 """Compaction: makes the objects of a cache small, beside its work.
 
-It acts at two moments. `Compactor.settle` stands right before the store, as the last transform: it
-shares what is equal in the metadata of many objects. That is cheap, and too late afterwards:
-strings that are freed one by one leave holes that nobody can use. `Compactor.run` goes over the
-store after the first sync and then now and again, and compresses what it finds, in place: no entry
-changes, no lock is needed, and no event has to be told to it.
+It acts at two moments. `Compactor.settle` stands right before the store, for the objects of a
+list: it shares what is equal in the metadata of many. That is cheap, and too late afterwards:
+strings that are freed one by one leave holes that nobody can use. Single events are spared the
+time it takes. `Compactor.run` goes over the store after the first sync and then now and again,
+and compresses what it finds, in place: no entry changes, no lock is needed, and no event has to
+be told to it.
 """
 
 from __future__ import annotations
@@ -116,8 +117,9 @@ class Compactor:
     def settle(self, obj: T) -> T:
         """Make the metadata of ``obj`` small, in place; return ``obj``.
 
-        To be the last transform. Takes some two microseconds, five if the labels are nobody
-        else's. What is no `Object` is left as it is.
+        For the objects of lists, right before they are stored: there the many come at once.
+        Takes some two microseconds, five if the labels are nobody else's. What is no `Object`
+        is left as it is.
         """
         if isinstance(obj, Object):
             self._sharing.head(obj.head)

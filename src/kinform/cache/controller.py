@@ -61,6 +61,7 @@ class Controller(Generic[T]):
         name: str = "controller",
         expected_kind: str | None = None,
         transform: TransformFunc[T] | None = None,
+        settle: Callable[[T], object] | None = None,
         resync_period: float | None = None,
         should_resync: Callable[[], bool] | None = None,
         watch_error_handler: WatchErrorHandler | None = None,
@@ -79,6 +80,7 @@ class Controller(Generic[T]):
             name=name,
             expected_kind=expected_kind,
             transform=transform,
+            settle=settle,
             resync_period=resync_period,
             should_resync=should_resync,
             watch_error_handler=watch_error_handler,
@@ -137,7 +139,10 @@ class Controller(Generic[T]):
             if not self.queue.is_empty:
                 await asyncio.sleep(0)  # a full queue must not keep everybody else waiting
 
-    async def _wait_for_room(self) -> None:
+    def _wait_for_room(self) -> Awaitable[None] | None:
+        return self._has_room() if self.queue.is_congested else None
+
+    async def _has_room(self) -> None:
         while self.queue.is_congested:
             self._room.clear()
             await self._room.wait()

@@ -12,6 +12,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
+from kinform.cache.transitions import Transition
 from kinform.errors import KinformError, UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
 
@@ -138,17 +139,26 @@ class Index(Generic[T]):
         if self._kept is not None:
             self._kept.pop(key, None)
 
-    def move(self, key: ObjectName, old: Entry[T], new: Entry[T], *, values: Values) -> None:
-        """Put ``new``, with its ``values``, in the place of ``old``."""
-        kept = self.values_of(old) if self._kept is None else self._kept.get(key, ())
-        if kept != values:
-            self.leave(key, old)
-            self.enter(key, new, values)
-        elif isinstance(kept, str):  # most changes change no index
-            self._postings[kept].entries[key] = new
-        else:
-            for value in kept:
-                self._postings[value].entries[key] = new
+    def write(self, changes: Iterable[Transition[T]], values: Iterable[Values]) -> None:
+        """Perform ``changes``, given the values of each one's new entry."""
+        postings, kept, values_of = self._postings, self._kept, self.values_of
+        for change, now in zip(changes, values, strict=True):
+            key, old, new = change.key, change.old, change.new
+            if old is None or new is None:
+                if old is not None:
+                    self.leave(key, old)
+                if new is not None:
+                    self.enter(key, new, now)
+                continue
+            was = values_of(old) if kept is None else kept.get(key, ())
+            if was != now:
+                self.leave(key, old)
+                self.enter(key, new, now)
+            elif isinstance(was, str):  # most changes change no index
+                postings[was].entries[key] = new
+            else:
+                for value in was:
+                    postings[value].entries[key] = new
 
     def find(self, value: str) -> dict[ObjectName, Entry[T]]:
         """Return the index's own entries under ``value``: copy them before the lock is left."""
@@ -213,7 +223,9 @@ def namespace_of(entry: Entry[T]) -> Values:
 
 def owners_of(entry: Entry[T]) -> Values:
     """Return the values of `OWNER_INDEX`."""
-    owners = entry.metadata.raw_owner_references or ()
+    owners = entry.metadata.raw_owner_references
+    if not owners:
+        return ()
     if len(owners) == 1:
         return owners[0].uid
     return _compact(tuple(dict.fromkeys([owner.uid for owner in owners])))

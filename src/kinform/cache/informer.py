@@ -147,7 +147,8 @@ class SharedInformer(Generic[T]):
             on_done=self._batch_done,
             name=name,
             expected_kind=expected_kind,
-            transform=_settled(transform, self._compactor),
+            transform=transform,
+            settle=self._compactor.settle,
             watch_error_handler=watch_error_handler,
             options=self._options,
         )
@@ -513,15 +514,3 @@ def _check_source(lw: object) -> None:
             f"{type(lw).__name__} is no ListerWatcher; client.informer('v1/pods') makes an "
             "informer, and client.resource('v1/pods').list_watch() the source of one"
         )
-
-
-def _settled(transform: TransformFunc[T] | None, compactor: Compactor) -> TransformFunc[T]:
-    """Return ``transform`` with the compactor's part behind it."""
-    if transform is None:
-        return compactor.settle
-
-    def both(obj: T) -> T:
-        changed = transform(obj)
-        return changed if changed is None else compactor.settle(changed)
-
-    return both

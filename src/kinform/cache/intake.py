@@ -57,12 +57,14 @@ class Intake(Generic[T]):
         *,
         name: str,
         transform: TransformFunc[T] | None = None,
+        settle: Callable[[T], object] | None = None,
         expected_kind: str | None = None,
         known: KnownObjects[T] | None = None,
     ) -> None:
         self._store = store
         self._name = name
         self._transform = transform
+        self._settle = settle
         self._kinds = KindCheck(expected_kind, name=name)
         self._known = known
         self._unreadable: dict[ObjectName, DecodeError] = {}
@@ -172,6 +174,8 @@ class Intake(Generic[T]):
             self._listed_unreadable.pop(key, None)
             self._listed[key] = held
         elif (prepared := self._prepared(entry, self._listed_unreadable)) is not None:
+            if self._settle is not None:
+                self._settle(prepared.object)
             self._listed[key] = prepared
         else:
             self._listed.pop(key, None)

@@ -74,13 +74,15 @@ class Reflector(Generic[T]):
         name: stands in every line it logs.
         expected_kind: objects of another kind are left out (and lists of another kind refused).
         transform: runs once for each object, before it is stored.
+        settle: is shown each object of a list that is new, before it is stored.
         resync_period: how often the store's ``resync`` is called; ``None``: never.
         should_resync: asked each time before that.
         watch_error_handler: told of every failure, also of those within a watch. By default
             they are logged.
         known: what the cache behind the store holds. With it, a relist takes over what did not
             change instead of holding it twice.
-        wait_for_room: awaited between two reads of a watch: a way to slow it down.
+        wait_for_room: asked between two reads of a watch; what it returns is awaited first: a
+            way to slow it down. ``None``: there is room.
         options: times and sizes.
         rand: gives numbers in [0, 1), by which waits and time-outs are spread.
 
@@ -96,11 +98,12 @@ class Reflector(Generic[T]):
         name: str = "reflector",
         expected_kind: str | None = None,
         transform: TransformFunc[T] | None = None,
+        settle: Callable[[T], object] | None = None,
         resync_period: float | None = None,
         should_resync: Callable[[], bool] | None = None,
         watch_error_handler: WatchErrorHandler | None = None,
         known: KnownObjects[T] | None = None,
-        wait_for_room: Callable[[], Awaitable[None]] | None = None,
+        wait_for_room: Callable[[], Awaitable[None] | None] | None = None,
         options: ReflectorOptions | None = None,
         rand: Callable[[], float] = random.random,
     ) -> None:
@@ -118,7 +121,12 @@ class Reflector(Generic[T]):
         self._wait_for_room = wait_for_room
         self._rand = rand
         self._intake: Intake[T] = Intake(
-            store, name=name, transform=transform, expected_kind=expected_kind, known=known
+            store,
+            name=name,
+            transform=transform,
+            settle=settle,
+            expected_kind=expected_kind,
+            known=known,
         )
         self._state = relist.State(backoff=self._options.backoff)
         self._reports = Reports(name, on_error=watch_error_handler)
@@ -390,9 +398,10 @@ class Reflector(Generic[T]):
                 if idle is not None and self._intake.bookmarks > bookmarks:
                     watch.arm(idle)  # a server that sends one sends more: silence means something
                     idle = None
-                if self._wait_for_room is not None and not watch.is_list:
+                room = self._wait_for_room() if self._wait_for_room and not watch.is_list else None
+                if room is not None:
                     watch.pause()
-                    await self._wait_for_room()
+                    await room
                     watch.resume()
                 turns += 1
                 if turns % FAIR_AFTER == 0:

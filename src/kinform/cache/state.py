@@ -15,7 +15,7 @@ from kinform.meta import Entry, ObjectName
 from kinform.sansio import versions
 from kinform.sansio.deltas import Delta, DeltaType
 
-__all__ = ["Filing", "State", "plan"]
+__all__ = ["Filed", "Filing", "State", "plan"]
 
 T = TypeVar("T")
 
@@ -26,6 +26,9 @@ _SYNC: Final = DeltaType.SYNC
 
 Filing: TypeAlias = tuple[Index[T], Values]
 """Where an entry goes in one index. A write has one for every index of the state."""
+
+Filed: TypeAlias = tuple[Index[T], Sequence[Values]]
+"""Where the new entries of several changes go in one index, change by change."""
 
 
 @final
@@ -61,33 +64,19 @@ class State(Generic[T]):
         for index, values in filings:
             index.enter(key, entry, values)
 
-    def move(
-        self, key: ObjectName, old: Entry[T], new: Entry[T], *, filings: Sequence[Filing[T]]
-    ) -> None:
-        """Hold ``new`` in the place of ``old``.
+    def write(self, changes: Sequence[Transition[T]], filed: Sequence[Filed[T]]) -> None:
+        """Perform ``changes``, each of which starts from the entry held and ends with another.
 
-        A lone reader sees one or the other, never none in between.
+        A lone reader sees each entry or the one before it, never none in between.
         """
-        self.entries[key] = new
-        for index, values in filings:
-            index.move(key, old, new, values=values)
-
-    def leave(self, key: ObjectName, old: Entry[T]) -> None:
-        """Forget ``old``."""
-        del self.entries[key]
-        for index in self.indexes.values():
-            index.leave(key, old)
-
-    def write(self, transition: Transition[T], filings: Sequence[Filing[T]]) -> None:
-        """Perform ``transition``, which starts from the entry held."""
-        key, old, new = transition
-        if new is None:
-            if old is not None:
-                self.leave(key, old)
-        elif old is None:
-            self.enter(key, new, filings)
-        elif old is not new:
-            self.move(key, old, new, filings=filings)
+        entries = self.entries
+        for change in changes:
+            if change.new is None:
+                del entries[change.key]
+            else:
+                entries[change.key] = change.new
+        for index, values in filed:
+            index.write(changes, values)
 
 
 def plan(deltas: Iterable[Delta[T]], state: State[T]) -> tuple[list[Transition[T]], str]:

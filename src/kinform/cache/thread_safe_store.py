@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import builtins
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar, final
 
-from kinform.cache.indexes import Index, IndexFunctionError, each
-from kinform.cache.state import Filing, State, plan
+from kinform.cache.indexes import Index, IndexFunctionError, Values, each
+from kinform.cache.state import Filed, Filing, State, plan
 from kinform.cache.transitions import Replacement, Transition
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectName
@@ -161,13 +161,11 @@ class ThreadSafeStore(Generic[T]):
         """
         state = self._state
         old = state.entries.get(key)
-        filings = self._filings(entry, state.indexes)
+        changes = [Transition(key, old, entry)]
+        filed = self._filed(changes, state)
         version = versions.newest(state.version, entry.metadata.resource_version)
         with self._lock:
-            if old is None:
-                state.enter(key, entry, filings)
-            else:
-                state.move(key, old, entry, filings=filings)
+            state.write(changes, filed)
             state.version = version
         return old
 
@@ -178,10 +176,11 @@ class ThreadSafeStore(Generic[T]):
         """
         state = self._state
         old = state.entries.get(key)
+        changes = [] if old is None else [Transition(key, old, None)]
+        filed = self._filed(changes, state)
         version = versions.newest(state.version, resource_version)
         with self._lock:
-            if old is not None:
-                state.leave(key, old)
+            state.write(changes, filed)
             state.version = version
         return old
 
@@ -203,13 +202,10 @@ class ThreadSafeStore(Generic[T]):
         """
         state = self._state
         planned, version = plan(deltas, state)
-        filings = [
-            () if new is None or new is old else self._filings(new, state.indexes)
-            for _, old, new in planned
-        ]
+        changes = [transition for transition in planned if transition.old is not transition.new]
+        filed = self._filed(changes, state)
         with self._lock:
-            for transition, of_new in zip(planned, filings, strict=True):
-                state.write(transition, of_new)
+            state.write(changes, filed)
             state.version = version
         return planned
 
@@ -286,6 +282,22 @@ class ThreadSafeStore(Generic[T]):
             for index, values in self._filings(entry, fresh):
                 index.enter(key, entry, values)
         state.indexes = {**state.indexes, **fresh}
+
+    def _filed(self, changes: Sequence[Transition[T]], state: State[T]) -> builtins.list[Filed[T]]:
+        """Run the functions of all indexes on all new entries. Nothing is changed yet."""
+        return [(index, self._values(index, changes)) for index in state.indexes.values()]
+
+    def _values(self, index: Index[T], changes: Iterable[Transition[T]]) -> builtins.list[Values]:
+        found: builtins.list[Values] = []
+        for change in changes:
+            try:
+                found.append(() if change.new is None else index.values_of(change.new))
+            except IndexFunctionError as error:
+                if self._on_index_error is None:
+                    raise
+                self._on_index_error(error)
+                found.append(())
+        return found
 
     def _filings(
         self, entry: Entry[T], indexes: Mapping[str, Index[T]]

@@ -8,7 +8,7 @@ that one poison object costs its kind nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 import msgspec
 
@@ -20,8 +20,10 @@ __all__ = [
     "UNREADABLE",
     "Body",
     "Head",
+    "Outline",
     "decode_error",
     "decode_head",
+    "decode_outline",
     "detached",
     "read_head",
     "salvage",
@@ -32,7 +34,7 @@ __all__ = [
 # gc=False is safe: a head is frozen and holds text and metadata only, so no cycle can pass
 # through it. It saves the collector one object per Kubernetes object: a hundred thousand of them
 # are kept alive for as long as the program runs, and every full collection would visit each.
-class Head(msgspec.Struct, frozen=True, gc=False):
+class Outline(msgspec.Struct, frozen=True, gc=False):
     """What kinform reads of every object. Everything else stays bytes."""
 
     api_version: str = msgspec.field(name="apiVersion", default="")
@@ -40,7 +42,29 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     metadata: ObjectMeta = ObjectMeta()
 
 
-class Body(NamedTuple):
+class Head(Outline, frozen=True, gc=False, eq=False):  # noqa: PLW1641 - dicts within: no hash
+    """An `Outline`, and where in its bytes stand the two members that are asked for most.
+
+    They are windows: they keep the bytes alive that the head was read from, all of them. So a
+    head must not outlive its bytes: `without_windows`.
+    """
+
+    spec: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    status: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, wherever it was read."""
+        if not isinstance(other, Head):
+            return NotImplemented
+        mine = (self.metadata, self.kind, self.api_version)
+        return mine == (other.metadata, other.kind, other.api_version)
+
+    def without_windows(self) -> Head:
+        """Return the same, to be kept with other bytes."""
+        return Head(self.api_version, self.kind, self.metadata)
+
+
+class Body(msgspec.Struct, frozen=True, gc=False):
     """One object as it arrived: its own copy of the JSON bytes, and its head."""
 
     raw: bytes
@@ -48,9 +72,12 @@ class Body(NamedTuple):
 
 
 # The bound method itself: a function around it would cost each object another call.
-decode_head: Final[Callable[[bytes | memoryview], Head]] = msgspec.json.Decoder(Head).decode
+decode_head: Final[Callable[[bytes], Head]] = msgspec.json.Decoder(Head).decode
 """The bare pass, for hot loops: raises one of `UNREADABLE`, and leaves UTF-8 unchecked where it
 skips. A success proves that the bytes are exactly one JSON object."""
+
+decode_outline: Final[Callable[[memoryview], Outline]] = msgspec.json.Decoder(Outline).decode
+"""As `decode_head`, for bytes of which only a view is had: no window may stay open there."""
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What `decode_head` raises. Only of ``msgspec.ValidationError`` and ``RecursionError`` is it

@@ -437,7 +437,7 @@ class ListDecoder:
     def _verified(self, view: memoryview) -> Item | None:
         """Return the item if ``view`` is exactly one object, ``None`` if the guess was wrong."""
         try:
-            head = heads.decode_head(view)
+            head = heads.decode_outline(view)
         except (msgspec.ValidationError, UnicodeDecodeError, RecursionError):
             # Cut right or wrong, this item cannot be read: only the scanner can tell its end.
             self._is_guessing = False
@@ -460,12 +460,12 @@ class ListDecoder:
             raw = self._splice.into(raw)
         return Item(raw, None, head)
 
-    def _completed(self, raw: bytes | memoryview, head: heads.Head) -> Item:
+    def _completed(self, raw: bytes | memoryview, head: heads.Outline) -> Item:
         """Return the item with its kind and apiVersion, copying the bytes once."""
         # An item with one of the two is of no typed list: leave it as it is.
         splice = self._splice
         if splice is None or head.kind or head.api_version:
-            return Item(bytes(raw), head)
+            return Item(bytes(raw), heads.Head(head.api_version, head.kind, head.metadata))
         return Item(splice.into(raw), heads.Head(splice.api_version, splice.kind, head.metadata))
 
 
