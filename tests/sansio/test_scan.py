@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 import tracemalloc
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.sansio.scan import Cursor, Scanner, members, skip_whitespace
+from tests.support.growth import assert_linear
 
 VALUES = [
     b"{}",
@@ -121,25 +122,19 @@ def test_string_of_escapes_needs_no_memory() -> None:
         tracemalloc.stop()
 
 
-def cpu(text: bytes) -> float:
-    def once() -> float:
-        scanner, start = Scanner(), time.process_time()
-        for i in range(0, len(text), 4096):
-            scanner.scan(text[i : i + 4096])
-        return time.process_time() - start
-
-    return min(once() for _ in range(9))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
-    [b'{"a":"b"},', b'"' + b"x" * 9000 + b'",', b'"' + b'\\"' * 5000],
+    [b'{"a":"b"},', b'"' + b"x" * 900 + b'",', b'"' + b'\\"' * 500],
     ids=["flat", "long", "open"],
 )
 def test_time_is_linear(unit: bytes) -> None:
-    half = b"[" + unit * (150_000 // len(unit))
-    assert cpu(half + half[1:]) < 3 * cpu(half) + 0.01
+    def scanning(size: int) -> Callable[[], object]:
+        text = b"[" + unit * (size // len(unit))
+        pieces = [text[i : i + 4096] for i in range(0, len(text), 4096)]
+        return lambda: scan_pieces(pieces)
+
+    assert_linear(scanning, 40_000)
 
 
 @pytest.mark.parametrize("text", [b"", b" \t\r\n"])

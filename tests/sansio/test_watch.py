@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from hypothesis import example, given
@@ -15,6 +14,7 @@ from hypothesis import strategies as st
 from kinform.errors import DecodeError, ResourceExpiredError, api_error
 from kinform.sansio.heads import Head
 from kinform.sansio.watch import EventType, Frame, WatchDecoder
+from tests.support.growth import assert_linear
 
 DEEP = (
     b'{"metadata":{"name":"deep","namespace":"ns"},"spec":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -419,18 +419,14 @@ def test_every_split_of_any_bytes_gives_the_same(
 # --- linear time (F-R24) -----------------------------------------------------------------------
 
 
-def cpu(pieces: Sequence[bytes]) -> float:
-    """Return the CPU time to read one event that arrives in ``pieces``."""
+def reading(pieces: Sequence[bytes]) -> Callable[[], object]:
+    """Return the work to read one event that arrives in ``pieces``."""
 
-    def once() -> float:
+    def work() -> None:
         decoder = WatchDecoder()
-        start = time.process_time()
-        count = sum(len(decoder.feed(piece)) for piece in pieces)
-        elapsed = time.process_time() - start
-        assert count == 1
-        return elapsed
+        assert sum(len(decoder.feed(piece)) for piece in pieces) == 1
 
-    return min(once() for _ in range(9))
+    return work
 
 
 def big(length: int, *, size: int) -> list[bytes]:
@@ -440,15 +436,13 @@ def big(length: int, *, size: int) -> list[bytes]:
 
 @pytest.mark.slow
 def test_long_line_in_small_pieces_is_linear() -> None:
-    """Quadratic would be 4x of more than a second; what is added here forgives the allocator."""
-    eight, sixteen = (big(n << 20, size=16 * 1024) for n in (8, 16))
-    assert cpu(sixteen) < 3 * cpu(eight) + 0.1
+    assert_linear(lambda n: reading(big(n, size=16 * 1024)), 1 << 20)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [5, 500, 65_536])
 def test_piece_size_does_not_change_the_order_of_growth(size: int) -> None:
-    assert cpu(big(60_000, size=size)) < 3 * cpu(big(30_000, size=size)) + 0.02
+    assert_linear(lambda n: reading(big(n, size=size)), 8_000)
 
 
 @pytest.mark.slow
@@ -459,18 +453,15 @@ def test_pieces_that_all_end_with_a_brace_are_linear(end: bytes) -> None:
     def pieces(count: int) -> list[bytes]:
         return [b'{"type":"ADDED","object":{"a":[{}', *[b',{"b":"c"}'] * count, b"]}}" + end]
 
-    assert cpu(pieces(8_000)) < 3 * cpu(pieces(4_000)) + 0.02
+    assert_linear(lambda n: reading(pieces(n)), 1_000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("end", [b"", b"\n"], ids=["nothing", "newline"])
 def test_many_small_events_in_one_feed_are_linear(end: bytes) -> None:
-    def once(count: int) -> float:
+    def splitting(count: int) -> Callable[[], object]:
         stream = event(b"{}") * count + end
         assert stream.count(b"\n") <= 1
-        start = time.process_time()
-        assert len(WatchDecoder().feed(stream)) == count
-        return time.process_time() - start
+        return lambda: WatchDecoder().feed(stream)
 
-    one, two = (min(once(count) for _ in range(9)) for count in (3_000, 6_000))
-    assert two < 3 * one + 0.02
+    assert_linear(splitting, 1_000)
