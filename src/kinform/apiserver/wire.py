@@ -1,0 +1,68 @@
+"""What goes into the application and what comes out: HTTP without sockets.
+
+An adapter (`kinform.apiserver.http`) or a transport in memory (`kinform.apiserver.memory`) makes
+a `Request` of what a client sends and sends the `Response` back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias, final
+from urllib.parse import parse_qs
+
+__all__ = ["Chunks", "Request", "Response"]
+
+Chunks: TypeAlias = AsyncGenerator[bytes]
+"""A body that goes on: each item is one HTTP chunk. Closing it ends what makes it."""
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """One request, with its body read."""
+
+    method: str
+    """In capitals."""
+    path: str
+    """As sent, still escaped, without the query."""
+    query: Mapping[str, list[str]] = field(default_factory=dict[str, list[str]])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Names in lower case. They hold credentials: never log them."""
+    body: bytes = field(default=b"", repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        method: str,
+        target: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+    ) -> Request:
+        """Make a request of a ``target`` such as ``/api/v1/pods?limit=5``."""
+        path, _, query = target.partition("?")
+        return cls(
+            method=method,
+            path=path,
+            query=parse_qs(query, keep_blank_values=True),
+            headers={name.lower(): value for name, value in (headers or {}).items()},
+            body=body,
+        )
+
+    def option(self, name: str) -> str:
+        """Return the first value of a query parameter, ``""`` if there is none."""
+        values = self.query.get(name)
+        return values[0] if values else ""
+
+
+@final
+@dataclass(slots=True, kw_only=True)
+class Response:
+    """An answer: a whole body, or one that goes on until it ends or is closed."""
+
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    warnings: list[str] = field(default_factory=list[str])
+    """Texts for the person behind the client, each to be sent as a ``Warning`` header."""
+    body: bytes | Chunks = b""
