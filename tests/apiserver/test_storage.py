@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kinform.apiserver.storage import Change, Conflict, Exists, Expired, Future, Missing, Storage
-from kinform.meta import ObjectName
+from kinform.apiserver.storage import (
+    Change,
+    Conflict,
+    Draft,
+    Exists,
+    Expired,
+    Future,
+    Missing,
+    Storage,
+)
 
 
-def key(name: str) -> ObjectName:
-    return ObjectName("ns", name)
+def key(name: str) -> str:
+    return f"ns/{name}"
 
 
-def saying(text: str) -> Callable[[str], bytes]:
-    return lambda version: f"{text}@{version}".encode()
+def saying(text: str) -> Draft:
+    return Draft(lambda version: f"{text}@{version}".encode())
 
 
 def told(change: Change) -> str:
@@ -39,7 +45,23 @@ def test_a_list_is_in_the_order_of_keys() -> None:
     storage = Storage()
     for name in "cab":
         storage.create("pods", key(name), saying(name))
-    assert [stored.key.name for stored in storage.table("pods").now()] == ["a", "b", "c"]
+    assert [stored.key.removeprefix("ns/") for stored in storage.table("pods").now()] == [
+        "a",
+        "b",
+        "c",
+    ]
+
+
+def test_the_order_of_keys_is_that_of_etcd_and_a_prefix_is_a_part_of_it() -> None:
+    """A dash sorts before the slash that ends a namespace."""
+    storage = Storage()
+    for name in ("a/x", "a-b/x", "a/b", "ab/x"):
+        storage.create("pods", name, saying(name))
+    table = storage.table("pods")
+    assert [stored.key for stored in table.now()] == ["a-b/x", "a/b", "a/x", "ab/x"]
+    assert [stored.key for stored in table.now("a/")] == ["a/b", "a/x"]
+    storage.delete("pods", "a/b", saying("gone"))
+    assert [stored.key for stored in table.at(5, "a/")] == ["a/b", "a/x"]
 
 
 def test_writes_that_cannot_be_change_nothing() -> None:
@@ -60,14 +82,15 @@ def test_writes_that_cannot_be_change_nothing() -> None:
         raise LookupError
 
     with pytest.raises(LookupError):
-        storage.update("pods", key("a"), broken)
+        storage.update("pods", key("a"), Draft(broken))
     assert storage.revision == 2
     assert [told(change) for change in storage.table("pods").since(1)] == ["+a@2"]
 
 
 def test_a_listener_hears_each_change_once_and_in_order_until_it_stops() -> None:
     storage, heard = Storage(), list[str]()
-    stop = storage.table("pods").listen(lambda change: heard.append(told(change)))
+    table = storage.table("pods")
+    stop = table.listen(lambda: heard.append(told(list(table.since(storage.revision - 1))[-1])))
     storage.create("pods", key("a"), saying("a"))
     storage.create("nodes", key("n"), saying("n"))
     storage.update("pods", key("a"), saying("b"))
@@ -165,7 +188,9 @@ class AnyHistory(RuleBasedStateMachine):
         assert self.storage.revision == len(self.pictures) - 1
         for revision in range(1, len(self.pictures)):
             try:
-                shown = {stored.key.name: stored.raw for stored in table.at(revision)}
+                shown = {
+                    stored.key.removeprefix("ns/"): stored.raw for stored in table.at(revision)
+                }
             except Expired:
                 assert revision < self.compacted
             else:
@@ -178,10 +203,12 @@ class AnyHistory(RuleBasedStateMachine):
         for revision in range(max(1, self.compacted), len(self.pictures)):
             picture = dict(self.pictures[revision])
             for change in table.since(revision):
-                assert picture.get(change.key.name) == (change.old and change.old.raw)
-                picture.pop(change.key.name, None)
+                assert picture.get(change.key.removeprefix("ns/")) == (
+                    change.old and change.old.raw
+                )
+                picture.pop(change.key.removeprefix("ns/"), None)
                 if not change.is_delete:
-                    picture[change.key.name] = change.new.raw
+                    picture[change.key.removeprefix("ns/")] = change.new.raw
             assert picture == self.pictures[-1]
 
 

@@ -4,6 +4,9 @@ What etcd and the watch cache are to kube-apiserver. Every write gets the next r
 resource it is of; each resource remembers its last changes, so that a watch can begin in the past
 and a list can show it.
 
+Keys are those of etcd without their prefix: ``namespace/name``, or ``name`` alone. They are sorted
+as text, so ``a-b/x`` comes before ``a/x``, which is the order of every list.
+
 Rule 1: a write is done when the call returns: listeners were told, in the order of revisions.
 Rule 2: what was forgotten is never guessed at: to ask for it raises `Expired`.
 """
@@ -12,21 +15,22 @@ from __future__ import annotations
 
 import bisect
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
 import msgspec
 
-from kinform.meta import ObjectName
-
 __all__ = [
     "Change",
     "Conflict",
+    "Draft",
     "Encode",
     "Exists",
     "Expired",
     "Future",
     "Missing",
+    "Observer",
     "Storage",
     "Stored",
     "Table",
@@ -36,9 +40,14 @@ HISTORY: Final = 10_000
 """How many changes each resource remembers, unless told otherwise."""
 SNAPSHOTS: Final = 8
 """How many pictures of the past each resource keeps at hand, for lists in pages."""
+_LAST: Final = chr(0x10FFFF)
+"""Sorts behind every character of a key."""
+_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 Encode: TypeAlias = Callable[[str], bytes]
 """Makes an object's JSON, given its resourceVersion."""
+Observer: TypeAlias = "Callable[[str, Change], None]"
+"""Is told the resource and the change, after the change."""
 
 
 class Exists(Exception):
@@ -73,12 +82,25 @@ class Future(Exception):
 
 @final
 class Stored(msgspec.Struct, frozen=True, gc=False):
-    """One version of one object: its JSON as it is sent, with its resourceVersion in it."""
+    """One version of one object, with what selectors look at."""
 
-    key: ObjectName
+    key: str
     raw: bytes
+    """Its JSON without ``kind`` and ``apiVersion``, with its resourceVersion."""
     revision: int
     """Of the write that made this version."""
+    labels: Mapping[str, str] = _NOTHING
+    fields: Mapping[str, str] = _NOTHING
+    """The values of the fields that can be selected."""
+
+
+@final
+class Draft(msgspec.Struct, frozen=True):
+    """An object as it is to be stored."""
+
+    encode: Encode
+    labels: Mapping[str, str] = _NOTHING
+    fields: Mapping[str, str] = _NOTHING
 
 
 @final
@@ -89,7 +111,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     """
 
     revision: int
-    key: ObjectName
+    key: str
     old: Stored | None
     new: Stored
     is_delete: bool = False
@@ -102,13 +124,13 @@ class Table:
     __slots__ = ("_current", "_forgotten", "_history", "_keys", "_listeners", "_snapshots")
 
     def __init__(self, *, forgotten: int = 0, history: int = HISTORY) -> None:
-        self._current: dict[ObjectName, Stored] = {}
-        self._keys: list[ObjectName] = []  # Invariant: those of ``_current``, sorted.
+        self._current: dict[str, Stored] = {}
+        self._keys: list[str] = []  # Invariant: those of ``_current``, sorted.
         self._history: deque[Change] = deque(maxlen=history)
         # Invariant: every change after it is in ``_history``.
         self._forgotten = forgotten
         self._snapshots: OrderedDict[int, Sequence[Stored]] = OrderedDict()
-        self._listeners: list[Callable[[Change], None]] = []
+        self._listeners: list[Callable[[], None]] = []
 
     def __len__(self) -> int:
         return len(self._current)
@@ -120,17 +142,20 @@ class Table:
 
     # --- reading
 
-    def get(self, key: ObjectName) -> Stored | None:
+    def get(self, key: str) -> Stored | None:
         """Return the object as it is now."""
         return self._current.get(key)
 
-    def now(self) -> Sequence[Stored]:
-        """Return all objects as they are now, in the order of their keys."""
-        current = self._current
-        return [current[key] for key in self._keys]
+    def now(self, prefix: str = "") -> Sequence[Stored]:
+        """Return the objects whose keys begin with ``prefix``, in the order of their keys."""
+        current, keys = self._current, self._keys
+        if prefix:
+            start = bisect.bisect_left(keys, prefix)
+            keys = keys[start : bisect.bisect_left(keys, prefix + _LAST, start)]
+        return [current[key] for key in keys]
 
-    def at(self, revision: int) -> Sequence[Stored]:
-        """Return all objects as they were at ``revision``, in the order of their keys.
+    def at(self, revision: int, prefix: str = "") -> Sequence[Stored]:
+        """Return the objects as they were at ``revision``, in the order of their keys.
 
         Raises:
             Expired: that is too long ago.
@@ -138,7 +163,11 @@ class Table:
         if revision < self._forgotten:
             raise Expired(revision, self._forgotten)
         if not self._history or self._history[-1].revision <= revision:
-            return self.now()
+            return self.now(prefix)
+        past = self._past(revision)
+        return [one for one in past if one.key.startswith(prefix)] if prefix else past
+
+    def _past(self, revision: int) -> Sequence[Stored]:
         if (known := self._snapshots.get(revision)) is not None:
             self._snapshots.move_to_end(revision)
             return known
@@ -169,8 +198,11 @@ class Table:
         for index in range(start, len(history)):
             yield history[index]
 
-    def listen(self, listener: Callable[[Change], None]) -> Callable[[], None]:
-        """Tell ``listener`` of every change from now on; return how to end that."""
+    def listen(self, listener: Callable[[], None]) -> Callable[[], None]:
+        """Call ``listener`` after every change from now on; return how to end that.
+
+        It reads with `since` what has changed, so nothing waits for a listener that is slow.
+        """
         self._listeners.append(listener)
 
         def stop() -> None:
@@ -193,8 +225,12 @@ class Table:
         if len(self._history) == self._history.maxlen:
             self._forgotten = self._history[0].revision
         self._history.append(change)
+        self.notify()
+
+    def notify(self) -> None:
+        """Call all listeners."""
         for listener in tuple(self._listeners):
-            listener(change)
+            listener()
 
     def compact(self, revision: int) -> None:
         """Forget all changes up to ``revision``."""
@@ -203,6 +239,12 @@ class Table:
         self._forgotten = max(self._forgotten, revision)
         for old in [one for one in self._snapshots if one < revision]:
             del self._snapshots[old]
+
+    def load(self, stored: Stored) -> None:
+        """Take an object over from a backup: no change, and nobody is told."""
+        if stored.key not in self._current:
+            bisect.insort(self._keys, stored.key)
+        self._current[stored.key] = stored
 
     def restore(self, revision: int) -> None:
         """Be again as it was at ``revision``.
@@ -226,7 +268,10 @@ class Storage:
         self._history = history
         self._tables: dict[str, Table] = {}
         self._compacted = 0
+        self._observers: list[Observer] = []
         self.revision: int = 1
+        self.epoch: int = 0
+        """Counts the restores: what was read in another epoch may never have happened."""
 
     def table(self, resource: str) -> Table:
         """Return the table of a resource, such as ``pods`` or ``deployments.apps``."""
@@ -236,19 +281,26 @@ class Storage:
             self._tables[resource] = table
         return table
 
-    def create(self, resource: str, key: ObjectName, encode: Encode) -> Stored:
+    def resources(self) -> Sequence[str]:
+        """Return the names of all tables."""
+        return list(self._tables)
+
+    def observe(self, observer: Observer) -> None:
+        """Tell ``observer`` of every change of any resource, within the write."""
+        self._observers.append(observer)
+
+    def create(self, resource: str, key: str, draft: Draft) -> Stored:
         """Store a new object.
 
         Raises:
             Exists: there is one of that name.
         """
-        table = self.table(resource)
-        if table.get(key) is not None:
-            raise Exists(str(key))
-        return self._write(table, key, encode)
+        if self.table(resource).get(key) is not None:
+            raise Exists(key)
+        return self._write(resource, key, draft)
 
     def update(
-        self, resource: str, key: ObjectName, encode: Encode, *, expected: int | None = None
+        self, resource: str, key: str, draft: Draft, *, expected: int | None = None
     ) -> Stored:
         """Store another version of an object, if it is still in the ``expected`` one.
 
@@ -256,24 +308,22 @@ class Storage:
             Missing: there is no such object.
             Conflict: it is in another version.
         """
-        table = self.table(resource)
-        self._check(table, key, expected)
-        return self._write(table, key, encode)
+        self._check(resource, key, expected)
+        return self._write(resource, key, draft)
 
     def delete(
-        self, resource: str, key: ObjectName, encode: Encode, *, expected: int | None = None
+        self, resource: str, key: str, draft: Draft, *, expected: int | None = None
     ) -> Stored:
         """Remove an object, if it is still in the ``expected`` version.
 
-        ``encode`` makes its last state, which carries the revision of the deletion.
+        ``draft`` is its last state, which carries the revision of the deletion.
 
         Raises:
             Missing: there is no such object.
             Conflict: it is in another version.
         """
-        table = self.table(resource)
-        self._check(table, key, expected)
-        return self._write(table, key, encode, is_delete=True)
+        self._check(resource, key, expected)
+        return self._write(resource, key, draft, is_delete=True)
 
     def compact(self, revision: int | None = None) -> None:
         """Forget all changes up to ``revision``, or up to now."""
@@ -296,19 +346,29 @@ class Storage:
         for table in self._tables.values():
             table.restore(revision)
         self.revision = revision
+        self.disconnect()
 
-    def _check(self, table: Table, key: ObjectName, expected: int | None) -> None:
-        held = table.get(key)
+    def disconnect(self) -> None:
+        """Begin a new epoch: whoever listens is told, and is to end."""
+        self.epoch += 1
+        for table in self._tables.values():
+            table.notify()
+
+    def _check(self, resource: str, key: str, expected: int | None) -> None:
+        held = self.table(resource).get(key)
         if held is None:
-            raise Missing(str(key))
+            raise Missing(key)
         if expected is not None and held.revision != expected:
-            raise Conflict(str(key))
+            raise Conflict(key)
 
-    def _write(
-        self, table: Table, key: ObjectName, encode: Encode, *, is_delete: bool = False
-    ) -> Stored:
+    def _write(self, resource: str, key: str, draft: Draft, *, is_delete: bool = False) -> Stored:
         revision = self.revision + 1
-        stored = Stored(key, encode(str(revision)), revision)  # may raise: nothing has happened
+        raw = draft.encode(str(revision))  # may raise: nothing has happened
+        stored = Stored(key, raw, revision, draft.labels, draft.fields)
         self.revision = revision
-        table.record(Change(revision, key, table.get(key), stored, is_delete))
+        table = self.table(resource)
+        change = Change(revision, key, table.get(key), stored, is_delete)
+        table.record(change)
+        for observer in self._observers:
+            observer(resource, change)
         return stored
