@@ -1,4 +1,7 @@
-"""The embedded API server: Kubernetes' HTTP API from one Python process, for tests and demos.
+"""The embedded API server: Kubernetes' HTTP API from one Python process, for tests and demos."""
 
-There so far: `kinform.apiserver.storage`, what etcd and the watch cache are to the real one.
-"""
+from __future__ import annotations
+
+from kinform.apiserver.server import APIServer
+
+__all__ = ["APIServer"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, final
 
@@ -52,6 +53,7 @@ _WORDS: Final = {
     Problem.INTERNAL: "Internal error",
     Problem.TYPE_INVALID: "Invalid value",
 }
+_EXPONENT: Final = re.compile(r"e([+-])(\d)$")
 _WITHOUT_VALUE: Final = {
     Problem.REQUIRED,
     Problem.FORBIDDEN,
@@ -128,12 +130,14 @@ def forbidden(field: str, detail: str) -> FieldError:
 
 def too_long(field: str, limit: int) -> FieldError:
     """The text is longer than ``limit`` bytes."""
-    return FieldError(Problem.TOO_LONG, field, f"may not be more than {limit} bytes")
+    unit = "byte" if limit == 1 else "bytes"
+    return FieldError(Problem.TOO_LONG, field, f"may not be more than {limit} {unit}")
 
 
 def too_many(field: str, count: int, limit: int) -> FieldError:
     """There are more items than ``limit``."""
-    return FieldError(Problem.TOO_MANY, field, f"{count}: must have at most {limit} items")
+    unit = "item" if limit == 1 else "items"
+    return FieldError(Problem.TOO_MANY, field, f"{count}: must have at most {limit} {unit}")
 
 
 def internal(field: str, detail: str) -> FieldError:
@@ -149,4 +153,11 @@ def aggregate(errors: Sequence[FieldError]) -> str:
 
 def _shown(value: object) -> str:
     """Return a value as the server prints it: JSON, or text in quotes."""
-    return msgspec.json.encode(value).decode()
+    if isinstance(value, float):
+        return _EXPONENT.sub(r"e\g<1>0\2", _signed(msgspec.json.encode(value).decode()))
+    return msgspec.json.encode(value, order="sorted").decode()
+
+
+def _signed(text: str) -> str:
+    """Return a number with a sign in its exponent, as Go writes it."""
+    return re.sub(r"e(\d)", r"e+\1", text)

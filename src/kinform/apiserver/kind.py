@@ -69,7 +69,7 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def api_version(self) -> str:
         """What its objects carry in ``apiVersion``."""
-        return str(self.group_version)
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def group_version(self) -> GroupVersion:

@@ -57,13 +57,15 @@ class StatusError(Exception):
         self.details = details
         self.retry_after = retry_after
         """Seconds for a ``Retry-After`` header."""
+        self.continue_token = ""
+        """With which a list can go on, though not consistently."""
 
     def to_dict(self) -> dict[str, object]:
         """Return the Status, as a JSON body or as the object of an ERROR event."""
         body: dict[str, object] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {},
+            "metadata": {"continue": self.continue_token} if self.continue_token else {},
             "status": "Failure",
             "message": self.message,
         }

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import bisect
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, TypeAlias, final
+from typing import Final, Protocol, TypeAlias, final
 
 import msgspec
 
@@ -29,11 +29,13 @@ __all__ = [
     "Exists",
     "Expired",
     "Future",
+    "Journal",
     "Missing",
     "Observer",
     "Storage",
     "Stored",
     "Table",
+    "Unsaved",
 ]
 
 HISTORY: Final = 10_000
@@ -80,6 +82,10 @@ class Future(Exception):
         self.current = current
 
 
+class Unsaved(Exception):
+    """What was written is in memory only, and would not outlive a crash."""
+
+
 @final
 class Stored(msgspec.Struct, frozen=True, gc=False):
     """One version of one object, with what selectors look at."""
@@ -92,6 +98,9 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str] = _NOTHING
     fields: Mapping[str, str] = _NOTHING
     """The values of the fields that can be selected."""
+    uid: str = ""
+    owners: tuple[str, ...] = ()
+    """The uids of its owners."""
 
 
 @final
@@ -101,6 +110,8 @@ class Draft(msgspec.Struct, frozen=True):
     encode: Encode
     labels: Mapping[str, str] = _NOTHING
     fields: Mapping[str, str] = _NOTHING
+    uid: str = ""
+    owners: tuple[str, ...] = ()
 
 
 @final
@@ -115,6 +126,22 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     old: Stored | None
     new: Stored
     is_delete: bool = False
+
+
+class Journal(Protocol):
+    """Where a storage is kept beyond the end of its process."""
+
+    def note(self, resource: str, change: Change) -> None:
+        """Take a change over."""
+        ...
+
+    def reset(self) -> None:
+        """Learn that everything may have changed."""
+        ...
+
+    async def saved(self) -> None:
+        """Wait until all that was written before this call is durable."""
+        ...
 
 
 @final
@@ -272,6 +299,8 @@ class Storage:
         self.revision: int = 1
         self.epoch: int = 0
         """Counts the restores: what was read in another epoch may never have happened."""
+        self.journal: Journal | None = None
+        """Makes it outlive the process; None: it does not."""
 
     def table(self, resource: str) -> Table:
         """Return the table of a resource, such as ``pods`` or ``deployments.apps``."""
@@ -288,6 +317,24 @@ class Storage:
     def observe(self, observer: Observer) -> None:
         """Tell ``observer`` of every change of any resource, within the write."""
         self._observers.append(observer)
+
+    def load(self, revision: int, rows: Iterable[tuple[str, Stored]]) -> None:
+        """Begin where another storage was at ``revision``, whose past is unknown."""
+        self.revision = revision
+        self.compact()
+        for resource, stored in rows:
+            self.table(resource).load(stored)
+
+    async def saved(self) -> None:
+        """Wait until all that was written before this call outlives the process, if it ever does.
+
+        Whoever tells somebody of a write waits for this first.
+
+        Raises:
+            Unsaved: it does not, although it should.
+        """
+        if self.journal is not None:
+            await self.journal.saved()
 
     def create(self, resource: str, key: str, draft: Draft) -> Stored:
         """Store a new object.
@@ -346,6 +393,8 @@ class Storage:
         for table in self._tables.values():
             table.restore(revision)
         self.revision = revision
+        if self.journal is not None:
+            self.journal.reset()
         self.disconnect()
 
     def disconnect(self) -> None:
@@ -364,11 +413,13 @@ class Storage:
     def _write(self, resource: str, key: str, draft: Draft, *, is_delete: bool = False) -> Stored:
         revision = self.revision + 1
         raw = draft.encode(str(revision))  # may raise: nothing has happened
-        stored = Stored(key, raw, revision, draft.labels, draft.fields)
+        stored = Stored(key, raw, revision, draft.labels, draft.fields, draft.uid, draft.owners)
         self.revision = revision
         table = self.table(resource)
         change = Change(revision, key, table.get(key), stored, is_delete)
         table.record(change)
+        if self.journal is not None:
+            self.journal.note(resource, change)
         for observer in self._observers:
             observer(resource, change)
         return stored

@@ -6,15 +6,38 @@ a `Request` of what a client sends and sends the `Response` back.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
 from urllib.parse import parse_qs
 
-__all__ = ["Chunks", "Request", "Response"]
+__all__ = ["Broken", "Chunks", "Ending", "Request", "Response"]
 
 Chunks: TypeAlias = AsyncGenerator[bytes]
 """A body that goes on: each item is one HTTP chunk. Closing it ends what makes it."""
+
+
+class Ending(enum.StrEnum):
+    """How a connection ends before its answer does."""
+
+    REFUSED = "refused"
+    """There is none: nobody listens."""
+    RESET = "reset"
+    """At once, and what was on its way is lost."""
+    CLOSED = "closed"
+    """In order, but too early: the client sees a truncated answer."""
+    SILENT = "silent"
+    """Not at all, and nothing comes any more."""
+
+
+@final
+class Broken(Exception):
+    """The connection is to end like this: raised instead of an answer, or in the midst of one."""
+
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(str(ending))
+        self.ending = ending
 
 
 @final

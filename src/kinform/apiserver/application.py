@@ -1,0 +1,345 @@
+"""The application: from a `Request` to a `Response`, without sockets.
+
+Everything that is wrong with a request ends here, as a Status. After each request that may have
+written, what controllers would do about it is done (see `kinform.apiserver.collecting`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hmac
+import logging
+import zlib
+from collections.abc import Callable
+from typing import Final, final
+
+import msgspec
+
+from kinform.apiserver import data, paths, rendering, status, system
+from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.collecting import Collector
+from kinform.apiserver.deletion import Deletion, delete_options
+from kinform.apiserver.discovery import Discovery, document
+from kinform.apiserver.json import Json
+from kinform.apiserver.negotiation import Form, negotiate
+from kinform.apiserver.objects import Objects
+from kinform.apiserver.openapi import OpenApi
+from kinform.apiserver.options import ListOptions, boolean, list_options, version
+from kinform.apiserver.paths import NoSuchPath, Route, route
+from kinform.apiserver.reading import Page, page
+from kinform.apiserver.rendering import Renderer
+from kinform.apiserver.selecting import Selection, Term
+from kinform.apiserver.status import StatusError
+from kinform.apiserver.storage import Future, Unsaved
+from kinform.apiserver.subresources import Subresources
+from kinform.apiserver.watching import CATCH_UP, Watch
+from kinform.apiserver.wire import Broken, Request, Response
+from kinform.apiserver.writing import Writing, Written
+from kinform.clock import offload
+
+__all__ = ["Application"]
+
+log: Final = logging.getLogger("kinform.apiserver")
+
+_PUBLIC: Final = frozenset({"/healthz", "/livez", "/readyz", "/version"})
+_PREFIX: Final = "/~"
+"""What a path begins with that has the token in it."""
+_BODY_LIMIT: Final = 3 * 1024 * 1024
+_COMPRESSED: Final = 128 * 1024
+"""Bodies from this size on are compressed for clients that accept it."""
+_JSON: Final = {"Content-Type": "application/json"}
+_TEXT: Final = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+
+
+@final
+class Application:
+    """One API server, without its sockets.
+
+    Args:
+        cluster: Its state.
+        token: Who sends this bearer token may do everything; None: everybody may.
+        address: Where clients reach the server, ``host:port``.
+    """
+
+    def __init__(
+        self, cluster: Cluster, *, token: str | None = None, address: str = "127.0.0.1:0"
+    ) -> None:
+        self.cluster = cluster
+        self.address = address
+        self._token = token
+        self.objects = Objects(cluster)
+        self.deletion = Deletion(cluster, self.objects)
+        self.collector = Collector(cluster, self.objects, self.deletion)
+        self.writing = Writing(cluster, self.objects, self.deletion)
+        self._subresources = Subresources(
+            cluster, objects=self.objects, deletion=self.deletion, writing=self.writing
+        )
+        self._discovery = Discovery(cluster.kinds)
+        self._openapi = OpenApi(cluster.kinds)
+        system.follow_definitions(cluster)
+
+    def start(self) -> None:
+        """Create what every cluster has: its first namespaces."""
+        system.create_first_objects(self.objects, self.cluster)
+        self.collector.settle()
+
+    def reload(self) -> None:
+        """Learn anew what follows from the storage, after it was loaded or restored."""
+        system.load_definitions(self.cluster)
+        self.collector.rebuild()
+
+    async def handle(self, request: Request) -> Response:
+        """Answer one request. What goes wrong is the answer, too.
+
+        Raises:
+            Broken: there is to be no answer; the connection ends.
+        """
+        try:
+            response = await self._answered(request)
+        except StatusError as exc:
+            response = _refusal(request, exc)
+        except paths.Unreadable as exc:
+            text = f'Internal Server Error: "{request.path}": {exc}\n'
+            response = Response(status=500, headers=dict(_TEXT), body=text.encode())
+        except NoSuchPath:
+            response = Response(status=404, headers=dict(_TEXT), body=b"404 page not found\n")
+        except Broken:
+            raise
+        except RecursionError:
+            response = _refusal(request, status.bad_request("the body is nested too deeply"))
+        except Exception as exc:
+            log.exception("%s %s failed", request.method, request.path)
+            response = _refusal(request, status.internal(f"{type(exc).__name__}: see the log"))
+        finally:
+            self.collector.settle()
+        try:
+            await self.cluster.storage.saved()  # what a crash could undo is told to nobody
+        except Unsaved as exc:
+            response = _refusal(request, status.internal(str(exc)))
+        return await _compressed(request, response)
+
+    async def _answered(self, request: Request) -> Response:
+        request = self._authenticated(request)
+        if len(request.body) > _BODY_LIMIT:
+            raise status.too_large()
+        if request.path.startswith("/openapi"):
+            await offload(data.documents)  # from a file, the first time
+            await offload(data.custom_template)
+        found = self._of_system(request)
+        if found is not None:
+            return found
+        where = route(self.cluster.kinds, request.path)
+        response = await self._of_object(request, where)
+        response.warnings[:0] = system.deprecations(where.kind)
+        return response
+
+    async def _of_object(self, request: Request, where: Route) -> Response:
+        if where.subresource is not None and where.subresource.name != "status":
+            answer = self._subresources.answer(request, where)
+            return self._written(request, where, answer)
+        return await self._of_resource(request, where)
+
+    def _authenticated(self, request: Request) -> Request:
+        """Return the request, if its client has the token, as a header or in front of the path.
+
+        The latter is for kubectl and all that is made of client-go: they keep their tokens to
+        themselves where there is no TLS.
+        """
+        if request.path.startswith(_PREFIX):
+            given, _, rest = request.path.removeprefix(_PREFIX).partition("/")
+            request = dataclasses.replace(request, path=f"/{rest}")
+        else:
+            scheme, _, given = request.headers.get("authorization", "").partition(" ")
+            given = given.strip() if scheme.lower() == "bearer" else ""
+        if self._token is None or request.path in _PUBLIC:
+            return request
+        if not hmac.compare_digest(given.encode(), self._token.encode()):
+            raise status.unauthorized()
+        return request
+
+    def _of_system(self, request: Request) -> Response | None:
+        """Answer what is about the server and not about an object."""
+        path = request.path.rstrip("/") or "/"
+        if (plain := system.health(path, request)) is not None:
+            return plain
+        if path == "/version":
+            return Response(headers=dict(_JSON), body=rendering.encode(system.version()))
+        if path == "/":
+            return Response(headers=dict(_JSON), body=rendering.encode(system.paths(self.cluster)))
+        if path.startswith("/openapi"):
+            return self._openapi.answer(request)
+        if path.count("/") > 3 or not path.startswith("/api"):
+            return None
+        found = self._discovery.answer(request)
+        if found is not None:
+            return found
+        legacy = document(self.cluster.kinds, path.strip("/"), address=self.address)
+        if legacy is None:
+            return None
+        return Response(headers=dict(_JSON), body=rendering.encode(legacy))
+
+    # --- resources
+
+    async def _of_resource(self, request: Request, where: Route) -> Response:
+        verb = _verb(request, where)
+        if verb is None:
+            raise _impossible(request, where)
+        if verb == "watch":
+            return self._watch(request, where)
+        if verb == "list":
+            return await self._list(request, where)
+        if verb == "get":
+            return await self._get(request, where)
+        if verb == "delete":
+            return self._delete(request, where)
+        if verb == "deletecollection":
+            options = delete_options(request)
+            listing = list_options(request, where.kind)
+            found = self.writing.delete_all(where, options, listing)
+            return self._page(request, where, found)
+        if where.kind.storage in system.REVIEWS:
+            return self._written(request, where, system.review(request, where, self.cluster))
+        verbs: dict[str, Callable[[Request, Route], Written]] = {
+            "create": self.writing.create,
+            "update": self.writing.put,
+            "patch": self.writing.patch,
+        }
+        return self._written(request, where, verbs[verb](request, where))
+
+    async def _get(self, request: Request, where: Route) -> Response:
+        renderer, form = self._renderer(request, where)
+        await self._catch_up(request)
+        stored = self.objects.held(where.kind, where.key)
+        return _of(form, renderer.stored(stored.raw))
+
+    async def _catch_up(self, request: Request) -> None:
+        try:
+            asked = version(request.option("resourceVersion"))
+        except ValueError as exc:
+            raise StatusError(500, "", str(exc)) from exc
+        if not await self.cluster.reached(asked, within=CATCH_UP):
+            raise status.too_large_version(asked, self.cluster.storage.revision)
+
+    async def _list(self, request: Request, where: Route) -> Response:
+        options = list_options(request, where.kind)
+        self._renderer(request, where)  # what cannot be shown is refused before it is looked for
+        while True:
+            try:
+                found = page(
+                    self.cluster.storage, where.kind.storage, where.prefix, options=options
+                )
+            except Future as exc:
+                if not await self.cluster.reached(exc.revision, within=CATCH_UP):
+                    current = self.cluster.storage.revision
+                    raise status.too_large_version(exc.revision, current) from exc
+            else:
+                return self._page(request, where, found)
+
+    def _page(self, request: Request, where: Route, found: Page) -> Response:
+        renderer, form = self._renderer(request, where)
+        raws = [stored.raw for stored in found.items]
+        return _of(form, renderer.list(raws, found.metadata()))
+
+    def _watch(self, request: Request, where: Route) -> Response:
+        renderer, form = self._renderer(request, where, is_watch=True)
+        options = list_options(request, where.kind, is_watch=True)
+        if where.name:
+            options = _of_one(options, where)
+        watch = Watch(self.cluster, where, options, renderer=renderer)
+        return Response(headers={"Content-Type": form.content_type}, body=watch.chunks())
+
+    def _delete(self, request: Request, where: Route) -> Response:
+        renderer, form = self._renderer(request, where)
+        options = delete_options(request)
+        deleted = self.writing.delete(where, options)
+        answer = deleted.answer(where.kind)
+        is_status = answer["kind"] == "Status" and deleted.is_gone and not deleted.is_returned
+        body = renderer.document(answer) if is_status else renderer.object(answer)
+        code = 202 if options.is_cascading and not deleted.is_gone else 200
+        return _of(form, body, code=code)
+
+    def _written(self, request: Request, where: Route, written: Written) -> Response:
+        renderer, form = self._renderer(request, where)
+        is_own = written.obj.get("kind") == where.kind.kind
+        body = renderer.object(written.obj) if is_own else renderer.document(written.obj)
+        response = _of(form, body, code=201 if written.is_new else 200)
+        response.warnings += written.warnings
+        return response
+
+    def _renderer(
+        self, request: Request, where: Route, *, is_watch: bool = False
+    ) -> tuple[Renderer, Form]:
+        form = negotiate(request, is_watch=is_watch)
+        include = request.option("includeObject")
+        return Renderer(where.kind, form, include=include, now=self.cluster.now()), form
+
+
+def _verb(request: Request, where: Route) -> str | None:
+    """Return what a request does, None if it can do no such thing."""
+    verb: str | None = None
+    is_one, method = bool(where.name), request.method
+    if method == "GET":
+        verb = "get" if is_one else "list"
+        if where.is_watch or (not is_one and boolean(request, "watch")):
+            verb = "watch"
+    elif where.is_watch:
+        return None
+    elif is_one:
+        verb = {"PUT": "update", "PATCH": "patch", "DELETE": "delete"}.get(method)
+    elif method == "POST" and bool(where.namespace) == where.kind.namespaced:
+        verb = "create"
+    elif method == "DELETE" and bool(where.namespace) == where.kind.namespaced:
+        verb = "deletecollection"
+    verbs = where.subresource.verbs if where.subresource is not None else where.kind.verbs
+    return verb if verb in verbs else None
+
+
+def _impossible(request: Request, where: Route) -> StatusError:
+    error = status.method_not_allowed()
+    if request.method == "GET" and not where.name and boolean(request, "watch"):
+        plural = where.kind.plural
+        error.message = f'watch is not supported on resources of kind "{plural}"'
+        error.details = {"kind": plural}
+    return error
+
+
+def _of_one(options: ListOptions, where: Route) -> ListOptions:
+    """Return the options of a watch that sees one object only."""
+    term = Term("metadata.name", where.name, is_equal=True)
+    selection = Selection(options.selection.labels, (*options.selection.fields, term))
+    return msgspec.structs.replace(options, selection=selection)
+
+
+def _of(form: Form, body: bytes, *, code: int = 200) -> Response:
+    return Response(status=code, headers={"Content-Type": form.content_type}, body=body)
+
+
+def _refusal(request: Request, error: StatusError) -> Response:
+    try:
+        form = negotiate(request)
+    except StatusError:
+        form = Form(is_pretty=True)
+    is_pretty = form.is_pretty or form.is_table or form.is_partial
+    form = Form(is_yaml=form.is_yaml, is_pretty=is_pretty)
+    headers = {"Content-Type": form.content_type}
+    if error.retry_after is not None:
+        headers["Retry-After"] = str(error.retry_after)
+    return Response(status=error.code, headers=headers, body=_document(error.to_dict(), form))
+
+
+def _document(value: Json, form: Form) -> bytes:
+    return rendering.document(value, form)
+
+
+async def _compressed(request: Request, response: Response) -> Response:
+    """Compress a large body for a client that takes it so."""
+    body = response.body
+    if not isinstance(body, bytes) or len(body) < _COMPRESSED:
+        return response
+    accepted = request.headers.get("accept-encoding", "").split(",")
+    if request.method != "GET" or "gzip" not in (it.strip() for it in accepted):
+        return response
+    packer = zlib.compressobj(level=1, wbits=31)
+    response.body = await offload(lambda: packer.compress(body) + packer.flush())
+    response.headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    return response

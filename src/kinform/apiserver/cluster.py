@@ -1,0 +1,75 @@
+"""The state of a server that is not stored: kinds, time, randomness, and who waits for what."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from datetime import UTC, datetime
+from typing import final
+
+from kinform import clock
+from kinform.apiserver import kinds
+from kinform.apiserver.kinds import Kinds
+from kinform.apiserver.storage import Change, Storage
+
+__all__ = ["Cluster"]
+
+_SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
+"""What the server makes names of: no vowels, so no words."""
+
+
+@final
+class Cluster:
+    """One API server's world.
+
+    Args:
+        history: How many changes of each resource are remembered.
+        seed: Makes uids and generated names reproducible.
+    """
+
+    def __init__(self, *, history: int = 10_000, seed: int | None = None) -> None:
+        self.storage = Storage(history=history)
+        self.kinds: Kinds = kinds.builtin()
+        self.random = random.Random(seed)
+        self.clock_offset: float = 0.0
+        """Seconds that the server's clock is ahead."""
+        self._waiting: dict[asyncio.Future[None], int] = {}
+        self.storage.observe(self._wake)
+
+    def now(self) -> datetime:
+        """Return the time, as people read it."""
+        return datetime.fromtimestamp(clock.current().wall() + self.clock_offset, UTC)
+
+    def timestamp(self) -> str:
+        """Return the time as objects carry it, in whole seconds."""
+        return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def uid(self) -> str:
+        """Return a new uid."""
+        return str(uuid.UUID(int=self.random.getrandbits(128), version=4))
+
+    def suffix(self) -> str:
+        """Return the end of a generated name."""
+        return "".join(self.random.choices(_SUFFIX, k=5))
+
+    async def reached(self, revision: int, *, within: float) -> bool:
+        """Wait until the storage is at ``revision``; tell whether it is, in time."""
+        if self.storage.revision >= revision:
+            return True
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[future] = revision
+        try:
+            async with asyncio.timeout(within):
+                await future
+        except TimeoutError:
+            return False
+        finally:
+            del self._waiting[future]
+        return True
+
+    def _wake(self, resource: str, change: Change) -> None:
+        del resource
+        for future, revision in self._waiting.items():
+            if revision <= change.revision and not future.done():
+                future.set_result(None)

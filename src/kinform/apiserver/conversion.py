@@ -1,0 +1,49 @@
+"""Objects that one table keeps and several groups or versions serve, each in its own form.
+
+Events are the built-in case: ``events.k8s.io`` calls by other names what the core group stores.
+All other versions of a kind, custom ones included, have the same form.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kinform.apiserver.json import Json
+from kinform.apiserver.kind import Kind
+
+__all__ = ["is_converted", "to_served", "to_stored"]
+
+_EVENTS: Final = {
+    "involvedObject": "regarding",
+    "message": "note",
+    "source": "deprecatedSource",
+    "firstTimestamp": "deprecatedFirstTimestamp",
+    "lastTimestamp": "deprecatedLastTimestamp",
+    "count": "deprecatedCount",
+    "reportingComponent": "reportingController",
+}
+"""What the core group calls the fields of an event, and what ``events.k8s.io`` does."""
+_STORED: Final = {served: stored for stored, served in _EVENTS.items()}
+_OMITTED_EMPTY: Final = frozenset({"reportingController", "reportingInstance"})
+"""Fields that the core group always shows, and ``events.k8s.io`` only if there is something."""
+
+
+def is_converted(kind: Kind) -> bool:
+    """Tell whether objects of a kind are stored in another form than they are served."""
+    return kind.group == "events.k8s.io"
+
+
+def to_served(kind: Kind, obj: Json) -> Json:
+    """Return a stored object in the form of ``kind``."""
+    if not is_converted(kind):
+        return obj
+    found = {_EVENTS.get(field, field): value for field, value in obj.items()}
+    return {k: v for k, v in found.items() if v != "" or k not in _OMITTED_EMPTY}
+
+
+def to_stored(kind: Kind, obj: Json) -> Json:
+    """Return an object of ``kind`` in the form in which it is stored."""
+    if not is_converted(kind):
+        return obj
+    found = {_STORED.get(field, field): value for field, value in obj.items()}
+    return {"reportingComponent": "", "reportingInstance": "", **found}

@@ -1,0 +1,82 @@
+"""The kinds that a definition serves."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kinform.apiserver.crd import establishing
+from kinform.apiserver.json import Json, as_dict, as_list, at, text
+from kinform.apiserver.kind import CustomVersion, Kind, Subresource
+
+__all__ = ["kinds_of"]
+
+_VERBS: Final = (
+    "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch",
+)  # fmt: skip
+_LAST_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
+_SUBRESOURCE_VERBS: Final = ("get", "patch", "update")
+
+
+def kinds_of(obj: Json) -> list[Kind]:
+    """Return the served versions of a definition as kinds, in the order of its spec.
+
+    Nothing is served before the definition is established. While it is being deleted, its
+    objects can be read and deleted alone.
+    """
+    if not establishing.is_established(obj):
+        return []
+    versions = (as_dict(one) for one in as_list(at(obj, "spec", "versions")))
+    return [_kind(obj, version) for version in versions if version.get("served") is True]
+
+
+def _kind(obj: Json, version: Json) -> Kind:
+    called = as_dict(at(obj, "status", "acceptedNames"))
+    name = text(obj, "metadata", "name")
+    is_ending = establishing.is_terminating(obj)
+    return Kind(
+        group=text(obj, "spec", "group"),
+        version=text(version, "name"),
+        kind=text(called, "kind"),
+        plural=text(called, "plural"),
+        singular=text(called, "singular"),
+        namespaced=text(obj, "spec", "scope") == "Namespaced",
+        verbs=_LAST_VERBS if is_ending else _VERBS,
+        short_names=tuple(as_list(called.get("shortNames"))),
+        categories=tuple(as_list(called.get("categories"))),
+        subresources=_subresources(version, text(called, "kind")),
+        storage=name,
+        list_kind=text(called, "listKind"),
+        custom=_custom(obj, version),
+    )
+
+
+def _subresources(version: Json, kind: str) -> dict[str, Subresource]:
+    enabled = as_dict(version.get("subresources"))
+    found: dict[str, Subresource] = {}
+    if enabled.get("status") is not None:
+        found["status"] = Subresource(name="status", verbs=_SUBRESOURCE_VERBS, kind=kind)
+    if enabled.get("scale") is not None:
+        found["scale"] = Subresource(
+            name="scale", verbs=_SUBRESOURCE_VERBS, kind="Scale", group="autoscaling", version="v1"
+        )
+    return found
+
+
+def _custom(obj: Json, version: Json) -> CustomVersion:
+    scale = at(version, "subresources", "scale")
+    selectable = (as_dict(one) for one in as_list(version.get("selectableFields")))
+    is_deprecated = version.get("deprecated") is True
+    warning = text(version, "deprecationWarning")
+    if is_deprecated and not warning:
+        group, kind = text(obj, "spec", "group"), text(obj, "spec", "names", "kind")
+        warning = f"{group}/{text(version, 'name')} {kind} is deprecated"
+    return CustomVersion(
+        definition=text(obj, "metadata", "name"),
+        schema=as_dict(at(version, "schema", "openAPIV3Schema")),
+        has_status=at(version, "subresources", "status") is not None,
+        scale=dict(as_dict(scale)) if scale is not None else None,
+        columns=tuple(as_list(version.get("additionalPrinterColumns"))),
+        selectable_fields=tuple(text(one, "jsonPath") for one in selectable),
+        is_deprecated=is_deprecated,
+        deprecation_warning=warning,
+    )

@@ -1,0 +1,19 @@
+"""What a decoded value is, told so that type checkers understand it."""
+
+from __future__ import annotations
+
+from typing import TypeGuard
+
+from kinform.apiserver.json import Json, JsonValue
+
+__all__ = ["is_list", "is_object"]
+
+
+def is_object(value: object) -> TypeGuard[Json]:
+    """Tell if a decoded value is an object."""
+    return type(value) is dict
+
+
+def is_list(value: object) -> TypeGuard[list[JsonValue]]:
+    """Tell if a decoded value is a list."""
+    return type(value) is list

@@ -1,0 +1,327 @@
+"""Request bodies: bytes to objects, as far as the server trusts them.
+
+`decode` reads a body, `check` holds the object against its kind, `complain` decides what becomes
+of unknown and duplicate fields. For a create or an update that is::
+
+    obj, duplicates = decode(body, content_type, kind=kind.kind, is_custom=kind.custom is not None)
+    checked = check(kind, schema, obj, duplicates=duplicates)
+    warnings = complain(level, checked.complaints, kind)
+
+A patch is read with `decode_patch` and applied; then the result is checked, with a `Patched` that
+says what to show in a refusal, and the patch's complaints come first.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Final, TypedDict, cast, final
+
+import msgspec
+
+from kinform.apiserver import json_syntax, protobuf, status, type_errors, yaml_bodies
+from kinform.apiserver.checking import Checked, Duplicate, Patched, check, check_level, complain
+from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
+from kinform.apiserver.json import text as json_text
+from kinform.apiserver.shapes import written
+
+__all__ = [
+    "BODIES",
+    "Checked",
+    "Duplicate",
+    "Patched",
+    "check",
+    "check_level",
+    "complain",
+    "decode",
+    "decode_patch",
+]
+
+BODIES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+"""What the server reads, as its refusals list it."""
+
+_JSON: Final = "application/json"
+_YAML: Final = "application/yaml"
+_CUSTOM_FORMS: Final = frozenset({_JSON, _YAML})
+_FORMS: Final = _CUSTOM_FORMS | {protobuf.MEDIA_TYPE}
+_JSON_PATCH: Final = "application/json-patch+json"
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+_SHOWN: Final = 30
+_MAX_OPERATIONS: Final = 10_000
+_OPERATION: Final = ("op", "path", "from", "value")
+_LONE_BYTES: Final = re.compile("[\ud800-\udfff]")
+_LOOSE: Final = re.compile(rb'"[ \t\r\n]+:|\\u')
+"""What keeps fields from being counted by the marks that end their names."""
+_LONGEST: Final = 400
+
+
+class _Unreadable(Exception):
+    """A body has no object in it, in the server's words."""
+
+
+def decode(
+    body: bytes,
+    content_type: str,
+    *,
+    kind: str = "",
+    api_version: str = "",
+    is_custom: bool = False,
+) -> tuple[Json, list[str]]:
+    """Return the object in a body, and what to say of fields that are there twice.
+
+    ``kind`` is what the body has to be, for the refusal; without it the text is the bare one
+    that DeleteOptions get. A custom object must name its kind, and cannot be protobuf; another
+    one in protobuf is of that ``kind`` and ``api_version`` if it does not say so itself. Without
+    a content type a body is JSON. The complaints go to `check`, which knows which of them count.
+
+    Raises:
+        StatusError: 415 for a form that cannot be read, 400 for a body that has no object in it.
+    """
+    media = content_type.partition(";")[0].strip().lower()
+    if content_type and media not in (_CUSTOM_FORMS if is_custom else _FORMS):
+        raise status.unsupported_media_type(BODIES)
+    try:
+        if media == protobuf.MEDIA_TYPE:
+            return _from_protobuf(body, kind, api_version), []
+        if media == _YAML:
+            value, complaints = _from_yaml(body)
+        else:
+            value, complaints = _from_json(body, merges=not is_custom)
+        obj = _object(value)
+        if is_custom and not obj.get("kind"):
+            text = body.decode(errors="replace").strip()
+            raise _Unreadable(f"Object 'Kind' is missing in '{text}'")
+    except _Unreadable as exc:
+        text = str(exc)
+        if kind:
+            shown = f"{text} ({_summary(body)})"
+            text = f"the object provided is unrecognized (must be of type {kind}): {shown}"
+        raise status.bad_request(text) from exc
+    return obj, complaints
+
+
+def decode_patch(body: bytes, content_type: str) -> tuple[JsonValue, list[str]]:
+    """Return a JSON patch, a merge patch or a strategic merge patch, and complaints about it.
+
+    Which of the three it is says the media type; whether the resource takes it is for the caller.
+
+    Raises:
+        StatusError: 400 for what is no such patch, 413 for too many operations.
+    """
+    media = content_type.partition(";")[0].strip().lower()
+    prefix = "" if media == _STRATEGIC else "error decoding patch: "
+    try:
+        value, duplicates = _json(body, merges=False)
+    except _Unreadable as exc:
+        raise status.bad_request(f"{prefix}{exc}") from exc
+    if media == _JSON_PATCH:
+        return _operations(value), _judged(value, duplicates)
+    if value is None and media != _STRATEGIC:
+        raise status.bad_request("Invalid JSON Patch")
+    if value is not None and not isinstance(value, dict):
+        given = type_errors.json_kind(value)
+        text = f"json: cannot unmarshal {given} into Go value of type map[string]interface {{}}"
+        raise status.bad_request(prefix + text)
+    return as_dict(cast("object", value)), list[str](duplicates)
+
+
+def _operations(value: JsonValue) -> list[Json]:
+    """Return the operations of a JSON patch; what they say is not looked at yet."""
+    wrong = "error decoding patch: json: cannot unmarshal "
+    if value is None:
+        return []
+    operations = as_list(value)
+    if not isinstance(value, list):
+        given = type_errors.json_kind(value)
+        message = f"{wrong}{given} into Go value of type []handlers.jsonPatchOp"
+        raise status.bad_request(message)
+    if len(operations) > _MAX_OPERATIONS:
+        many = f"The allowed maximum operations in a JSON patch is {_MAX_OPERATIONS}"
+        raise status.too_large(f"{many}, got {len(operations)}")
+    for operation in operations:
+        if operation is None:
+            continue
+        if not isinstance(operation, dict):
+            given = type_errors.json_kind(operation)
+            raise status.bad_request(f"{wrong}{given} into Go value of type handlers.jsonPatchOp")
+        _check_texts(cast("Json", operation), wrong)
+    return [cast("Json", operation or {}) for operation in operations]
+
+
+def _check_texts(operation: Json, wrong: str) -> None:
+    for name in ("op", "path", "from"):
+        given = operation.get(name)
+        if given is not None and not isinstance(given, str):
+            kind = type_errors.json_kind(given)
+            text = f"{wrong}{kind} into Go struct field jsonPatchOp.{name} of type string"
+            raise status.bad_request(text)
+
+
+def _judged(value: JsonValue, duplicates: Sequence[Duplicate]) -> list[str]:
+    """Return the complaints about a JSON patch, operation by operation."""
+    complaints: list[str] = []
+    operations = cast("list[JsonValue]", value or [])
+    for index, operation in enumerate(operations):
+        complaints += [f"json patch {one}" for one in duplicates if one.path[:1] == (index,)]
+        complaints += [
+            f'json patch unknown field "[{index}].{name}"'
+            for name in cast("Json", operation or {})
+            if name not in _OPERATION
+        ]
+    return complaints
+
+
+def _from_yaml(body: bytes) -> tuple[JsonValue, list[str]]:
+    try:
+        return yaml_bodies.load(body)
+    except yaml_bodies.YamlError as exc:
+        raise _Unreadable(str(exc)) from exc
+
+
+def _from_json(body: bytes, *, merges: bool) -> tuple[JsonValue, list[str]]:
+    try:
+        value, duplicates = _json(body, merges=merges)
+    except _Unreadable as exc:
+        raise _Unreadable(f"couldn't get version/kind; json parse error: {exc}") from exc
+    return value, list[str](duplicates)
+
+
+def _from_protobuf(body: bytes, kind: str, api_version: str) -> Json:
+    try:
+        envelope = protobuf.unwrap(body)
+    except protobuf.WireError as exc:
+        raise _Unreadable(str(exc)) from exc
+    try:
+        return protobuf.read(envelope, kind=kind or "DeleteOptions", api_version=api_version)
+    except protobuf.WireError as exc:
+        if not kind:
+            raise _Unreadable(str(exc)) from exc
+        given = f'{envelope.kind or kind} in version "{envelope.api_version or api_version}"'
+        raise status.bad_request(f"{given} cannot be handled as a {kind}: {exc}") from exc
+
+
+def _object(value: JsonValue) -> Json:
+    """Return the object that a body has to be; null is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise _Unreadable(type_errors.no_object(value))
+    before = "couldn't get version/kind; json parse error: json: cannot unmarshal "
+    obj = cast("Json", value)
+    for name in ("kind", "apiVersion"):
+        value = obj.get(name)
+        if value is not None and not isinstance(value, str):
+            given = type_errors.json_kind(value)
+            raise _Unreadable(f"{before}{given} into Go struct field .{name} of type string")
+    version = json_text(obj, "apiVersion")
+    if version.count("/") > 1:
+        raise _Unreadable(f"unexpected GroupVersion string: {version}")
+    return obj
+
+
+def _summary(body: bytes) -> str:
+    """Return the beginning of a body: as text if it looks like JSON, else in hexadecimal."""
+    if not body:
+        return "<empty>"
+    start = body[:_SHOWN]
+    text = start.decode(errors="replace") if body.startswith(b"{") else start.hex()
+    return f"{text} ..." if len(body) > _SHOWN else text
+
+
+def _json(body: bytes, *, merges: bool) -> tuple[JsonValue, list[Duplicate]]:
+    """Decode JSON as Go does: bytes that are no UTF-8 become U+FFFD, duplicates are noticed."""
+    try:
+        value = msgspec.json.decode(body)
+        again = msgspec.json.encode(value)
+        if again == body or (not _LOOSE.search(body) and again.count(b'":') == body.count(b'":')):
+            # Written again it has as many fields: nothing was lost, so nothing was there twice.
+            return value, []
+        text = body.decode()
+    except RecursionError as exc:
+        raise _Unreadable(json_syntax.TOO_DEEP) from exc
+    except ValueError as exc:
+        if problem := json_syntax.syntax_error(body):
+            raise _Unreadable(problem) from exc
+        text = _LONE_BYTES.sub("\ufffd", body.decode(errors="surrogateescape"))
+    reader = _Reader(merges=merges)
+    return reader.read(text), reader.duplicates
+
+
+@final
+class _Reader:
+    """Reads JSON with an eye on keys that are there twice."""
+
+    def __init__(self, *, merges: bool) -> None:
+        self.duplicates: list[Duplicate] = []
+        self._merges = merges
+        self._has_duplicates = False
+
+    def read(self, text: str) -> JsonValue:
+        value = json.loads(text, object_pairs_hook=self._noticed, **_NUMBERS)
+        if self._has_duplicates:
+            value = self._plain(json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS), ())
+        return value
+
+    def _noticed(self, pairs: list[tuple[str, JsonValue]]) -> Json:
+        obj = dict(pairs)
+        if len(obj) != len(pairs):
+            self._has_duplicates = True
+        return obj
+
+    def _plain(self, value: JsonValue, path: tuple[str | int, ...]) -> JsonValue:
+        """Make plain objects, and note each duplicate where it is met."""
+        if isinstance(value, _Pairs):
+            obj: Json = {}
+            for name, entry in value:
+                self._set(obj, (*path, name), entry)
+            return obj
+        if isinstance(value, list):
+            items = as_list(cast("object", value))
+            return [self._plain(item, (*path, index)) for index, item in enumerate(items)]
+        return value
+
+    def _set(self, obj: Json, here: tuple[str | int, ...], entry: JsonValue) -> None:
+        name = cast("str", here[-1])
+        if name not in obj:
+            obj[name] = self._plain(entry, here)
+            return
+        if all(one.path != here for one in self.duplicates):
+            self.duplicates.append(Duplicate(f'duplicate field "{_escaped(written(here))}"', here))
+        earlier = obj.pop(name)
+        later = self._plain(entry, here)
+        if self._merges and isinstance(earlier, dict) and isinstance(later, dict):
+            # Go decodes the second one into the struct, or the map, that has the first.
+            later = {**cast("Json", earlier), **cast("Json", later)}
+        obj[name] = later
+
+
+@final
+class _Pairs(list[tuple[str, JsonValue]]):
+    """An object's fields as they are written."""
+
+
+def _integer(text: str) -> int | float:
+    """Return a number without a point; a very long one is a float."""
+    return int(text) if len(text) <= _LONGEST else float(text)
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        message = f"json: cannot unmarshal number {text} into Go value of type float64"
+        raise _Unreadable(message)
+    return number
+
+
+class _Numbers(TypedDict):
+    parse_int: Callable[[str], int | float]
+    parse_float: Callable[[str], float]
+
+
+_NUMBERS: Final[_Numbers] = {"parse_int": _integer, "parse_float": _float}
+
+
+def _escaped(path: str) -> str:
+    return msgspec.json.encode(path).decode()[1:-1]

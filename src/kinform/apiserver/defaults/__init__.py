@@ -1,0 +1,100 @@
+"""Defaults: what the server fills in where the client said nothing.
+
+`default_owned` comes first, and who writes owns what it fills in; then `prepare_create` or
+`prepare_update`, then `default`, then validation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kinform.apiserver.defaults import core, others, pods, rbac, services, workloads
+from kinform.apiserver.json import Json
+from kinform.apiserver.kind import Kind
+from kinform.apiserver.quantities import QuantityError
+from kinform.apiserver.status import StatusError, bad_request
+
+__all__ = ["default", "default_owned", "prepare_create", "prepare_update"]
+
+_DEFAULTS: Final[Mapping[str, Callable[[Json], None]]] = {
+    **core.DEFAULTS,
+    **rbac.DEFAULTS,
+    **others.DEFAULTS,
+    **workloads.DEFAULTS,
+}
+
+_OWNED: Final[Mapping[str, Callable[[Json], None]]] = {
+    "pods": pods.default_owned_pod,
+    "services": services.default_owned,
+}
+"""Kinds of which nobody owns all that is filled in."""
+_PREPARE_CREATE: Final[Mapping[str, Callable[[Json], None]]] = {
+    **core.PREPARE_CREATE,
+    **rbac.PREPARE_CREATE,
+    **others.PREPARE_CREATE,
+    **workloads.PREPARE_CREATE,
+}
+_PREPARE_UPDATE: Final[Mapping[str, Callable[[Json, Json], None]]] = {
+    **core.PREPARE_UPDATE,
+    **rbac.PREPARE_UPDATE,
+    **others.PREPARE_UPDATE,
+    **workloads.PREPARE_UPDATE,
+}
+
+
+def default_owned(kind: Kind, obj: Json) -> None:
+    """Fill in those defaults that belong to whoever writes the object, in place.
+
+    Raises:
+        StatusError: A quantity cannot be read.
+    """
+    _fill(_OWNED.get(kind.storage) or _DEFAULTS.get(kind.storage), kind, obj)
+
+
+def default(kind: Kind, obj: Json) -> None:
+    """Fill in the defaults of a built-in kind, in place. Twice is the same as once.
+
+    Quantities are rewritten as the server spells them.
+
+    Raises:
+        StatusError: A quantity cannot be read.
+    """
+    _fill(_DEFAULTS.get(kind.storage), kind, obj)
+
+
+def _fill(fill: Callable[[Json], None] | None, kind: Kind, obj: Json) -> None:
+    if fill is not None:
+        try:
+            fill(obj)
+        except QuantityError as error:
+            raise _unreadable(kind, error) from None
+
+
+def prepare_create(kind: Kind, obj: Json) -> None:
+    """Take what a client may not choose at creation out of an object, and put in what it gets.
+
+    The object has its uid already: the labels of a Job name it. Runs before `default`.
+    """
+    prepare = _PREPARE_CREATE.get(kind.storage)
+    if prepare is not None:
+        prepare(obj)
+
+
+def prepare_update(kind: Kind, new: Json, old: Json) -> None:
+    """Carry over from ``old`` what an update may not change, such as its status.
+
+    Raises:
+        StatusError: A quantity cannot be read.
+    """
+    prepare = _PREPARE_UPDATE.get(kind.storage)
+    if prepare is not None:
+        try:
+            prepare(new, old)
+        except QuantityError as error:
+            raise _unreadable(kind, error) from None
+
+
+def _unreadable(kind: Kind, error: QuantityError) -> StatusError:
+    what = f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}'
+    return bad_request(f"{what}: {error}")

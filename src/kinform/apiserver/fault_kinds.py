@@ -1,0 +1,361 @@
+"""What a fault is: which requests it hits, and what it does to them. Pure data.
+
+The effects are what the file format and the constructors of `kinform.apiserver.faults` have in
+common: the name of a class in small letters with underscores is the name of the fault.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal, TypeAlias, TypedDict, final
+
+import msgspec
+
+from kinform.errors import UsageError
+
+__all__ = [
+    "EFFECTS",
+    "Effect",
+    "Fault",
+    "Match",
+    "MatchOptions",
+    "Subject",
+    "Verb",
+]
+
+Verb: TypeAlias = Literal[
+    "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"
+]
+
+
+@final
+class Subject(msgspec.Struct, frozen=True, gc=False):
+    """What a request is about. All is empty where it is not about objects: discovery, health."""
+
+    verb: str = ""
+    plural: str = ""
+    group: str = ""
+    namespace: str = ""
+    """Empty also for all namespaces."""
+
+
+class MatchOptions(TypedDict, total=False):
+    """The keywords of every fault: see `Match`."""
+
+    verb: Verb | None
+    resource: str | None
+    namespace: str | None
+    nth: int | None
+    times: int | None
+
+
+@final
+class Match(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """Which requests a fault hits."""
+
+    verb: Verb | None = None
+    """None: whatever they do, and those about no object as well."""
+    resource: str | None = None
+    """``pods`` or ``deployments.apps``; without a group it may be of any. None: whatever."""
+    namespace: str | None = None
+    """None: any; requests over all namespaces are in none."""
+    nth: int | None = None
+    """Counting from 1, the first request of these that is hit; those before it are spared."""
+    times: int | None | msgspec.UnsetType = msgspec.UNSET
+    """How many are hit, from there on; None: all. Not given: one if there is an ``nth``, else all.
+    """
+
+    @property
+    def is_everything(self) -> bool:
+        """Every request is meant, from the first one on."""
+        return all(it is None for it in (self.verb, self.resource, self.namespace, self.nth))
+
+    @property
+    def count(self) -> int | None:
+        """How many are hit; None: no end of them."""
+        if isinstance(self.times, msgspec.UnsetType):
+            return None if self.nth is None else 1
+        return self.times
+
+    def covers(self, subject: Subject) -> bool:
+        """Tell whether a request is one of those that are counted."""
+        if self.verb is not None and self.verb != subject.verb:
+            return False
+        if self.namespace is not None and self.namespace != subject.namespace:
+            return False
+        if self.resource is None:
+            return True
+        plural, _, group = self.resource.partition(".")
+        return plural == subject.plural and group in {"", subject.group}
+
+    def hits(self, number: int) -> bool:
+        """Tell whether the request of this number, among those covered, is hit."""
+        first, count = self.nth or 1, self.count
+        return number >= first and (count is None or number < first + count)
+
+
+class _Effect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all effects are."""
+
+
+@final
+class Refuse(_Effect):
+    duration: float | None = None
+
+
+@final
+class Reset(_Effect):
+    after_events: int | None = None
+    after_bytes: int | None = None
+
+
+@final
+class Close(_Effect):
+    after_events: int | None = None
+    after_bytes: int | None = None
+
+
+@final
+class HalfOpen(_Effect):
+    after_events: int | None = None
+    after_bytes: int | None = None
+
+
+@final
+class Stall(_Effect):
+    duration: float | None = None
+
+
+@final
+class TruncateFrame(_Effect):
+    event: int = 1
+
+
+@final
+class Corrupt(_Effect):
+    event: int = 1
+
+
+@final
+class Status(_Effect):
+    code: int
+    reason: str | None = None
+    message: str | None = None
+    retry_after: int | None = None
+    text: str | None = None
+
+
+@final
+class ErrorEvent(_Effect):
+    code: int = 410
+    after_events: int = 0
+    reason: str | None = None
+    message: str | None = None
+
+
+@final
+class Drip(_Effect):
+    size: int = 16
+    every: float = 0.1
+
+
+@final
+class DuplicateEvents(_Effect):
+    pass
+
+
+@final
+class NoBookmarks(_Effect):
+    initial_end: bool = False
+
+
+@final
+class NoWatchList(_Effect):
+    pass
+
+
+@final
+class Gzip(_Effect):
+    pass
+
+
+@final
+class Latency(_Effect):
+    seconds: float
+    jitter: float = 0.0
+
+
+@final
+class Stale(_Effect):
+    revisions: int = 0
+    seconds: float = 0.0
+
+
+@final
+class Compact(_Effect):
+    pass
+
+
+@final
+class Restore(_Effect):
+    revision: int | None = None
+    by: int | None = None
+
+
+@final
+class ClockOffset(_Effect):
+    seconds: float
+
+
+Effect: TypeAlias = (
+    Refuse
+    | Reset
+    | Close
+    | HalfOpen
+    | Stall
+    | TruncateFrame
+    | Corrupt
+    | Status
+    | ErrorEvent
+    | Drip
+    | DuplicateEvents
+    | NoBookmarks
+    | NoWatchList
+    | Gzip
+    | Latency
+    | Stale
+    | Compact
+    | Restore
+    | ClockOffset
+)
+
+
+def _name(effect: type[Effect]) -> str:
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", effect.__name__).lower()
+
+
+_ALL: Final[tuple[type[Effect], ...]] = (
+    Refuse,
+    Reset,
+    Close,
+    HalfOpen,
+    Stall,
+    TruncateFrame,
+    Corrupt,
+    Status,
+    ErrorEvent,
+    Drip,
+    DuplicateEvents,
+    NoBookmarks,
+    NoWatchList,
+    Gzip,
+    Latency,
+    Stale,
+    Compact,
+    Restore,
+    ClockOffset,
+)
+EFFECTS: Final[dict[str, type[Effect]]] = {_name(effect): effect for effect in _ALL}
+"""All effects by the names they have in files."""
+
+_OF_WATCHES: Final = (TruncateFrame, ErrorEvent, DuplicateEvents, NoBookmarks, NoWatchList)
+_ONCE: Final = (Compact, Restore)
+_LEAST: Final = {
+    "nth": 1,
+    "times": 1,
+    "duration": 0,
+    "after_events": 0,
+    "after_bytes": 0,
+    "event": 1,
+    "size": 1,
+    "every": 0,
+    "jitter": 0,
+    "revisions": 0,
+    "revision": 1,
+    "by": 0,
+    "retry_after": 0,
+}
+
+
+@final
+class Fault:
+    """One fault: an effect, on some requests. Made by the functions of `kinform.apiserver.faults`.
+
+    Two of them are never equal: each counts for itself.
+
+    Raises:
+        UsageError: a figure makes no sense.
+    """
+
+    __slots__ = ("effect", "hits", "match", "seen")
+
+    def __init__(self, effect: Effect, match: Match | None = None) -> None:
+        match = match or Match()
+        self.effect: Final = effect
+        name = self.name
+        _check(name, effect, match)
+        if match.verb is None and _is_of_watches(effect):
+            match = msgspec.structs.replace(match, verb="watch")
+        if isinstance(effect, _ONCE) and match.times is msgspec.UNSET:
+            match = msgspec.structs.replace(match, times=1)
+        self.match: Final = match
+        self.seen: int = 0
+        """How many requests it could have hit so far."""
+        self.hits: int = 0
+        """How many requests it has hit so far."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in a file."""
+        return _name(type(self.effect))
+
+    def strikes(self, subject: Subject) -> bool:
+        """Count a request; tell whether it is hit."""
+        if not self.match.covers(subject):
+            return False
+        self.seen += 1
+        if not self.match.hits(self.seen):
+            return False
+        self.hits += 1
+        return True
+
+    def options(self) -> dict[str, object]:
+        """Return all that is not as it is without saying, as in a file."""
+        found: dict[str, object] = {}
+        for part in (self.match, self.effect):
+            for field in msgspec.structs.fields(type(part)):
+                value = getattr(part, field.name)
+                if value is not msgspec.UNSET and value != field.default:
+                    found[field.name] = value
+        if self.match.times is None:
+            found["times"] = None
+        return found
+
+    def __repr__(self) -> str:
+        options = ", ".join(f"{name}={value!r}" for name, value in self.options().items())
+        return f"faults.{self.name}({options})"
+
+
+def _is_of_watches(effect: Effect) -> bool:
+    counts_events = isinstance(effect, Reset | Close | HalfOpen) and effect.after_events is not None
+    return counts_events or isinstance(effect, _OF_WATCHES)
+
+
+def _check(name: str, effect: Effect, match: Match) -> None:
+    for part in (match, effect):
+        for field in part.__struct_fields__:
+            value = getattr(part, field)
+            least = _LEAST.get(field)
+            if isinstance(value, int | float) and least is not None and not value >= least:
+                raise UsageError(f"{name}: {field}: must be at least {least}, got {value!r}")
+    if isinstance(effect, Status | ErrorEvent) and not 400 <= effect.code <= 599:
+        raise UsageError(f"{name}: code: must be 400 to 599, got {effect.code!r}")
+    if isinstance(effect, Restore) and (effect.revision is None) == (effect.by is None):
+        raise UsageError(f"{name}: give either `revision` or `by`")
+    if isinstance(effect, Stale) and bool(effect.revisions) == bool(effect.seconds):
+        raise UsageError(f"{name}: give either `revisions` or `seconds`")
+    if isinstance(effect, Reset | Close | HalfOpen) and None not in {
+        effect.after_events,
+        effect.after_bytes,
+    }:
+        raise UsageError(f"{name}: give `after_events` or `after_bytes`, not both")

@@ -1,0 +1,236 @@
+"""Which faults there are, which of them hit a request, and what ends with them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, final
+
+from kinform.apiserver import fault_kinds
+from kinform.apiserver.fault_files import dump
+from kinform.apiserver.fault_kinds import Effect, Fault, Match, Subject, Verb
+from kinform.errors import UsageError
+
+__all__ = ["FaultPlan", "random_plan"]
+
+
+@final
+class FaultPlan:
+    """The faults of one server, at present. Belongs to the server's event loop once it runs.
+
+    Args:
+        faults: Those to begin with.
+        seed: Of all that is random in them: the same seed, the same faults.
+    """
+
+    def __init__(self, faults: Iterable[Fault] = (), *, seed: int = 0) -> None:
+        self.random: Final = random.Random(seed)
+        self._ends: dict[Fault, asyncio.Event] = {}
+        self._undo: dict[Fault, list[Callable[[], None]]] = {}
+        self._refusals: dict[Fault, asyncio.TimerHandle | None] = {}
+        self._is_running = False
+        self._doors: list[Callable[[], None]] = []
+        self.is_over: Final = asyncio.Event()
+        """The server ends: what is silent until then ends with it."""
+        for fault in faults:
+            self.add(fault)
+
+    @classmethod
+    def random_of(cls, seed: int, *, size: int = 8, resource: str | None = None) -> FaultPlan:
+        """Return a plan of `random_plan`, with the same seed for what is random in it."""
+        return cls(random_plan(seed=seed, size=size, resource=resource), seed=seed)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def __iter__(self) -> Iterator[Fault]:
+        return iter(tuple(self._ends))
+
+    def __repr__(self) -> str:
+        return f"FaultPlan({list(self)!r})"
+
+    def __str__(self) -> str:
+        return dump(self)
+
+    # --- for tests
+
+    def add(self, fault: Fault) -> Fault:
+        """Let a fault happen from now on; return it.
+
+        Raises:
+            UsageError: it is in the plan already.
+        """
+        if fault in self._ends:
+            raise UsageError(f"{fault!r} is in the plan already; make another one")
+        self._ends[fault] = asyncio.Event()
+        if self._is_running:
+            self._begin(fault)
+        return fault
+
+    def remove(self, fault: Fault) -> None:
+        """Let a fault happen no longer: who was held up by it goes on.
+
+        Raises:
+            UsageError: it is not in the plan.
+        """
+        if fault not in self._ends:
+            raise UsageError(f"{fault!r} is not in the plan")
+        end = self._ends.pop(fault)
+        self._admit(fault)
+        for undo in self._undo.pop(fault, []):
+            undo()
+        end.set()
+
+    def clear(self) -> None:
+        """Remove all faults."""
+        for fault in self:
+            self.remove(fault)
+
+    # --- for the server
+
+    def start(self) -> None:
+        """Begin: what needs no request to happen happens now."""
+        self._is_running = True
+        for fault in self:
+            self._begin(fault)
+
+    def stop(self) -> None:
+        """End with the server: nobody waits for a fault any more."""
+        self.is_over.set()
+        self.clear()
+
+    def struck(self, subject: Subject) -> list[Fault]:
+        """Count a request; return the faults that hit it, in the order they were added."""
+        return [fault for fault in self if fault.strikes(subject)]
+
+    def when_removed(self, fault: Fault, undo: Callable[[], None]) -> None:
+        """Call ``undo`` once the fault is removed, at once if it was."""
+        if fault in self._ends:
+            self._undo.setdefault(fault, []).append(undo)
+        else:
+            undo()
+
+    async def wait_removed(self, fault: Fault, *, within: float | None = None) -> None:
+        """Wait until the fault is removed, or for so long."""
+        end = self._ends.get(fault)
+        if end is None:
+            return
+        try:
+            async with asyncio.timeout(within):
+                await end.wait()
+        except TimeoutError:
+            return
+
+    # --- refusing
+
+    @property
+    def is_refusing(self) -> bool:
+        """Nobody is let in."""
+        return bool(self._refusals)
+
+    def when_refusing(self, changed: Callable[[], None]) -> None:
+        """Call ``changed`` whenever `is_refusing` has changed."""
+        self._doors.append(changed)
+
+    def refuse(self, fault: Fault, effect: fault_kinds.Refuse) -> None:
+        """Let nobody in, as a fault says."""
+        if fault not in self._ends or fault in self._refusals:
+            return
+        timer: asyncio.TimerHandle | None = None
+        if effect.duration is not None:
+            loop = asyncio.get_running_loop()
+            timer = loop.call_later(effect.duration, self._admit, fault)
+        was, self._refusals[fault] = self.is_refusing, timer
+        if not was:
+            self._tell_doors()
+
+    def _begin(self, fault: Fault) -> None:
+        effect = fault.effect
+        if isinstance(effect, fault_kinds.Refuse) and fault.match.is_everything:
+            fault.hits += 1
+            self.refuse(fault, effect)
+
+    def _admit(self, fault: Fault) -> None:
+        if fault not in self._refusals:
+            return
+        timer = self._refusals.pop(fault)
+        if timer is not None:
+            timer.cancel()
+        if not self._refusals:
+            self._tell_doors()
+
+    def _tell_doors(self) -> None:
+        for changed in self._doors:
+            changed()
+
+
+def random_plan(*, seed: int, size: int = 8, resource: str | None = None) -> list[Fault]:
+    """Return ``size`` faults of all kinds, at random: the same seed, the same faults.
+
+    Each happens a few times at most, early among the requests it is about, and none lasts for
+    ever: a client that waits long enough gets through. Those that would, are left to be added by
+    hand: a clock that is wrong, connections refused until told otherwise.
+
+    Args:
+        resource: What they are about; None: everything.
+    """
+    draw = random.Random(seed)
+    return [_random_fault(draw, resource) for _ in range(size)]
+
+
+_VERBS: Final[Sequence[Verb | None]] = ("list", "watch", "watch", "get", None)
+_CODES: Final = (400, 401, 403, 404, 409, 410, 422, 429, 500, 502, 503, 504)
+_EVENT_CODES: Final = (400, 403, 410, 410, 429, 500, 503, 504)
+
+
+def _random_fault(draw: random.Random, resource: str | None) -> Fault:
+    effect = _random_effect(draw)
+    reads = isinstance(effect, fault_kinds.Stale)
+    match = Match(
+        verb=draw.choice(("list", "watch")) if reads else draw.choice(_VERBS),
+        resource=resource,
+        nth=draw.randint(1, 4),
+        times=draw.randint(1, 3),
+    )
+    return Fault(effect, match)
+
+
+def _random_effect(draw: random.Random) -> Effect:
+    kinds = fault_kinds
+    after: dict[str, int] = {}
+    match draw.randrange(3):
+        case 0:
+            after["after_events"] = draw.randint(0, 6)
+        case 1:
+            after["after_bytes"] = draw.randint(0, 3000)
+        case _:
+            pass
+    seconds = round(draw.uniform(0.1, 20), 1)
+    makers: Sequence[Callable[[], Effect]] = (
+        lambda: kinds.Refuse(duration=seconds),
+        lambda: kinds.Reset(**after),
+        lambda: kinds.Close(**after),
+        lambda: kinds.HalfOpen(**after),
+        lambda: kinds.Stall(duration=seconds),
+        lambda: kinds.TruncateFrame(event=draw.randint(1, 6)),
+        lambda: kinds.Corrupt(event=draw.randint(1, 6)),
+        lambda: kinds.Status(
+            code=draw.choice(_CODES), retry_after=draw.choice((None, None, 1, 5))
+        ),
+        lambda: kinds.Status(code=draw.choice((502, 503)), text="upstream is gone\n"),
+        lambda: kinds.ErrorEvent(
+            code=draw.choice(_EVENT_CODES), after_events=draw.randint(0, 6)
+        ),
+        lambda: kinds.Drip(size=draw.randint(1, 2000), every=round(draw.uniform(0.01, 0.5), 2)),
+        kinds.DuplicateEvents,
+        lambda: kinds.NoBookmarks(initial_end=draw.random() < 0.3),
+        kinds.NoWatchList,
+        kinds.Gzip,
+        lambda: kinds.Latency(seconds=seconds, jitter=round(draw.uniform(0, 2), 1)),
+        lambda: kinds.Stale(revisions=draw.randint(1, 6)),
+        lambda: kinds.Stale(seconds=seconds),
+        kinds.Compact,
+        lambda: kinds.Restore(by=draw.randint(1, 10)),
+    )
+    return draw.choice(makers)()

@@ -1,0 +1,154 @@
+"""What faults make of bodies: chunk streams in, chunk streams out.
+
+A watch has one event in each chunk; a whole body is one chunk. Transformations of events stand
+before those of bytes, which no longer know where an event ends.
+
+Rule 1: whoever closes the outer stream closes the inner one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import zlib
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
+
+from kinform.apiserver.wire import Chunks
+
+__all__ = [
+    "Stop",
+    "corrupted",
+    "cut_after_bytes",
+    "cut_after_events",
+    "damaged",
+    "dripping",
+    "duplicated",
+    "failing",
+    "packed",
+    "truncated",
+    "whole",
+    "without_bookmarks",
+]
+
+Stop: TypeAlias = Callable[[], Awaitable[None]]
+"""Ends the stream that awaits it, by an exception of its own."""
+
+_BOOKMARK: Final = b'{"type":"BOOKMARK"'
+_ERROR: Final = b'{"type":"ERROR"'
+_END: Final = b'"k8s.io/initial-events-end"'
+
+
+async def whole(body: bytes) -> Chunks:
+    """Yield a body as one chunk."""
+    yield body
+
+
+# --- events
+
+
+async def cut_after_events(chunks: Chunks, count: int, *, stop: Stop) -> Chunks:
+    """Yield so many chunks, then stop."""
+    seen = 0
+    async with contextlib.aclosing(chunks):
+        if not count:
+            await stop()
+        async for chunk in chunks:
+            yield chunk
+            seen += 1
+            if seen == count:
+                await stop()
+
+
+async def truncated(chunks: Chunks, event: int) -> Chunks:
+    """Yield the first half of the chunk of this number last."""
+    seen = 0
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            seen += 1
+            if seen == event:
+                yield chunk[: len(chunk) // 2]
+                return
+            yield chunk
+
+
+async def corrupted(chunks: Chunks, event: int) -> Chunks:
+    """Make the chunk of this number no UTF-8."""
+    seen = 0
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            seen += 1
+            yield damaged(chunk) if seen == event else chunk
+
+
+def damaged(chunk: bytes) -> bytes:
+    """Return a chunk whose middle is no UTF-8, and as long as it was."""
+    middle = len(chunk) // 2
+    return chunk[:middle] + b"\xff" + chunk[middle + 1 :]
+
+
+async def failing(chunks: Chunks, count: int, *, error: bytes) -> Chunks:
+    """Yield so many chunks, then an error, which is the last."""
+    seen = 0
+    async with contextlib.aclosing(chunks):
+        if not count:
+            yield error
+            return
+        async for chunk in chunks:
+            yield chunk
+            seen += 1
+            if seen == count:
+                yield error
+                return
+
+
+async def duplicated(chunks: Chunks) -> Chunks:
+    """Yield every event about an object twice."""
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            yield chunk
+            if not chunk.startswith((_BOOKMARK, _ERROR)):
+                yield chunk
+
+
+async def without_bookmarks(chunks: Chunks, *, initial_end: bool) -> Chunks:
+    """Leave bookmarks out; the one behind the initial events only if told so."""
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            is_end = _END in chunk[-200:] or _END in chunk[:400]
+            if not chunk.startswith(_BOOKMARK) or (is_end and not initial_end):
+                yield chunk
+
+
+# --- bytes
+
+
+async def packed(chunks: Chunks) -> Chunks:
+    """Compress everything into one gzip stream, so that each chunk can be read at once."""
+    packer = zlib.compressobj(level=1, wbits=31)
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            yield packer.compress(chunk) + packer.flush(zlib.Z_SYNC_FLUSH)
+        yield packer.flush()
+
+
+async def cut_after_bytes(chunks: Chunks, count: int, *, stop: Stop) -> Chunks:
+    """Yield so many bytes, then stop."""
+    left = count
+    async with contextlib.aclosing(chunks):
+        if not left:
+            await stop()
+        async for chunk in chunks:
+            yield chunk[:left]
+            left -= min(len(chunk), left)
+            if not left:
+                await stop()
+
+
+async def dripping(chunks: Chunks, size: int, *, every: float) -> Chunks:
+    """Yield a few bytes at a time."""
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            for start in range(0, len(chunk), size):
+                await asyncio.sleep(every)
+                yield chunk[start : start + size]

@@ -1,0 +1,258 @@
+"""Faults: what may go wrong between a client and its API server, at will.
+
+.. code-block:: python
+
+    server.faults.add(faults.close(verb="watch", resource="pods", after_events=3, nth=2))
+
+Every function takes, beside its own, the keywords that say which requests are hit: ``verb``,
+``resource``, ``namespace``, ``nth`` and ``times``; see `Match`. Several faults may hit one
+request: what happens before the answer happens in the order in which they were added, and the
+first that gives an answer of its own, or ends the connection, is the last of them.
+
+In a file the same faults are a list, in YAML:
+
+.. code-block:: yaml
+
+    - close: {verb: watch, resource: pods, after_events: 3, nth: 2}
+    - status: {verb: list, code: 429, retry_after: 2, times: 3}
+    - gzip:
+"""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from kinform.apiserver import fault_kinds
+from kinform.apiserver.fault_files import dump, load
+from kinform.apiserver.fault_kinds import Fault, Match, MatchOptions, Verb
+from kinform.apiserver.fault_plan import FaultPlan, random_plan
+
+__all__ = [
+    "Fault",
+    "FaultPlan",
+    "Match",
+    "MatchOptions",
+    "Verb",
+    "clock_offset",
+    "close",
+    "close_watch",
+    "compact",
+    "corrupt",
+    "drip",
+    "dump",
+    "duplicate_events",
+    "error_event",
+    "gzip",
+    "half_open",
+    "latency",
+    "load",
+    "no_bookmarks",
+    "no_watch_list",
+    "random_plan",
+    "refuse",
+    "reset",
+    "restore",
+    "stale",
+    "stall",
+    "status",
+    "truncate_frame",
+]
+
+# --- connections
+
+
+def refuse(*, duration: float | None = None, **match: Unpack[MatchOptions]) -> Fault:
+    """Nobody listens: connections are refused, for ``duration`` or until the fault is removed.
+
+    If it says which requests it hits, it begins with the first of them, whose connection is
+    reset; else it begins when it is added. While it lasts every new connection is refused, and
+    every request on one that is open resets it; answers under way go on.
+    """
+    return Fault(fault_kinds.Refuse(duration=duration), Match(**match))
+
+
+def reset(
+    *,
+    after_events: int | None = None,
+    after_bytes: int | None = None,
+    **match: Unpack[MatchOptions],
+) -> Fault:
+    """The connection is reset: before the answer, or after so many events or bytes of its body."""
+    effect = fault_kinds.Reset(after_events=after_events, after_bytes=after_bytes)
+    return Fault(effect, Match(**match))
+
+
+def close(
+    *,
+    after_events: int | None = None,
+    after_bytes: int | None = None,
+    **match: Unpack[MatchOptions],
+) -> Fault:
+    """The connection is closed in order, but too early.
+
+    Without an answer, or after so many events or bytes of its body: the last chunk is missing,
+    by which a client sees that this was not the end.
+    """
+    effect = fault_kinds.Close(after_events=after_events, after_bytes=after_bytes)
+    return Fault(effect, Match(**match))
+
+
+def close_watch(
+    *,
+    after_events: int | None = None,
+    after_bytes: int | None = None,
+    **match: Unpack[MatchOptions],
+) -> Fault:
+    """The same as `close`, of watches alone."""
+    match["verb"] = "watch"
+    return close(after_events=after_events, after_bytes=after_bytes, **match)
+
+
+def half_open(
+    *,
+    after_events: int | None = None,
+    after_bytes: int | None = None,
+    **match: Unpack[MatchOptions],
+) -> Fault:
+    """The answer begins and then is silent for ever, and the connection stays.
+
+    After so many events or bytes of its body; without either, the headers are all that comes.
+    To remove the fault does not bring back what is silent.
+    """
+    effect = fault_kinds.HalfOpen(after_events=after_events, after_bytes=after_bytes)
+    return Fault(effect, Match(**match))
+
+
+def stall(*, duration: float | None = None, **match: Unpack[MatchOptions]) -> Fault:
+    """No answer for ``duration``, or until the fault is removed; then the request is done."""
+    return Fault(fault_kinds.Stall(duration=duration), Match(**match))
+
+
+def latency(seconds: float, *, jitter: float = 0.0, **match: Unpack[MatchOptions]) -> Fault:
+    """Every answer comes ``seconds`` later, and up to ``jitter`` more, at random."""
+    return Fault(fault_kinds.Latency(seconds=seconds, jitter=jitter), Match(**match))
+
+
+def drip(*, size: int = 16, every: float = 0.1, **match: Unpack[MatchOptions]) -> Fault:
+    """Bodies come slowly: ``size`` bytes, each time after ``every`` seconds, as one chunk."""
+    return Fault(fault_kinds.Drip(size=size, every=every), Match(**match))
+
+
+def gzip(**match: Unpack[MatchOptions]) -> Fault:
+    """All bodies are compressed, watches as well, whatever the client accepts.
+
+    A watch is one gzip stream that is flushed after each event.
+    """
+    return Fault(fault_kinds.Gzip(), Match(**match))
+
+
+# --- content
+
+
+def truncate_frame(*, event: int = 1, **match: Unpack[MatchOptions]) -> Fault:
+    """The watch ends in order in the midst of its event number ``event``: half of it was sent."""
+    return Fault(fault_kinds.TruncateFrame(event=event), Match(**match))
+
+
+def corrupt(*, event: int = 1, **match: Unpack[MatchOptions]) -> Fault:
+    """The byte in the middle of a body, or of a watch's event number ``event``, becomes 0xff.
+
+    It is no UTF-8 then.
+    """
+    return Fault(fault_kinds.Corrupt(event=event), Match(**match))
+
+
+def duplicate_events(**match: Unpack[MatchOptions]) -> Fault:
+    """Watches tell every event twice, except for bookmarks and errors."""
+    return Fault(fault_kinds.DuplicateEvents(), Match(**match))
+
+
+def no_bookmarks(*, initial_end: bool = False, **match: Unpack[MatchOptions]) -> Fault:
+    """Watches have no bookmarks; with ``initial_end``, not even the one behind initial events."""
+    return Fault(fault_kinds.NoBookmarks(initial_end=initial_end), Match(**match))
+
+
+def no_watch_list(**match: Unpack[MatchOptions]) -> Fault:
+    """Watches with ``sendInitialEvents`` get a 422, as from a server without the feature."""
+    return Fault(fault_kinds.NoWatchList(), Match(**match))
+
+
+# --- answers
+
+
+def status(
+    code: int,
+    *,
+    reason: str | None = None,
+    message: str | None = None,
+    retry_after: int | None = None,
+    text: str | None = None,
+    **match: Unpack[MatchOptions],
+) -> Fault:
+    """A refusal instead of the answer; the request is not done.
+
+    Args:
+        code: The HTTP status.
+        reason: The one of the Status; by default the usual one of the code.
+        message: The one of the Status.
+        retry_after: Seconds for a ``Retry-After`` header and the details of the Status.
+        text: The body, as plain text and instead of a Status, as proxies send it.
+    """
+    effect = fault_kinds.Status(
+        code=code, reason=reason, message=message, retry_after=retry_after, text=text
+    )
+    return Fault(effect, Match(**match))
+
+
+def error_event(
+    code: int = 410,
+    *,
+    after_events: int = 0,
+    reason: str | None = None,
+    message: str | None = None,
+    **match: Unpack[MatchOptions],
+) -> Fault:
+    """After so many events a watch tells an ERROR, with a Status of this code, and ends."""
+    effect = fault_kinds.ErrorEvent(
+        code=code, after_events=after_events, reason=reason, message=message
+    )
+    return Fault(effect, Match(**match))
+
+
+# --- state
+
+
+def stale(
+    *, revisions: int = 0, seconds: float = 0.0, **match: Unpack[MatchOptions]
+) -> Fault:
+    """Reads are answered by a replica that is behind, by so many revisions or seconds.
+
+    Gets, lists and watches show what it has; who asks for more than that is told after three
+    seconds that the version is too large. Once the fault is removed the replica has everything,
+    and watches of it go on.
+    """
+    return Fault(fault_kinds.Stale(revisions=revisions, seconds=seconds), Match(**match))
+
+
+def compact(**match: Unpack[MatchOptions]) -> Fault:
+    """Before the request is done, the past is forgotten: 410 for all who ask for it. Once."""
+    return Fault(fault_kinds.Compact(), Match(**match))
+
+
+def restore(
+    *, revision: int | None = None, by: int | None = None, **match: Unpack[MatchOptions]
+) -> Fault:
+    """Before the request is done, the storage is as at ``revision``, or ``by`` revisions ago.
+
+    As an etcd from a backup; watches end. Once. Never further back than the start of the server
+    or the last compaction, and never ahead.
+    """
+    return Fault(fault_kinds.Restore(revision=revision, by=by), Match(**match))
+
+
+def clock_offset(seconds: float, **match: Unpack[MatchOptions]) -> Fault:
+    """From the first request that is hit on, the server's clock is ahead, or behind if negative.
+
+    It shows in timestamps, ages and ``Date`` headers, until the fault is removed.
+    """
+    return Fault(fault_kinds.ClockOffset(seconds=seconds), Match(**match))

@@ -1,0 +1,137 @@
+"""The socket side: aiohttp's server in front of an `Application`. Thin on purpose.
+
+The one module of this package that knows an HTTP library.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import socket
+import struct
+from typing import Final, final
+
+from aiohttp import web
+
+from kinform.apiserver.application import Application
+from kinform.apiserver.wire import Broken, Chunks, Ending, Request, Response
+from kinform.errors import UsageError
+
+__all__ = ["HttpServer"]
+
+_BODY_LIMIT: Final = 3 * 1024 * 1024
+_WAIT: Final = 1.0
+"""How long open answers get when the server stops."""
+
+
+@final
+class HttpServer:
+    """Listens on a loopback port and lets an application answer."""
+
+    def __init__(self, application: Application, *, host: str = "127.0.0.1") -> None:
+        self._application = application
+        self._host = host
+        self._runner: web.ServerRunner | None = None
+
+    async def start(self, port: int = 0) -> int:
+        """Listen; return the port.
+
+        Raises:
+            UsageError: somebody listens there already, or it may not be used.
+        """
+        server = web.Server(self._answer, handler_cancellation=True, access_log=None)
+        runner = web.ServerRunner(server, shutdown_timeout=_WAIT)
+        await runner.setup()
+        try:
+            site = web.TCPSite(runner, self._host, port)
+            await site.start()
+        except OSError as exc:
+            await runner.cleanup()
+            if exc.errno == errno.EADDRINUSE:
+                raise UsageError(
+                    f"port {port} is in use; choose another, or 0 for a free one"
+                ) from exc
+            raise UsageError(f"cannot listen on {self._host}:{port}: {exc.strerror}") from exc
+        self._runner = runner
+        address: tuple[str, int] = runner.addresses[0]
+        return address[1]
+
+    async def stop(self) -> None:
+        """End every connection and listen no longer."""
+        if self._runner is not None:
+            runner, self._runner = self._runner, None
+            await runner.cleanup()
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        body = await _body(request)
+        try:
+            response = await self._application.handle(
+                Request.of(request.method, request.raw_path, headers=request.headers, body=body)
+            )
+            if isinstance(response.body, bytes):
+                return _whole(response, response.body)
+            return await _stream(request, response, response.body)
+        except Broken as exc:
+            await _break(request, exc.ending)
+            raise  # aiohttp has nobody left to tell
+
+
+async def _body(request: web.BaseRequest) -> bytes:
+    """Read a body, at most one byte more than an object may have."""
+    if not request.can_read_body:
+        return b""
+    parts, size = list[bytes](), 0
+    async for part in request.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > _BODY_LIMIT:
+            break
+    return b"".join(parts)
+
+
+async def _break(request: web.BaseRequest, ending: Ending) -> None:
+    """End a connection as no server in its right mind would."""
+    transport = request.transport
+    if transport is None:
+        return
+    if ending is Ending.SILENT:
+        await asyncio.Event().wait()  # until the client goes, or the server stops
+    elif ending is Ending.CLOSED:
+        transport.close()
+    else:
+        connection = transport.get_extra_info("socket")
+        if connection is not None:  # with these options, closing sends a reset
+            linger = struct.pack("ii", 1, 0)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+        transport.abort()
+
+
+def _whole(response: Response, body: bytes) -> web.Response:
+    answer = web.Response(status=response.status, body=body)
+    _set_headers(answer, response)
+    return answer
+
+
+async def _stream(
+    request: web.BaseRequest, response: Response, chunks: Chunks
+) -> web.StreamResponse:
+    answer = web.StreamResponse(status=response.status)
+    _set_headers(answer, response)
+    answer.enable_chunked_encoding()
+    # A client that goes away is no failure: its watch ends with it.
+    async with contextlib.aclosing(chunks):
+        with contextlib.suppress(ConnectionResetError):
+            await answer.prepare(request)
+            async for chunk in chunks:
+                await answer.write(chunk)
+            await answer.write_eof()
+    return answer
+
+
+def _set_headers(answer: web.StreamResponse, response: Response) -> None:
+    answer.headers.update(response.headers)
+    answer.headers["Cache-Control"] = response.headers.get("Cache-Control", "no-cache, private")
+    for warning in response.warnings:
+        escaped = warning.replace("\\", "\\\\").replace('"', '\\"')
+        answer.headers.add("Warning", f'299 - "{escaped}"')

@@ -1,0 +1,237 @@
+"""Which kinds the server serves: the built-in ones, and those of CustomResourceDefinitions."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, final
+
+from kinform.apiserver import data, schemas
+from kinform.apiserver.json import Json
+from kinform.apiserver.kind import Kind, Subresource
+from kinform.apiserver.schemas import Schema
+from kinform.meta import GroupVersionKind
+
+__all__ = ["CUSTOM_VERBS", "Kinds", "builtin", "definition_of", "schema_of", "version_priority"]
+
+CUSTOM_VERBS: Final = (
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+)
+"""What can be done with every custom kind, in the order in which discovery tells it."""
+
+_EVENTS: Final = "events"
+_VERSION: Final = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
+_STAGES: Final[Mapping[str | None, int]] = {None: 0, "beta": 1, "alpha": 2}
+
+
+def version_priority(version: str) -> tuple[int, int, int, str]:
+    """Return what to sort versions by, the preferred one first.
+
+    Stable ones precede beta ones, these alpha ones; of each, higher numbers come first. Names
+    of another form come last, in alphabetical order.
+
+    >>> sorted(["foo", "v1alpha1", "v1beta2", "v1", "v2beta1", "v10"], key=version_priority)
+    ['v10', 'v1', 'v2beta1', 'v1beta2', 'v1alpha1', 'foo']
+    """
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        return (len(_STAGES), 0, 0, version)
+    major, stage, minor = match.groups()
+    return (_STAGES[stage], -int(major), -int(minor or 0), "")
+
+
+@final
+class Kinds:
+    """A registry of kinds, changed as CustomResourceDefinitions come and go.
+
+    Built-in kinds stay. `put` and `remove` replace what is inside in one step each, so a reader
+    in another thread sees the kinds before or after, never a mixture.
+    """
+
+    def __init__(self, kinds: Iterable[Kind] = ()) -> None:
+        self._fixed: Final = tuple(kinds)
+        self._custom: dict[str, _Versions] = {}
+        self._generation = 0
+        self._index = _Index(self._fixed)
+
+    @property
+    def generation(self) -> int:
+        """A number that grows with each change."""
+        return self._generation
+
+    def find(self, group: str, version: str, plural: str) -> Kind | None:
+        """Return the kind at ``/apis/{group}/{version}/{plural}``; the core group is ``""``."""
+        return self._index.by_path.get((group, version, plural))
+
+    def by_gvk(self, gvk: GroupVersionKind) -> Kind | None:
+        """Return the kind of that group, version and name."""
+        return self._index.by_gvk.get(gvk)
+
+    def all(self) -> Sequence[Kind]:
+        """Return every kind: the built-in ones in the server's order, then the custom ones."""
+        return self._index.all
+
+    def versions(self, storage: str) -> Sequence[Kind]:
+        """Return the kinds that share a table, the preferred version first; none if there is none.
+
+        The two homes of ``Event`` share one; the core one comes first.
+        """
+        return self._index.by_storage.get(storage, ())
+
+    def stored_version(self, kind: Kind) -> str:
+        """Return the version that a custom kind's objects are stored in, as `put` was told."""
+        versions = self._custom.get(kind.custom.definition) if kind.custom else None
+        return versions.stored if versions else kind.version
+
+    def put(self, kinds: Sequence[Kind], *, stored: str = "") -> None:
+        """Serve the versions of one CustomResourceDefinition, instead of those it had before.
+
+        ``stored`` is the version with ``storage: true``, which need not be served; the preferred
+        one if nothing is said.
+
+        Raises:
+            ValueError: they are not all custom, or not all of one definition.
+        """
+        definitions = {kind.custom.definition if kind.custom else "" for kind in kinds}
+        if len(definitions) != 1 or "" in definitions:
+            raise ValueError(f"kinds of one definition are needed, not of {sorted(definitions)}")
+        ordered = sorted(kinds, key=_preference)
+        versions = _Versions(tuple(ordered), stored or ordered[0].version)
+        self._change(self._custom | {definitions.pop(): versions})
+
+    def remove(self, definition: str) -> None:
+        """Serve a CustomResourceDefinition no longer. Nothing happens if it was not served."""
+        if definition in self._custom:
+            self._change({name: it for name, it in self._custom.items() if name != definition})
+
+    def _change(self, custom: dict[str, _Versions]) -> None:
+        ordered = [kind for name in sorted(custom) for kind in custom[name].kinds]
+        self._index = _Index((*self._fixed, *ordered))
+        self._custom = custom
+        self._generation += 1
+
+
+class _Versions(NamedTuple):
+    """What one CustomResourceDefinition serves."""
+
+    kinds: tuple[Kind, ...]
+    stored: str
+
+
+@final
+class _Index:
+    """The kinds at one moment, by everything they are looked up by."""
+
+    def __init__(self, kinds: Sequence[Kind]) -> None:
+        self.all: Final = tuple(kinds)
+        self.by_path: Final = {(kind.group, kind.version, kind.plural): kind for kind in kinds}
+        self.by_gvk: Final = {kind.gvk: kind for kind in kinds}
+        shared: dict[str, list[Kind]] = {}
+        for kind in kinds:
+            shared.setdefault(kind.storage, []).append(kind)
+        self.by_storage: Final = {
+            storage: tuple(sorted(versions, key=_preference))
+            for storage, versions in shared.items()
+        }
+
+
+def _preference(kind: Kind) -> tuple[bool, tuple[int, int, int, str]]:
+    return (bool(kind.group), version_priority(kind.version))
+
+
+def builtin() -> Kinds:
+    """Return a new registry of the built-in kinds."""
+    return Kinds(_builtin_kinds())
+
+
+def definition_of(gvk: GroupVersionKind) -> str:
+    """Return the name of a built-in kind's schema, ``""`` if there is none.
+
+    It knows also kinds that are only bodies of subresources: ``Scale``, ``Eviction``.
+    """
+    return data.api().definitions.get(f"{gvk.group}/{gvk.version}/{gvk.kind}", "")
+
+
+def schema_of(kind: Kind) -> Schema:
+    """Return the schema of a kind's objects; for the same kind the same one.
+
+    Raises:
+        KeyError: it is built in, but has no schema.
+    """
+    if kind.custom is None:
+        return schemas.builtin(kind.definition)
+    return _custom_schema(_Node(kind.custom.schema))
+
+
+@final
+class _Node:
+    """A custom schema as a key: told apart by its identity, and kept alive while cached."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Json) -> None:
+        self.value: Final = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Node) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+@functools.lru_cache(maxsize=1024)
+def _custom_schema(key: _Node) -> Schema:
+    return schemas.custom(key.value)
+
+
+@functools.cache
+def _builtin_kinds() -> tuple[Kind, ...]:
+    return tuple(
+        _kind(group["metadata"].get("name", ""), version["version"], resource)
+        for group in data.api().groups
+        for version in group["versions"]
+        for resource in version["resources"]
+    )
+
+
+def _kind(group: str, version: str, resource: Json) -> Kind:
+    """Make a kind of what aggregated discovery says of it."""
+    name: str = resource["responseKind"]["kind"]
+    plural: str = resource["resource"]
+    found = [_subresource(group, version, it) for it in resource.get("subresources", ())]
+    is_event = plural == _EVENTS and group in {"", "events.k8s.io"}
+    return Kind(
+        group=group,
+        version=version,
+        kind=name,
+        plural=plural,
+        singular=resource["singularResource"],
+        namespaced=resource["scope"] == "Namespaced",
+        verbs=tuple(resource["verbs"]),
+        short_names=tuple(resource.get("shortNames", ())),
+        categories=tuple(resource.get("categories", ())),
+        subresources={it.name: it for it in found},
+        storage=plural if is_event or not group else f"{plural}.{group}",
+        definition=definition_of(GroupVersionKind(group, version, name)),
+        list_kind=f"{name}List",
+    )
+
+
+def _subresource(group: str, version: str, entry: Json) -> Subresource:
+    kind: Json = entry["responseKind"]
+    is_own = not kind["version"]
+    return Subresource(
+        name=entry["subresource"],
+        verbs=tuple(entry["verbs"]),
+        kind=kind["kind"],
+        group=group if is_own else kind["group"],
+        version=version if is_own else kind["version"],
+    )

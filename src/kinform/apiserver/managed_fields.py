@@ -1,0 +1,352 @@
+"""Who set which field: ``metadata.managedFields`` of plain writes.
+
+All functions work on decoded objects and change nothing but ``metadata.managedFields`` of the
+object to be stored. The order of calls is part of what they mean, because a field belongs to a
+writer exactly if it differed when these functions were called:
+
+* **create**: decode, default, `on_create`, then admission and what the server sets itself (uid,
+  status, allocated addresses: nobody owns those), validate, store.
+* **update** and every **patch** but apply: decode or patch, default, `on_update` with the stored
+  object, then what the server sets or takes back (generation, a status that came with the main
+  resource), validate, `restore_times`, and store if there is something to store.
+* **apply**: `kinform.apiserver.server_side_apply.apply`, *then* default (nobody owns what is
+  defaulted), then as an update or a create, but without `on_update` or `on_create`.
+
+An entry belongs to a manager, an operation, a version (for updates) and a subresource; there are
+at most ten of plain writes, older ones are merged into ``ancient-changes``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+from kinform.apiserver import field_sets, field_shapes
+from kinform.apiserver.field_sets import FieldSet, is_dict, is_list
+from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at
+from kinform.apiserver.kind import Kind
+from kinform.apiserver.schemas import Schema
+
+__all__ = [
+    "Entry",
+    "Owner",
+    "Owners",
+    "decode",
+    "encode",
+    "ignored",
+    "on_create",
+    "on_update",
+    "restore_times",
+]
+
+APPLY: Final = "Apply"
+UPDATE: Final = "Update"
+
+_MOST_UPDATERS: Final = 10
+_ANCIENT: Final = "ancient-changes"
+_BEFORE: Final = "before-first-apply"
+
+UNOWNED: Final[FieldSet] = {
+    "f:apiVersion": {},
+    "f:kind": {},
+    "f:metadata": {
+        ".": {},
+        "f:name": {},
+        "f:namespace": {},
+        "f:creationTimestamp": {},
+        "f:selfLink": {},
+        "f:uid": {},
+        "f:clusterName": {},
+        "f:generation": {},
+        "f:managedFields": {},
+        "f:resourceVersion": {},
+    },
+}
+"""What an object is, and what only the server sets, is in nobody's set."""
+
+
+class Owner(NamedTuple):
+    """What identifies an entry of ``managedFields``."""
+
+    manager: str
+    operation: str
+    """``Apply`` or ``Update``."""
+    api_version: str
+    """Empty for ``Apply``: a manager has one set, whatever version it applies."""
+    subresource: str
+
+    @classmethod
+    def of(cls, manager: str, operation: str, *, api_version: str, subresource: str) -> Owner:
+        """Return the owner that a write makes."""
+        version = "" if operation == APPLY else api_version
+        return cls(manager, operation, version, subresource)
+
+
+class Entry(NamedTuple):
+    """What an owner has, in which version it said so, and when it last changed anything."""
+
+    fields: FieldSet
+    api_version: str
+    time: str | None
+
+
+Owners: TypeAlias = dict[Owner, Entry]
+
+
+def on_create(kind: Kind, schema: Schema, obj: Json, *, manager: str, now: str) -> None:
+    """Make ``manager`` the owner of all fields of a new, defaulted object.
+
+    A client may bring ``managedFields`` of its own; what they say stays.
+    """
+    _on_write(kind, schema, (None, obj), manager=manager, now=now, subresource="")
+
+
+def on_update(
+    kind: Kind,
+    schema: Schema,
+    new: Json,
+    *,
+    old: Json,
+    manager: str,
+    now: str,
+    subresource: str = "",
+) -> None:
+    """Move the fields that differ between ``old`` and ``new`` to ``manager``.
+
+    Sets ``managedFields`` of ``new``; ``old`` is what is stored and stays as it is. A client that
+    sends no ``managedFields``, or such as cannot be read, does not change those that are there;
+    one that sends an empty list, or a list with an empty entry, resets them. On a subresource
+    only the stored ones count.
+    """
+    _on_write(kind, schema, (old, new), manager=manager, now=now, subresource=subresource)
+
+
+def owned_before(kind: Kind, schema: Schema, live: Json, *, now: str) -> Owners:
+    """Return who owns the fields of an object that nobody owned until the first apply."""
+    shadow: Json = live | {"metadata": dict(as_dict(live.get("metadata")))}
+    on_create(kind, schema, shadow, manager=_BEFORE, now=now)
+    return decode(at(shadow, "metadata", "managedFields")) or {}
+
+
+def _on_write(
+    kind: Kind,
+    schema: Schema,
+    objects: tuple[Json | None, Json],
+    *,
+    manager: str,
+    now: str,
+    subresource: str,
+) -> None:
+    old, new = objects
+    shape = field_shapes.shape_of(schema, is_typed=kind.custom is None)
+    owners = _starting(old, new, is_subresource=bool(subresource))
+    if old is not None and not owners:
+        # An object whose fields nobody owns is left alone until somebody applies to it.
+        set_entries(new, owners)
+        return
+    found = _changes(shape, (old, new), ignored(kind, subresource))
+    gained = field_sets.union(found.added, found.modified)
+    if owners:
+        owners = take(owners, field_sets.union(gained, found.removed))
+    gained = field_sets.difference(gained, UNOWNED)
+    if gained:
+        owner = Owner.of(manager, UPDATE, api_version=kind.api_version, subresource=subresource)
+        previous = owners.get(owner)
+        fields = field_sets.union(previous.fields, gained) if previous else gained
+        # The server keeps no times for what is set by a scale.
+        time = None if subresource == "scale" else now
+        owners[owner] = Entry(fields, kind.api_version, time)
+        _merge_oldest(owners)
+    set_entries(new, owners)
+
+
+def _changes(
+    shape: field_shapes.Shape, objects: tuple[Json | None, Json], passed_by: FieldSet
+) -> field_shapes.Changes:
+    """Return what a write changes, but for what it cannot change."""
+    old, new = objects
+    if old is None:
+        old = dict(shape.implied)
+    if not passed_by:
+        return field_shapes.changes(shape, old, new)
+    whole = {name[2:] for name, below in passed_by.items() if not below}
+    found = field_shapes.changes(shape, _but(old, whole), _but(new, whole))
+    if len(whole) == len(passed_by):
+        return found
+    return field_shapes.Changes(*(field_sets.without(part, passed_by) for part in found))
+
+
+def _but(obj: Json, names: set[str]) -> Json:
+    return {name: value for name, value in obj.items() if name not in names}
+
+
+def set_entries(obj: Json, owners: Owners) -> None:
+    """Write ``managedFields`` into an object, or take them away if nobody owns anything."""
+    metadata = obj.get("metadata")
+    if not is_dict(metadata):
+        metadata = obj["metadata"] = {}
+    if owners:
+        metadata["managedFields"] = encode(owners)
+    else:
+        metadata.pop("managedFields", None)
+
+
+def take(owners: Owners, lost: FieldSet) -> Owners:
+    """Return the owners without those fields, and without owners that have nothing left."""
+    left: Owners = {}
+    for owner, entry in owners.items():
+        fields = field_sets.difference(entry.fields, lost)
+        if fields:
+            left[owner] = entry._replace(fields=fields)
+    return left
+
+
+def _starting(old: Json | None, new: Json, *, is_subresource: bool) -> Owners:
+    """Return whom the write finds: the client's entries if it brings any, else the stored ones."""
+    stored = at(old, "metadata", "managedFields") if old is not None else None
+    if not is_subresource:
+        sent = at(new, "metadata", "managedFields")
+        if is_list(sent) and (not sent or sent == [{}]):
+            return {}
+        if sent and sent != stored:
+            owners = decode(sent)
+            if owners and all(field_sets.is_valid(entry.fields) for entry in owners.values()):
+                return owners
+    return decode(stored) or {}
+
+
+def decode(entries: JsonValue) -> Owners | None:
+    """Return ``managedFields`` by owner, None if they make no sense."""
+    owners: Owners = {}
+    for entry in as_list(entries):
+        fields = as_dict(entry).get("fieldsV1")
+        operation = as_dict(entry).get("operation")
+        if operation not in {APPLY, UPDATE} or entry.get("fieldsType") != "FieldsV1":
+            return None
+        if not is_dict(fields):
+            fields = {}
+        version = entry.get("apiVersion", "")
+        owner = Owner.of(
+            entry.get("manager", ""),
+            operation,
+            api_version=version,
+            subresource=entry.get("subresource", ""),
+        )
+        owners[owner] = Entry(fields, version, entry.get("time"))
+    return owners
+
+
+def encode(owners: Mapping[Owner, Entry]) -> list[Json]:
+    """Return ``managedFields``: those who apply first, then by time, then by name."""
+    entries: list[Json] = []
+    for owner, entry in sorted(owners.items(), key=_sorting):
+        encoded: Json = {
+            "manager": owner.manager,
+            "operation": owner.operation,
+            "apiVersion": entry.api_version,
+        }
+        if entry.time is not None:
+            encoded["time"] = entry.time
+        encoded["fieldsType"] = "FieldsV1"
+        encoded["fieldsV1"] = entry.fields
+        if owner.subresource:
+            encoded["subresource"] = owner.subresource
+        entries.append(encoded)
+    return entries
+
+
+def _sorting(item: tuple[Owner, Entry]) -> tuple[str, str, str, str, str]:
+    owner, entry = item
+    return (
+        owner.operation,
+        entry.time or "",
+        owner.manager,
+        entry.api_version,
+        owner.subresource,
+    )
+
+
+def _merge_oldest(owners: Owners) -> None:
+    """Merge the oldest plain writers, version by version, until there are ten."""
+    updaters = [owner for owner in owners if owner.operation == UPDATE]
+    excess = len(updaters) - _MOST_UPDATERS
+    if excess <= 0:
+        return
+    updaters.sort(key=lambda owner: (owners[owner].time or "", owner))
+    first: dict[str, Owner] = {}
+    for owner in updaters:
+        if excess <= 0:
+            return
+        entry = owners[owner]
+        oldest = first.setdefault(entry.api_version, owner)
+        if oldest is owner:
+            continue
+        bucket = Owner(_ANCIENT, UPDATE, entry.api_version, "")
+        if bucket not in owners:
+            owners[bucket] = owners.pop(oldest)
+        fields = field_sets.union(owners[bucket].fields, entry.fields)
+        del owners[owner]
+        owners[bucket] = Entry(fields, entry.api_version, entry.time)
+        excess -= 1
+
+
+def restore_times(new: Json, old: Json) -> bool:
+    """Tell whether a write changed nothing, and if so put the stored times back.
+
+    To be called last: an object that differs from the stored one in nothing but the times of
+    ``managedFields`` (and ``resourceVersion``, which the client may have left out) is the stored
+    one, and is not to be stored again.
+    """
+    before, after = as_dict(old.get("metadata")), as_dict(new.get("metadata"))
+    if not _is_same(old, new, but=_METADATA) or not _is_same(before, after, but=_WRITE):
+        return False
+    stored, made = as_list(before.get("managedFields")), as_list(after.get("managedFields"))
+    if len(stored) != len(made):
+        return False
+    if not all(_is_same(*pair, but=_TIME) for pair in zip(stored, made, strict=True)):
+        return False
+    if stored:
+        after["managedFields"] = stored
+    return True
+
+
+_METADATA: Final = frozenset({"metadata"})
+_WRITE: Final = frozenset({"managedFields", "resourceVersion"})
+_TIME: Final = frozenset({"time"})
+
+
+def _is_same(one: Json, other: Json, *, but: frozenset[str]) -> bool:
+    return all(one.get(name) == other.get(name) for name in (one.keys() | other.keys()) - but)
+
+
+_ALL_METADATA: Final = frozenset(
+    {
+        "apiservices.apiregistration.k8s.io",
+        "customresourcedefinitions.apiextensions.k8s.io",
+        "flowschemas.flowcontrol.apiserver.k8s.io",
+        "prioritylevelconfigurations.flowcontrol.apiserver.k8s.io",
+        "resourceclaims.resource.k8s.io",
+        "servicecidrs.networking.k8s.io",
+        "validatingadmissionpolicies.admissionregistration.k8s.io",
+        "volumeattachments.storage.k8s.io",
+    }
+)
+"""Built-in resources whose status endpoint cannot change metadata. Custom ones are like them."""
+
+_SOME_METADATA: Final[Mapping[str, FieldSet]] = {
+    "deployments.apps": {"f:metadata": {"f:labels": {}}, "f:spec": {}},
+    "pods": {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}, "f:spec": {}},
+}
+_SPEC: Final[FieldSet] = {"f:spec": {}}
+
+
+def ignored(kind: Kind, subresource: str) -> FieldSet:
+    """Return the fields that writes to this endpoint cannot change, so nobody gets them by it."""
+    if not subresource:
+        return {"f:status": {}} if "status" in kind.subresources else {}
+    if subresource != "status":
+        return {}
+    qualified = kind.qualified
+    if kind.custom is not None or qualified in _ALL_METADATA:
+        return {"f:metadata": {}, "f:spec": {}}
+    return _SOME_METADATA.get(qualified, _SPEC)

@@ -1,0 +1,132 @@
+"""The part of metadata that the server alone decides."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kinform.apiserver import status
+from kinform.apiserver.json import Json, as_dict
+from kinform.apiserver.kind import Kind
+
+__all__ = ["content", "has_generation", "inherit", "metadata_of", "names_match", "ordered", "same"]
+
+_ORDER: Final = (
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+    "managedFields",
+)
+_INHERITED: Final = (
+    "uid",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "generation",
+)
+_GENERATION: Final = frozenset(
+    """
+    pods replicationcontrollers deployments.apps replicasets.apps statefulsets.apps
+    daemonsets.apps jobs.batch cronjobs.batch ingresses.networking.k8s.io
+    networkpolicies.networking.k8s.io poddisruptionbudgets.policy
+    customresourcedefinitions.apiextensions.k8s.io flowschemas.flowcontrol.apiserver.k8s.io
+    prioritylevelconfigurations.flowcontrol.apiserver.k8s.io
+    validatingwebhookconfigurations.admissionregistration.k8s.io
+    mutatingwebhookconfigurations.admissionregistration.k8s.io
+    validatingadmissionpolicies.admissionregistration.k8s.io
+    validatingadmissionpolicybindings.admissionregistration.k8s.io
+    mutatingadmissionpolicies.admissionregistration.k8s.io
+    mutatingadmissionpolicybindings.admissionregistration.k8s.io
+    """.split()
+)
+
+
+def has_generation(kind: Kind) -> bool:
+    """Tell whether the server counts the changes of a kind's content."""
+    return kind.custom is not None or kind.storage in _GENERATION
+
+
+def metadata_of(obj: Json) -> Json:
+    """Return the metadata of an object; one that has none gets some."""
+    metadata = as_dict(obj.get("metadata"))
+    obj["metadata"] = metadata
+    return metadata
+
+
+def ordered(metadata: Json) -> Json:
+    """Return metadata in the server's order, without what is empty or unknown.
+
+    The version stands before all that a client may write.
+    """
+    return {key: metadata[key] for key in _ORDER if metadata.get(key) not in _EMPTY}
+
+
+_EMPTY: Final[tuple[object, ...]] = (None, "", {}, [])
+
+
+def content(obj: Json) -> Json:
+    """Return an object without what is not its content: kind, version, metadata and status."""
+    return {
+        key: value
+        for key, value in obj.items()
+        if key not in {"kind", "apiVersion", "metadata", "status"}
+    }
+
+
+def same(one: Json, other: Json) -> bool:
+    """Tell whether two objects are the same but for their managedFields and version."""
+    return _bare(one) == _bare(other)
+
+
+def _bare(obj: Json) -> Json:
+    metadata = as_dict(obj.get("metadata"))
+    ignored = {"managedFields", "resourceVersion"}
+    return {**obj, "metadata": {k: v for k, v in metadata.items() if k not in ignored}}
+
+
+def inherit(new: Json, old: Json) -> None:
+    """Take over from the old metadata what no update can change."""
+    for key in _INHERITED:
+        if key in old:
+            new.setdefault(key, old[key]) if key == "uid" else new.__setitem__(key, old[key])
+        else:
+            new.pop(key, None)
+
+
+def names_match(kind: Kind, obj: Json, *, namespace: str, name: str = "") -> None:
+    """Check that an object is what the URL says, and fill in its namespace.
+
+    Raises:
+        StatusError: it is another one.
+    """
+    metadata = metadata_of(obj)
+    if kind.namespaced:
+        if metadata.get("namespace") not in {None, "", namespace}:
+            raise status.bad_request(
+                "the namespace of the provided object does not match the namespace sent on the "
+                "request"
+            )
+        metadata["namespace"] = namespace
+    else:
+        metadata.pop("namespace", None)
+    if not name:
+        return
+    given = metadata.get("name") or ""
+    if not given:
+        raise status.bad_request(
+            f"the name of the object ({name} based on URL) was undeterminable: "
+            "name must be provided"
+        )
+    if given != name:
+        raise status.bad_request(
+            f"the name of the object ({given}) does not match the name on the URL ({name})"
+        )

@@ -1,0 +1,170 @@
+"""The query of a list or a watch, read and judged as kube-apiserver does."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+import msgspec
+
+from kinform.apiserver import field_errors, selectable, status
+from kinform.apiserver.field_errors import FieldError
+from kinform.apiserver.kind import Kind
+from kinform.apiserver.selecting import Selection, parse_fields, parse_labels
+from kinform.apiserver.status import StatusError
+from kinform.apiserver.wire import Request
+
+__all__ = ["ListOptions", "boolean", "integer", "invalid_options", "list_options", "version"]
+
+_MATCHES: Final = {"", "Exact", "NotOlderThan"}
+
+
+@final
+class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a list or a watch is to show."""
+
+    selection: Selection
+    is_watch: bool = False
+    resource_version: str = ""
+    match: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    timeout: float | None = None
+    bookmarks: bool = False
+    send_initial_events: bool | None = None
+    shard_selector: str = ""
+
+
+def list_options(request: Request, kind: Kind, *, is_watch: bool = False) -> ListOptions:
+    """Read the options of a list or a watch.
+
+    Raises:
+        StatusError: they cannot be read, or contradict each other.
+    """
+    wants_initial = request.option("sendInitialEvents")
+    timeout = integer(request, "timeoutSeconds")
+    options = ListOptions(
+        selection=_selection(request, kind),
+        is_watch=is_watch or boolean(request, "watch"),
+        resource_version=request.option("resourceVersion"),
+        match=request.option("resourceVersionMatch"),
+        limit=integer(request, "limit") or 0,
+        continue_token=request.option("continue"),
+        timeout=timeout if timeout is None else float(timeout),
+        bookmarks=boolean(request, "allowWatchBookmarks"),
+        send_initial_events=(boolean(request, "sendInitialEvents") if wants_initial else None),
+    )
+    if errors := list(_problems(options)):
+        raise invalid_options("ListOptions", errors)
+    return options
+
+
+def _selection(request: Request, kind: Kind) -> Selection:
+    labels = parse_labels(request.option("labelSelector"))
+    fields = parse_fields(request.option("fieldSelector"))
+    for term in fields:
+        selectable.check(kind, term.field)
+    return Selection(labels, fields)
+
+
+def _problems(options: ListOptions) -> list[FieldError]:
+    if options.is_watch:
+        return _watch_problems(options)
+    match, errors = options.match, list[FieldError]()
+    if match:
+        errors += _match_problems(options)
+    if options.send_initial_events is not None:
+        text = "sendInitialEvents is forbidden for list"
+        errors.append(field_errors.forbidden("sendInitialEvents", text))
+    return errors
+
+
+def _watch_problems(options: ListOptions) -> list[FieldError]:
+    match, errors = options.match, list[FieldError]()
+    if options.send_initial_events is None:
+        if match:
+            errors.append(
+                _match_forbidden("is forbidden for watch unless sendInitialEvents is provided")
+            )
+    elif match != "NotOlderThan":
+        text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        errors.append(field_errors.forbidden("resourceVersionMatch", text))
+    if match not in {"", "NotOlderThan"}:
+        names = ["NotOlderThan"]
+        errors.append(field_errors.not_supported("resourceVersionMatch", match, names))
+    if options.continue_token:
+        errors.append(_match_forbidden("is forbidden when continue is provided"))
+    return errors
+
+
+def _match_problems(options: ListOptions) -> list[FieldError]:
+    match, errors = options.match, list[FieldError]()
+    if not options.resource_version:
+        errors.append(_match_forbidden("is forbidden unless resourceVersion is provided"))
+    if options.continue_token:
+        errors.append(_match_forbidden("is forbidden when continue is provided"))
+    if match not in _MATCHES:
+        detail = 'supported values: "Exact", "NotOlderThan", ""'
+        problem = field_errors.Problem.NOT_SUPPORTED
+        errors.append(FieldError(problem, "resourceVersionMatch", detail, match))
+    elif match == "Exact" and options.resource_version == "0":
+        errors.append(_match_forbidden('"exact" is forbidden for resourceVersion "0"'))
+    return errors
+
+
+def _match_forbidden(why: str) -> FieldError:
+    return field_errors.forbidden("resourceVersionMatch", f"resourceVersionMatch {why}")
+
+
+def invalid_options(kind: str, errors: list[FieldError]) -> StatusError:
+    """Options contradict each other: ``kind`` is what they are called, such as ListOptions."""
+    options = Kind(
+        group="meta.k8s.io",
+        version="v1",
+        kind=kind,
+        plural="",
+        singular="",
+        namespaced=False,
+        verbs=(),
+    )
+    return status.invalid(options, "", errors)
+
+
+def boolean(request: Request, name: str) -> bool:
+    """Return a parameter's truth, as Go's conversion sees it: anything but false and 0 is true."""
+    if name not in request.query:
+        return False
+    return request.option(name).lower() not in {"false", "0"}
+
+
+def integer(request: Request, name: str) -> int | None:
+    """Return a parameter's number, None if there is none.
+
+    Raises:
+        StatusError: it is no number.
+    """
+    if name not in request.query:
+        return None
+    text = request.option(name)
+    digits = text[1:] if text[:1] in {"+", "-"} else text
+    if not (digits.isascii() and digits.isdigit()):
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
+    if not -(1 << 63) <= int(text) < 1 << 63:
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return int(text)
+
+
+def version(text: str) -> int:
+    """Return the number of a resourceVersion; an unset one is 0.
+
+    Raises:
+        ValueError: it is no number; the text is the server's.
+    """
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit()):
+        why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        raise ValueError(str(field_errors.invalid("resourceVersion", text, why)))
+    if int(text) >= 1 << 64:
+        why = f'strconv.ParseUint: parsing "{text}": value out of range'
+        raise ValueError(str(field_errors.invalid("resourceVersion", text, why)))
+    return int(text)

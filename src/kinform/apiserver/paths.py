@@ -1,0 +1,92 @@
+"""What a URL path means: which resource, namespace, object and subresource it names."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+from urllib.parse import unquote
+
+from kinform.apiserver import status
+from kinform.apiserver.kind import Kind, Subresource
+from kinform.apiserver.kinds import Kinds
+
+__all__ = ["NoSuchPath", "Route", "Unreadable", "route"]
+
+
+class Unreadable(Exception):
+    """The path cannot be understood; the server calls that its own fault."""
+
+
+class NoSuchPath(Exception):
+    """Nothing of this API group and version is served; the answer is plain text."""
+
+
+class Route(NamedTuple):
+    """What a path names."""
+
+    kind: Kind
+    namespace: str
+    """Empty for a resource of the cluster, and for a list over all namespaces."""
+    name: str
+    """Empty for the whole collection."""
+    subresource: Subresource | None
+    is_watch: bool
+    """It is one of the deprecated paths below ``/watch/``."""
+
+    @property
+    def key(self) -> str:
+        """The key of the object in the storage."""
+        return f"{self.namespace}/{self.name}" if self.kind.namespaced else self.name
+
+    @property
+    def prefix(self) -> str:
+        """What the keys of the collection begin with."""
+        return f"{self.namespace}/" if self.namespace else ""
+
+
+def route(kinds: Kinds, path: str) -> Route:
+    """Return what ``path`` names below ``/api`` or ``/apis``.
+
+    Raises:
+        NoSuchPath: there is no such group or version.
+        StatusError: there is, but no such resource in it.
+    """
+    parts = unquote(path).strip("/").split("/")
+    if parts[0] == "api" and len(parts) > 2:
+        group, version, rest = "", parts[1], parts[2:]
+    elif parts[0] == "apis" and len(parts) > 3:
+        group, version, rest = parts[1], parts[2], parts[3:]
+    else:
+        raise NoSuchPath(path)
+    if rest == ["watch"]:
+        raise Unreadable(
+            f"failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
+        )
+    is_watch = rest[0] == "watch"
+    namespace, plural, names = _split(rest[1:] if is_watch else rest)
+    kind = kinds.find(group, version, plural)
+    if kind is None:
+        if not any(one.group == group for one in kinds.all()):
+            raise NoSuchPath(path)
+        raise status.path_not_found()
+    name = names[0] if names else ""
+    if kind.namespaced != bool(namespace) and not (kind.namespaced and not name):
+        raise status.path_not_found()
+    if is_watch and len(names) > 1:
+        raise status.path_not_found()
+    return Route(kind, namespace, name, _subresource(kind, names[1:]), is_watch)
+
+
+def _split(parts: list[str]) -> tuple[str, str, list[str]]:
+    """Return namespace, resource and what follows it."""
+    if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in {"status", "finalize"}:
+        return parts[1], parts[2], parts[3:]
+    return "", parts[0], parts[1:]
+
+
+def _subresource(kind: Kind, rest: list[str]) -> Subresource | None:
+    if not rest:
+        return None
+    found = kind.subresources.get(rest[0])
+    if found is None or (len(rest) > 1 and rest[0] != "proxy"):
+        raise status.path_not_found()
+    return found

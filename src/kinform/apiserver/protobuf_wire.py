@@ -1,0 +1,325 @@
+"""Protobuf's wire format: bytes to JSON, by a table of what each message has.
+
+`read` goes through a message's fields; what is done with one is a function that was made of its
+line in the table (`kinform.apiserver.protobuf` has the tables of Kubernetes' kinds).
+
+Go writes a field that is no pointer even when it is empty, and leaves it out of JSON then. So it
+is left out here; in a field that is a pointer, an empty value was meant and stays.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias, final
+
+from kinform.apiserver import protobuf_values as values
+from kinform.apiserver.json import Json, JsonValue
+from kinform.apiserver.protobuf_values import EOF, WireError, signed, varint
+
+__all__ = ["Line", "Message", "WireError", "message", "read"]
+
+Line: TypeAlias = tuple[int, str, str, str, str]
+"""A field: its number, its names in Go and in JSON, its type, and flags.
+
+The flags are ``r`` repeated, ``k`` a map with such values, ``p`` a pointer, ``o`` left out of
+JSON when empty, ``z`` left out when zero, ``i`` its fields are the parent's in JSON.
+"""
+Lines: TypeAlias = Callable[[str], Sequence[Line]]
+"""Finds the table of a message by its name."""
+_Put: TypeAlias = Callable[[Json, Any], None]
+"""Stores a value from the wire, which is a number or bytes, in an object."""
+_Convert: TypeAlias = Callable[[Any], JsonValue]
+
+_VARINT: Final = 0
+_FIXED64: Final = 1
+_BYTES: Final = 2
+_START: Final = 3
+_END: Final = 4
+_FIXED32: Final = 5
+_LONG: Final = 0x80
+_WIRE_TYPES: Final = {"bool": 0, "int32": 0, "int64": 0, "float64": 1}
+_DOUBLE: Final = struct.Struct("<d")
+_SCHEMA: Final = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps"
+_SMALL: Final[dict[str, list[Line]]] = {
+    "strings": [(1, "Items", "items", "string", "r")],
+    "int-or-string": [
+        (1, "Type", "type", "int64", ""),
+        (2, "IntVal", "int", "int32", ""),
+        (3, "StrVal", "text", "string", ""),
+    ],
+    "schema-or-bool": [(1, "Allows", "bool", "bool", ""), (2, "Schema", "schema", _SCHEMA, "p")],
+    "schema-or-array": [
+        (1, "Schema", "schema", _SCHEMA, "p"),
+        (2, "JSONSchemas", "list", _SCHEMA, "r"),
+    ],
+    "schema-or-strings": [
+        (1, "Schema", "schema", _SCHEMA, "p"),
+        (2, "Property", "list", "string", "r"),
+    ],
+}
+"""Messages that are something else in JSON, with names of our own."""
+_JOINED: Final[dict[str, Callable[[Json], JsonValue]]] = {
+    "strings": lambda parts: parts.get("items", []),
+    "int-or-string": lambda parts: (
+        parts.get("text", "") if parts.get("type") else parts.get("int", 0)
+    ),
+    "schema-or-bool": lambda parts: parts.get("schema", parts.get("bool", False)),
+    "schema-or-array": lambda parts: parts.get("list", parts.get("schema")),
+    "schema-or-strings": lambda parts: parts.get("list", parts.get("schema")),
+}
+_SCALARS: Final[dict[str, _Convert]] = {
+    "string": values.text,
+    "bool": bool,
+    "int32": functools.partial(signed, bits=32),
+    "int64": functools.partial(signed, bits=64),
+    "float64": values.number,
+    "bytes": values.base64_text,
+    "octets": bytes,
+    "quantity": values.quantity,
+    "time": values.time,
+    "micro-time": values.micro_time,
+    "raw": values.raw,
+}
+
+
+@final
+class Message:
+    """A message as it is read; what to do with its fields is found out when it is first met."""
+
+    def __init__(self, name: str, lines: Lines, *, table: Sequence[Line] | None = None) -> None:
+        self.name = name.rpartition(".")[2]
+        """As Go calls it in its complaints."""
+        self._full_name = name
+        self._lines = lines
+        self._table = table
+
+    @functools.cached_property
+    def lines(self) -> Sequence[Line]:
+        """The message's table."""
+        return self._table or _SMALL.get(self._full_name) or self._lines(self._full_name)
+
+    @functools.cached_property
+    def fields(self) -> dict[int, _Put]:
+        """What is done with a value, by the tag in front of it."""
+        found: dict[int, _Put] = {}
+        for line in self.lines:
+            number, _, _, kind, flags = line
+            wire_type = _BYTES if "k" in flags else _WIRE_TYPES.get(kind, _BYTES)
+            put = _put(line, self._lines)
+            found[number << 3 | wire_type] = put
+            if "r" in flags and wire_type == _VARINT:
+                found[number << 3 | _BYTES] = _packed(put)
+        return found
+
+    def named(self, number: int) -> str:
+        """Return what Go calls the field with a number, ``""`` if there is none."""
+        return next((line[1] for line in self.lines if line[0] == number), "")
+
+
+@functools.cache
+def message(name: str, lines: Lines) -> Message:
+    """Return the message of that name; there is one of each."""
+    return Message(name, lines)
+
+
+def read(what: Message, data: bytes, into: Json) -> Json:
+    """Read a message into an object, which may have fields of it already; return the object.
+
+    Unknown fields are skipped.
+
+    Raises:
+        WireError: the bytes are no such message, in Go's words.
+    """
+    fields = what.fields
+    position, end = 0, len(data)
+    try:
+        while position < end:
+            tag = data[position]
+            position += 1
+            if tag >= _LONG:
+                tag, position = varint(data, position - 1)
+            put = fields.get(tag)
+            if put is None:
+                position = _skip_field(what, data, position, tag=tag)
+                continue
+            if tag & 7 == _FIXED64:
+                put(into, _DOUBLE.unpack_from(data, position)[0])
+                position += 8
+                continue
+            value = data[position]
+            position += 1
+            if value >= _LONG:
+                value, position = varint(data, position - 1)
+            if tag & 7 == _VARINT:
+                put(into, value)
+                continue
+            stop = position + value
+            if stop > end:
+                raise _too_long(value)
+            put(into, data[position:stop])
+            position = stop
+    except (IndexError, struct.error) as exc:
+        raise WireError(EOF) from exc
+    return into
+
+
+def _too_long(length: int) -> WireError:
+    return WireError(values.NEGATIVE if length >= 1 << 63 else EOF)
+
+
+# --- what is done with a field
+
+
+def _put(line: Line, lines: Lines) -> _Put:
+    _, _, name, kind, flags = line
+    if "i" in flags:
+        return _inline(message(kind, lines))
+    convert = _converter(kind, lines)
+    if "k" in flags:
+        return _entries(name, kind, lines=lines)
+    if "r" in flags:
+        return _repeated(name, convert)
+    if "." in kind:
+        return _part(name, message(kind, lines))
+    if kind in {"time", "micro-time"} or (kind == "raw" and "p" not in flags):
+        return _value(name, convert, empty=lambda value: value is None)
+    if "p" in flags or "o" not in flags or kind in {"int-or-string", "quantity"}:
+        return _value(name, convert)
+    return _text(name) if kind == "string" else _value(name, convert, empty=lambda value: not value)
+
+
+def _converter(kind: str, lines: Lines) -> _Convert:
+    """Return what makes JSON of a value from the wire."""
+    if kind in _SCALARS:
+        return _SCALARS[kind]
+    what = message(kind, lines)
+    join = _JOINED.get(kind)
+    if join is None:
+        return lambda data: read(what, data, {})
+    return lambda data: join(read(what, data, {}))
+
+
+def _text(name: str) -> _Put:
+    """Store a text that is not there when it is empty: most fields are such."""
+
+    def put(into: Json, data: bytes) -> None:
+        if data:
+            into[name] = data.decode(errors="replace")
+        else:
+            into.pop(name, None)
+
+    return put
+
+
+def _value(name: str, convert: _Convert, empty: Callable[[JsonValue], bool] | None = None) -> _Put:
+    def put(into: Json, data: JsonValue) -> None:
+        into[name] = convert(data)
+
+    def put_unless_empty(into: Json, data: JsonValue) -> None:
+        value = convert(data)
+        if empty is not None and empty(value):
+            into.pop(name, None)
+        else:
+            into[name] = value
+
+    return put if empty is None else put_unless_empty
+
+
+def _part(name: str, what: Message) -> _Put:
+    def put(into: Json, data: bytes) -> None:
+        part = into.get(name)
+        if part is None:
+            part = into[name] = {}
+        if data:
+            read(what, data, part)
+
+    return put
+
+
+def _inline(what: Message) -> _Put:
+    def put(into: Json, data: bytes) -> None:
+        read(what, data, into)
+
+    return put
+
+
+def _repeated(name: str, convert: _Convert) -> _Put:
+    def put(into: Json, data: JsonValue) -> None:
+        items = into.get(name)
+        if items is None:
+            items = into[name] = []
+        items.append(convert(data))
+
+    return put
+
+
+def _packed(put: _Put) -> _Put:
+    def put_all(into: Json, data: bytes) -> None:
+        position = 0
+        while position < len(data):
+            value, position = varint(data, position)
+            put(into, value)
+
+    return put_all
+
+
+def _entries(name: str, kind: str, *, lines: Lines) -> _Put:
+    """Store an entry of a map, which is a message with a key and a value."""
+    table = [(1, "mapkey", "key", "string", ""), (2, "mapvalue", "value", kind, "p")]
+    entry = Message(name, lines, table=table)
+    convert = _converter(kind, lines)
+
+    def put(into: Json, data: bytes) -> None:
+        entries = into.get(name)
+        if entries is None:
+            entries = into[name] = {}
+        pair = read(entry, data, {})
+        if "value" not in pair:
+            pair["value"] = convert(b"")
+        entries[pair.get("key", "")] = pair["value"]
+
+    return put
+
+
+# --- what nobody asked for
+
+
+def _skip_field(what: Message, data: bytes, position: int, *, tag: int) -> int:
+    """Return where an unknown field ends; a known one has the wrong form."""
+    number, wire_type = signed(tag >> 3, bits=32), tag & 7
+    if wire_type == _END:
+        raise WireError(f"proto: {what.name}: wiretype end group for non-group")
+    if number <= 0:
+        raise WireError(f"proto: {what.name}: illegal tag {number} (wire type {tag})")
+    if known := what.named(number):
+        raise WireError(f"proto: wrong wireType = {wire_type} for field {known}")
+    position = _skip_value(data, position, wire_type)
+    depth = 1 if wire_type == _START else 0
+    while depth:
+        tag, position = varint(data, position)
+        depth += {_START: 1, _END: -1}.get(tag & 7, 0)
+        position = _skip_value(data, position, tag & 7)
+    if position > len(data):
+        raise WireError(EOF)
+    return position
+
+
+def _skip_value(data: bytes, position: int, wire_type: int) -> int:
+    match wire_type:
+        case 0:
+            return varint(data, position)[1]
+        case 1:
+            return position + 8
+        case 2:
+            length, position = varint(data, position)
+            if position + length > len(data):
+                raise _too_long(length)
+            return position + length
+        case 3 | 4:
+            return position
+        case 5:
+            return position + 4
+        case _:
+            raise WireError(f"proto: illegal wireType {wire_type}")

@@ -1,0 +1,182 @@
+"""Objects, lists and events as bytes, in the form that was asked for.
+
+Stored objects are JSON already, without ``kind`` and ``apiVersion``: the plain form is made by
+putting these in front, whatever the size of the object.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final, final
+
+import msgspec
+import yaml
+
+from kinform.apiserver import tables
+from kinform.apiserver.conversion import is_converted, to_served
+from kinform.apiserver.json import Json, JsonValue
+from kinform.apiserver.kind import Kind
+from kinform.apiserver.negotiation import Form
+from kinform.apiserver.storage import Stored
+
+__all__ = ["Renderer", "decode", "document", "encode", "envelope", "in_version"]
+
+encode: Final = msgspec.json.Encoder().encode
+_decode: Final = msgspec.json.Decoder(dict[str, JsonValue]).decode
+
+
+def decode(kind: Kind, raw: bytes) -> Json:
+    """Return a stored object, which is the caller's to change, with its kind and version."""
+    obj: Json = {"kind": kind.kind, "apiVersion": kind.api_version, **_decode(raw)}
+    return to_served(kind, obj) if is_converted(kind) else obj
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML as the server writes it: without aliases."""
+
+    def ignore_aliases(self, data: object) -> bool:
+        """Write everything out, whatever it is."""
+        del data
+        return True
+
+
+def in_version(stored: Stored, revision: int) -> bytes:
+    """Return a stored object as if it had been written in another revision."""
+    # The version stands before anything that a client could have written the same way.
+    was, now = (b'"resourceVersion":"%d"' % it for it in (stored.revision, revision))
+    return stored.raw.replace(was, now, 1)
+
+
+@functools.lru_cache(maxsize=4096)
+def envelope(kind: str, api_version: str) -> bytes:
+    """Return how an object begins."""
+    head = encode({"kind": kind, "apiVersion": api_version})
+    return head[:-1] + b","
+
+
+def document(value: JsonValue, form: Form) -> bytes:
+    """Return any value in the syntax of a form."""
+    if form.is_yaml:
+        text: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, sort_keys=True)
+        return text.encode()
+    if form.is_pretty:
+        return msgspec.json.format(encode(value), indent=2)
+    return encode(value) + b"\n"
+
+
+@final
+class Renderer:
+    """Makes answers of one request: one kind, one form.
+
+    ``include`` is the ``includeObject`` of a Table, ``now`` what ages in it are counted from.
+    """
+
+    def __init__(self, kind: Kind, form: Form, *, include: str = "", now: datetime) -> None:
+        self._kind = kind
+        self._form = form
+        self._include = include
+        self._now = now
+        self._has_columns = False
+        self._is_plain = form.is_plain and not is_converted(kind)
+        self._head = envelope(kind.kind, kind.api_version)
+
+    def document(self, value: JsonValue) -> bytes:
+        """Return any value in the form's syntax."""
+        return document(value, self._form)
+
+    def stored(self, raw: bytes) -> bytes:
+        """Return one stored object."""
+        if self._is_plain:
+            return self._head + raw[1:] + b"\n"
+        return self.object(decode(self._kind, raw))
+
+    def object(self, obj: Json) -> bytes:
+        """Return one object that has its kind and version."""
+        if self._form.is_table:
+            # The Table of one object has its version as the list's.
+            version = obj["metadata"].get("resourceVersion", "")
+            return self.document(self._table([obj], {"resourceVersion": version}))
+        if self._form.is_partial:
+            return self.document(self._partial(obj))
+        return self.document(obj)
+
+    def list(self, raws: Sequence[bytes], metadata: Json) -> bytes:
+        """Return a list of stored objects."""
+        form, kind = self._form, self._kind
+        if kind.custom is not None:
+            metadata = {"continue": "", **metadata}
+        if self._is_plain:
+            # Items of built-in kinds say nothing of their kind, those of custom ones do.
+            items = b",".join(
+                [self._head + raw[1:] for raw in raws] if kind.custom is not None else raws
+            )
+            start = envelope(kind.list_kind, kind.api_version)
+            return b'%b"metadata":%b,"items":[%b]}\n' % (start, encode(metadata), items)
+        objects = [decode(kind, raw) for raw in raws]
+        if form.is_table:
+            return self.document(self._table(objects, metadata))
+        if form.is_partial:
+            return self.document(
+                {
+                    "kind": "PartialObjectMetadataList",
+                    "apiVersion": f"meta.k8s.io/{form.version}",
+                    "metadata": metadata,
+                    "items": [self._partial(obj) for obj in objects] or None,
+                }
+            )
+        if kind.custom is None:
+            for obj in objects:
+                del obj["kind"], obj["apiVersion"]
+        head: Json = {"kind": kind.list_kind, "apiVersion": kind.api_version}
+        return self.document({**head, "metadata": metadata, "items": objects})
+
+    def event(self, event: bytes, raw: bytes) -> bytes:
+        """Return a watch event about a stored object; ``event`` is its type."""
+        form = self._form
+        is_converted_ = is_converted(self._kind)
+        if not (form.is_table or form.is_partial or is_converted_):
+            return b'{"type":"%b","object":%b%b}\n' % (event, self._head, raw[1:])
+        obj = decode(self._kind, raw)
+        if not (form.is_table or form.is_partial):
+            return self._wrapped(event, obj)
+        if form.is_partial:
+            return self._wrapped(event, self._partial(obj))
+        version: str = obj["metadata"].get("resourceVersion", "")
+        return self._wrapped(event, self._table([obj], {"resourceVersion": version}))
+
+    def bookmark(self, obj: Json) -> bytes:
+        """Return a BOOKMARK event; ``obj`` is one of the kind with nothing but metadata."""
+        if self._form.is_partial:
+            return self._wrapped(b"BOOKMARK", self._partial(obj))
+        if self._form.is_table:
+            metadata = {"resourceVersion": obj["metadata"]["resourceVersion"]}
+            return self._wrapped(b"BOOKMARK", self._table([obj], metadata))
+        return self._wrapped(b"BOOKMARK", obj)
+
+    def error(self, status: Json) -> bytes:
+        """Return an ERROR event."""
+        return self._wrapped(b"ERROR", status)
+
+    def _wrapped(self, event: bytes, value: Json) -> bytes:
+        return b'{"type":"%b","object":%b}\n' % (event, encode(value))
+
+    def _partial(self, obj: Json) -> Json:
+        return {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": f"meta.k8s.io/{self._form.version}",
+            "metadata": obj.get("metadata") or {},
+        }
+
+    def _table(self, objects: Sequence[Json], metadata: Json) -> Json:
+        with_columns, self._has_columns = not self._has_columns, True
+        return tables.table(
+            self._kind,
+            objects,
+            list_metadata=metadata,
+            include=self._include or "Metadata",
+            now=self._now,
+            with_columns=with_columns,
+            group_version=f"meta.k8s.io/{self._form.version}",
+        )

@@ -1,0 +1,252 @@
+"""Selectors of lists and watches: read with kube-apiserver's own complaints, and matched.
+
+`kinform.selectors` reads the same language for clients, and explains mistakes in its own words;
+here a mistake must be answered as the real server answers it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple, NoReturn, final
+
+import msgspec
+
+from kinform.apiserver import status
+from kinform.apiserver.field_errors import invalid
+from kinform.apiserver.storage import Stored
+from kinform.apiserver.validation.names import label_value, qualified_name
+from kinform.selectors.requirements import Operator, Requirement
+
+__all__ = ["EVERYTHING", "Selection", "Term", "parse_fields", "parse_labels"]
+
+_WORD: Final = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+|$)")
+_SYMBOLS: Final = frozenset({"==", "!=", "=", "!", "(", ")", ",", "<", ">", ""})
+_OPERATORS: Final = {
+    "=": Operator.EQUALS,
+    "==": Operator.EQUALS,
+    "!=": Operator.NOT_EQUALS,
+    "in": Operator.IN,
+    "notin": Operator.NOT_IN,
+    ">": Operator.GREATER_THAN,
+    "<": Operator.LESS_THAN,
+}
+_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_TERM_OPERATOR: Final = re.compile(r"!=|==|=")
+
+
+class Term(NamedTuple):
+    """One condition on one field; a field that an object has not is ``""``."""
+
+    field: str
+    value: str
+    is_equal: bool
+    """Whether the field must have the value, or must not."""
+
+    def matches(self, fields: Mapping[str, str]) -> bool:
+        """Tell whether an object with these fields meets it."""
+        return (fields.get(self.field, "") == self.value) is self.is_equal
+
+
+@final
+class Selection(msgspec.Struct, frozen=True):
+    """Which objects a list or a watch shows."""
+
+    labels: tuple[Requirement, ...] = ()
+    fields: tuple[Term, ...] = ()
+
+    @property
+    def is_everything(self) -> bool:
+        """It leaves nothing out."""
+        return not self.labels and not self.fields
+
+    def matches(self, stored: Stored) -> bool:
+        """Tell whether an object is among them."""
+        return self.fits(stored.labels, stored.fields)
+
+    def fits(self, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
+        """Tell whether an object with these labels and fields is among them."""
+        for requirement in self.labels:
+            if not requirement.matches(labels):
+                return False
+        return all(term.matches(fields) for term in self.fields)
+
+    @property
+    def name(self) -> str:
+        """The only name it can select, if it says so in its fields; else ``""``."""
+        for term in self.fields:
+            if term.field == "metadata.name" and term.is_equal:
+                return term.value
+        return ""
+
+
+EVERYTHING: Final = Selection()
+
+
+def parse_labels(text: str) -> tuple[Requirement, ...]:
+    """Read a label selector.
+
+    Raises:
+        StatusError: it is none.
+    """
+    return tuple(_Labels(text).requirements())
+
+
+@final
+class _Labels:
+    """The parser: one word of foresight, as the server's has."""
+
+    def __init__(self, text: str) -> None:
+        self._words = [match.group(1) for match in _WORD.finditer(text)] or [""]
+        self._next = 0
+
+    def requirements(self) -> list[Requirement]:
+        found: list[Requirement] = []
+        if self._peek() == "":
+            return found
+        if self._peek() in _SYMBOLS - {"!"}:
+            _refuse(f"found '{self._peek()}', expected: !, identifier, or 'end of string'")
+        while True:
+            found.append(self._requirement())
+            word = self._take()
+            if word == "":
+                return found
+            if word != ",":
+                _refuse(f"found '{word}', expected: ',' or 'end of string'")
+            if self._peek() in _SYMBOLS - {"!"}:
+                _refuse(f"found '{self._peek()}', expected: identifier after ','")
+
+    def _requirement(self) -> Requirement:
+        if self._peek() == "!":
+            self._take()
+            return _checked(self._key(), Operator.DOES_NOT_EXIST, [])
+        key = self._key()
+        if self._peek() in {"", ","}:
+            return _checked(key, Operator.EXISTS, [])
+        symbol = self._take()
+        operator = _OPERATORS.get(symbol)
+        if operator is None:
+            _fail(f"found '{symbol}', expected: in, notin, =, ==, !=, gt, lt")
+        if operator in (Operator.IN, Operator.NOT_IN):
+            return _checked(key, operator, self._values())
+        return _checked(key, operator, [self._exact_value()])
+
+    def _key(self) -> str:
+        word = self._take()
+        if word in _SYMBOLS:
+            _fail(f"found '{word}', expected: identifier")
+        if problems := qualified_name(word):
+            _fail(str(invalid("<nil>", word, "; ".join(problems))))
+        return word
+
+    def _exact_value(self) -> str:
+        if self._peek() in {"", ","}:
+            return ""
+        word = self._take()
+        if word in _SYMBOLS:
+            _fail(f"found '{word}', expected: identifier")
+        return word
+
+    def _values(self) -> list[str]:
+        if (word := self._take()) != "(":
+            _fail(f"found '{word}' expected: '('")
+        word = self._peek()
+        if word == ")":
+            self._take()
+            return [""]
+        if word in _SYMBOLS and word != ",":
+            _fail(f"found '{word}', expected: ',', ')' or identifier")
+        return self._identifiers()
+
+    def _identifiers(self) -> list[str]:
+        values: list[str] = []
+        while True:
+            word = self._take()
+            if word not in _SYMBOLS:
+                values.append(word)
+                follower = self._take()
+                if follower == ")":
+                    return values
+                if follower != ",":
+                    _fail(f"found '{follower}', expected: ',' or ')'")
+            elif word == ",":
+                values.append("")
+            elif word == ")":
+                return [*values, ""]
+            else:
+                _fail(f"found '{word}', expected: ',', or identifier")
+
+    def _peek(self) -> str:
+        return self._words[min(self._next, len(self._words) - 1)]
+
+    def _take(self) -> str:
+        word = self._peek()
+        self._next += 1
+        return word
+
+
+def _checked(key: str, operator: Operator, values: list[str]) -> Requirement:
+    if operator in (Operator.GREATER_THAN, Operator.LESS_THAN):
+        why = "for 'Gt', 'Lt' operators, the value must be an integer"
+        if not _INTEGER.fullmatch(values[0]) and not label_value(values[0]):
+            _fail(str(invalid("values[0]", values[0], why)))
+    for index, value in enumerate(values):
+        if problems := label_value(value):
+            _fail(str(invalid(f"values[{index}][{key}]", value, "; ".join(problems))))
+    return Requirement(key, operator, tuple(values))
+
+
+def _fail(message: str) -> NoReturn:
+    _refuse(f"unable to parse requirement: {message}")
+
+
+def _refuse(message: str) -> NoReturn:
+    raise status.bad_request(message)
+
+
+def parse_fields(text: str) -> tuple[Term, ...]:
+    r"""Read a field selector; which fields there are is not judged here.
+
+    Raises:
+        StatusError: it is none.
+    """
+    found: list[Term] = []
+    for term in _terms(text):
+        if not term:
+            continue
+        match = _TERM_OPERATOR.search(term)
+        if match is None:
+            _refuse(f"invalid selector: '{text}'; can't understand '{term}'")
+        value = _unescaped(term[match.end() :])
+        found.append(Term(term[: match.start()], value, match.group() != "!="))
+    return tuple(found)
+
+
+def _terms(text: str) -> list[str]:
+    """Split at commas that are not escaped; the server looks at the parts in this order."""
+    terms, start, escaped = list[str](), 0, False
+    for index, character in enumerate(text):
+        if escaped:
+            escaped = False
+        elif character == "\\":
+            escaped = True
+        elif character == ",":
+            terms.append(text[start:index])
+            start = index + 1
+    return sorted([*terms, text[start:]])
+
+
+def _unescaped(value: str) -> str:
+    out, characters = list[str](), iter(value)
+    for character in characters:
+        if character == "\\":
+            following = next(characters, "")
+            if following not in {"\\", ",", "="} or not following:
+                _refuse(f"invalid field selector: invalid escape sequence: \\{following}")
+            out.append(following)
+        elif character in ",=":
+            code = ord(character)
+            _refuse(f"invalid field selector: unescaped character in value: {code}")
+        else:
+            out.append(character)
+    return "".join(out)

@@ -1,0 +1,191 @@
+"""`APIServer`: the embedded API server as people use it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import TYPE_CHECKING, Self, final
+
+import yaml
+
+from kinform.apiserver import blanks, data
+from kinform.apiserver.application import Application
+from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.http import HttpServer
+from kinform.clock import offload
+from kinform.errors import UsageError
+
+if TYPE_CHECKING:
+    from kinform.apiserver.journal import Journal
+    from kinform.client import Client
+
+__all__ = ["APIServer"]
+
+
+@final
+class APIServer:
+    """An API server in this process, on a loopback port.
+
+    It behaves as kube-apiserver 1.36 does, as far as ``docs/apiserver.md`` tells. There is no
+    scheduler and no kubelet: pods stay as their clients make them. Everything is in memory, and
+    with ``data`` in a file as well.
+
+    Args:
+        port: Where to listen; 0: at any free port; None: nowhere. The only clients are then
+            those of `connect`, which reach it without sockets, also under virtual time.
+        token: The bearer token that clients need; None: a random one.
+        history: How many changes of each resource are remembered, for watches that begin in
+            the past.
+        seed: Makes uids and generated names reproducible.
+        data: A file that keeps all objects, and is created if there is none. What was answered
+            is in it, also if the server is killed. A later server with the same file goes on
+            where this one was; watches from before get a 410. One server at a time can use it.
+
+    Example:
+        >>> async def main() -> None:
+        ...     async with APIServer() as server, server.connect() as client:
+        ...         await client.resource("v1/namespaces").list()
+    """
+
+    def __init__(
+        self,
+        *,
+        port: int | None = 0,
+        token: str | None = None,
+        history: int = 10_000,
+        seed: int | None = None,
+        data: str | os.PathLike[str] | None = None,
+    ) -> None:
+        self._data = data
+        self._asked_port = port
+        self._port = 0
+        self._history = history
+        self._seed = seed
+        self.token: str = secrets.token_urlsafe(24) if token is None else token
+        """What clients send as bearer token."""
+        self._application: Application | None = None
+        self._http: HttpServer | None = None
+        self._journal: Journal | None = None
+
+    async def __aenter__(self) -> Self:
+        if self._application is not None:
+            raise UsageError("an APIServer can be started once; make another one")
+        await offload(preload)
+        cluster = Cluster(history=self._history, seed=self._seed)
+        if self._data is not None:
+            self._journal = await _journal(self._data, cluster)
+        try:
+            await self._start(cluster)
+        except BaseException:
+            await self._close()
+            raise
+        return self
+
+    async def _start(self, cluster: Cluster) -> None:
+        self._application = Application(cluster, token=self.token)
+        if self._journal is not None:
+            self._application.reload()
+        self._application.start()
+        if self._asked_port is not None:
+            self._http = HttpServer(self._application)
+            self._port = await self._http.start(self._asked_port)
+            self._application.address = f"127.0.0.1:{self._port}"
+
+    async def __aexit__(self, *exc_info: object) -> None:
+        self.cluster.storage.disconnect()
+        await self._close()
+
+    async def _close(self) -> None:
+        try:
+            if self._http is not None:
+                await self._http.stop()
+        finally:
+            if self._journal is not None:
+                await self._journal.close()
+
+    @property
+    def application(self) -> Application:
+        """What answers the requests.
+
+        Raises:
+            UsageError: the server does not run yet.
+        """
+        if self._application is None:
+            raise UsageError("the server is not running; use it with `async with`")
+        return self._application
+
+    @property
+    def cluster(self) -> Cluster:
+        """The server's state."""
+        return self.application.cluster
+
+    @property
+    def url(self) -> str:
+        """Where it listens.
+
+        Raises:
+            UsageError: it does not.
+        """
+        if not self._port:
+            raise UsageError("the server listens nowhere; start it, with a port")
+        return f"http://127.0.0.1:{self._port}"
+
+    def kubeconfig(self) -> str:
+        """Return a kubeconfig that any client of Kubernetes can use, with the token in it."""
+        # kubectl sends no token without TLS, so the URL has it as well.
+        cluster = {"name": "kinform", "cluster": {"server": f"{self.url}/~{self.token}"}}
+        user = {"name": "kinform", "user": {"token": self.token}}
+        context = {"name": "kinform", "context": {"cluster": "kinform", "user": "kinform"}}
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [cluster],
+            "users": [user],
+            "contexts": [context],
+            "current-context": "kinform",
+        }
+        text: str = yaml.safe_dump(document, sort_keys=False)
+        return text
+
+    def connect(self) -> Client:
+        """Return a client of this server, to be used with ``async with``."""
+        from kinform.client import connect
+        from kinform.rest.config import Config
+
+        if self._asked_port is not None:
+            return connect(Config(server=self.url, token=self.token))
+        from kinform.apiserver.memory import MemoryTransport
+
+        config = Config(server="http://kinform.invalid", token=self.token)
+        return connect(config, transport=MemoryTransport(self.application))
+
+    def compact(self, revision: int | None = None) -> None:
+        """Forget the past up to ``revision``, or up to now: who asks for it gets a 410."""
+        self.cluster.storage.compact(revision)
+
+    def restore(self, revision: int) -> None:
+        """Be again as at ``revision``, as an etcd restored from a backup; watches end.
+
+        Raises:
+            Expired: that is too long ago.
+            Future: there was no such revision.
+        """
+        self.cluster.storage.restore(revision)
+        self.application.reload()
+
+
+async def _journal(path: str | os.PathLike[str], cluster: Cluster) -> Journal:
+    """Let the cluster go on where a data file ends, and be kept there."""
+    from kinform.apiserver.journal import Journal  # most servers need no SQLite
+
+    journal = await Journal.open(path, cluster.storage)
+    if cluster.storage.revision > 1:  # the same seed must not give the same uids again
+        cluster.random.seed(f"{cluster.random.random()} {cluster.storage.revision}")
+    return journal
+
+
+def preload() -> None:
+    """Read what every server needs from the package's data. Blocks; later calls do nothing."""
+    data.api()
+    data.schemas()
+    blanks.preload()

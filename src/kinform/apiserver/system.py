@@ -1,0 +1,182 @@
+"""What the server says of itself, and what every cluster has from the start."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kinform.apiserver import custom_objects, data, field_errors, status
+from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.decoding import decode
+from kinform.apiserver.json import Json, as_dict, as_list
+from kinform.apiserver.kind import Kind
+from kinform.apiserver.objects import Objects
+from kinform.apiserver.paths import Route
+from kinform.apiserver.rendering import decode as decode_stored
+from kinform.apiserver.storage import Change
+from kinform.apiserver.wire import Request, Response
+from kinform.apiserver.write_options import Intent
+from kinform.apiserver.writing import Written
+
+__all__ = [
+    "REVIEWS",
+    "create_first_objects",
+    "deprecations",
+    "follow_definitions",
+    "health",
+    "load_definitions",
+    "paths",
+    "review",
+    "version",
+]
+
+REVIEWS: Final = frozenset(
+    """
+    selfsubjectaccessreviews.authorization.k8s.io subjectaccessreviews.authorization.k8s.io
+    localsubjectaccessreviews.authorization.k8s.io selfsubjectrulesreviews.authorization.k8s.io
+    selfsubjectreviews.authentication.k8s.io tokenreviews.authentication.k8s.io
+    """.split()
+)
+"""Kinds that are questions: created, answered and forgotten."""
+_DEPRECATED: Final = {
+    "v1/Endpoints": ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"],
+    "v1/ComponentStatus": ["v1 ComponentStatus is deprecated in v1.19+"],
+}
+_HEALTH: Final = ("/healthz", "/livez", "/readyz")
+_NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
+_SERVER: Final = Intent(manager="kube-apiserver")
+USER: Final = "kinform-admin"
+GROUPS: Final = ("system:masters", "system:authenticated")
+
+
+def health(path: str, request: Request) -> Response | None:
+    """Answer the health checks; None if the path is none of them."""
+    found = next((it for it in _HEALTH if path == it or path.startswith(f"{it}/")), None)
+    if found is None:
+        return None
+    if "verbose" in request.query:
+        body = f"[+]ping ok\n[+]storage ok\n{found.removeprefix('/')} check passed\n".encode()
+    else:
+        body = b"ok"
+    headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+    return Response(headers=headers, body=body)
+
+
+def version() -> Json:
+    """Return the answer of ``/version``: that of the server whose behaviour this one has."""
+    return data.api().version
+
+
+def deprecations(kind: Kind) -> list[str]:
+    """Return what to warn clients of a kind of: that it is old."""
+    if kind.custom is not None and kind.custom.is_deprecated:
+        text = kind.custom.deprecation_warning
+        return [text or f"{kind.api_version} {kind.kind} is deprecated"]
+    return _DEPRECATED.get(str(kind.gvk), [])
+
+
+def paths(cluster: Cluster) -> Json:
+    """Return the answer of ``/``: where there is something to find."""
+    found = {"/api", "/apis", "/openapi/v2", "/openapi/v3", "/version", *_HEALTH}
+    for kind in cluster.kinds.all():
+        found.add(kind.group_version.path)
+        if kind.group:
+            found.add(f"/apis/{kind.group}")
+    return {"paths": sorted(found)}
+
+
+def create_first_objects(objects: Objects, cluster: Cluster) -> None:
+    """Create the namespaces that every cluster has, and the server's own service."""
+    namespaces = cluster.kinds.find("", "v1", "namespaces")
+    services = cluster.kinds.find("", "v1", "services")
+    assert namespaces is not None
+    assert services is not None
+    for name in _NAMESPACES:
+        if cluster.storage.table("namespaces").get(name) is None:
+            _create(objects, namespaces, {"metadata": {"name": name}}, namespace="")
+    if cluster.storage.table("services").get("default/kubernetes") is None:
+        labels = {"component": "apiserver", "provider": "kubernetes"}
+        ports = [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]
+        service: Json = {"metadata": {"name": "kubernetes", "labels": labels}}
+        service["spec"] = {"ports": ports, "clusterIP": "10.0.0.1", "type": "ClusterIP"}
+        _create(objects, services, service, namespace="default")
+
+
+def _create(objects: Objects, kind: Kind, body: Json, *, namespace: str) -> None:
+    obj = {"kind": kind.kind, "apiVersion": kind.api_version, **body}
+    objects.create(kind, obj, _SERVER, namespace=namespace)
+
+
+def follow_definitions(cluster: Cluster) -> None:
+    """Serve the kinds of CustomResourceDefinitions as these come, change and go."""
+
+    def note(resource: str, change: Change) -> None:
+        if resource == custom_objects.DEFINITIONS:
+            _serve(cluster, change.key, None if change.is_delete else change.new.raw)
+
+    cluster.storage.observe(note)
+
+
+def load_definitions(cluster: Cluster) -> None:
+    """Serve the kinds of the definitions that are stored, and no others."""
+    table = cluster.storage.table(custom_objects.DEFINITIONS)
+    for kind in cluster.kinds.all():
+        if kind.custom is not None and table.get(kind.custom.definition) is None:
+            cluster.kinds.remove(kind.custom.definition)
+    for stored in table.now():
+        _serve(cluster, stored.key, stored.raw)
+
+
+def _serve(cluster: Cluster, name: str, raw: bytes | None) -> None:
+    definitions = cluster.kinds.versions(custom_objects.DEFINITIONS)
+    obj = {} if raw is None else decode_stored(definitions[0], raw)
+    kinds = custom_objects.kinds_of(obj) if obj else []
+    if kinds:
+        cluster.kinds.put(kinds, stored=_stored_version(obj))
+    else:
+        cluster.kinds.remove(name)
+
+
+def _stored_version(definition: Json) -> str:
+    versions = as_list(as_dict(definition.get("spec")).get("versions"))
+    return next((it["name"] for it in versions if it.get("storage")), "")
+
+
+def review(request: Request, where: Route, cluster: Cluster) -> Written:
+    """Answer a question about rights or identity: whoever gets this far may do everything."""
+    obj, _ = decode(request.body, request.headers.get("content-type", "application/json"))
+    kind = where.kind
+    answer: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}}
+    spec = as_dict(obj.get("spec"))
+    if kind.kind == "SelfSubjectReview":
+        answer["metadata"] = {"creationTimestamp": cluster.timestamp()}
+        answer["status"] = {"userInfo": {"username": USER, "groups": list(GROUPS)}}
+        return Written(answer, is_new=True)
+    answer["spec"] = spec
+    if kind.kind == "SelfSubjectRulesReview":
+        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        urls = {"verbs": ["*"], "nonResourceURLs": ["*"]}
+        rules = {"resourceRules": [everything], "nonResourceRules": [urls], "incomplete": False}
+        answer |= {"spec": {}, "status": rules}
+    elif kind.kind == "TokenReview":
+        answer["status"] = {"user": {}, "error": "invalid bearer token"}
+    else:
+        _check_review(kind, spec)
+        answer["status"] = {"allowed": True}
+    return Written(answer, is_new=True)
+
+
+def _check_review(kind: Kind, spec: Json) -> None:
+    if bool(spec.get("resourceAttributes")) != bool(spec.get("nonResourceAttributes")):
+        return
+    why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+    error = field_errors.invalid("spec.resourceAttributes", None, why)
+    nameless = Kind(
+        group=kind.group,
+        version=kind.version,
+        kind="",
+        plural="",
+        singular="",
+        namespaced=False,
+        verbs=(),
+    )
+    raise status.invalid(nameless, "", [error])

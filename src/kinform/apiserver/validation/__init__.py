@@ -1,0 +1,54 @@
+"""Validation: what is wrong with an object, and with a change of one.
+
+The errors are those of kube-apiserver, in its order and in its words: metadata first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from kinform.apiserver.field_errors import FieldError
+from kinform.apiserver.json import Json
+from kinform.apiserver.kind import Kind
+from kinform.apiserver.validation import core, others, rbac, workloads
+from kinform.apiserver.validation.metadata import validate_metadata, validate_metadata_update
+
+__all__ = ["validate", "validate_update"]
+
+_VALIDATE: Final[Mapping[str, Callable[[Json], list[FieldError]]]] = {
+    **core.VALIDATE,
+    **rbac.VALIDATE,
+    **others.VALIDATE,
+    **workloads.VALIDATE,
+}
+_VALIDATE_UPDATE: Final[Mapping[str, Callable[[Json, Json], list[FieldError]]]] = {
+    **core.VALIDATE_UPDATE,
+    **rbac.VALIDATE_UPDATE,
+    **others.VALIDATE_UPDATE,
+    **workloads.VALIDATE_UPDATE,
+}
+
+
+def validate(kind: Kind, obj: Json) -> list[FieldError]:
+    """Return what is wrong with a new object with its defaults filled in, metadata included."""
+    errors = validate_metadata(kind, obj)
+    check = _VALIDATE.get(kind.storage)
+    if check is not None:
+        errors += check(obj)
+    return errors
+
+
+def validate_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
+    """Return what is wrong with a change from ``old`` to ``new``, metadata included.
+
+    A function in a table ``VALIDATE_UPDATE`` does the whole of it for its kind, the rules that
+    hold at creation included; kinds without one are checked as new objects are.
+    """
+    errors = validate_metadata_update(kind, new, old)
+    check = _VALIDATE_UPDATE.get(kind.storage)
+    if check is not None:
+        errors += check(new, old)
+    elif (whole := _VALIDATE.get(kind.storage)) is not None:
+        errors += whole(new)
+    return errors

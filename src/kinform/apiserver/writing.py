@@ -1,0 +1,219 @@
+"""Requests that write: from a request and its route to what `Objects` and `Deletion` do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, final
+
+from kinform.apiserver import (
+    custom_objects,
+    decoding,
+    json_patch,
+    merge_patch,
+    metadata,
+    server_side_apply,
+    status,
+    strategic_merge,
+)
+from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.deletion import Deleted, DeleteOptions, Deletion
+from kinform.apiserver.field_errors import FieldError, Problem
+from kinform.apiserver.json import Json
+from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.objects import Objects
+from kinform.apiserver.options import ListOptions
+from kinform.apiserver.paths import Route
+from kinform.apiserver.reading import Page, page
+from kinform.apiserver.status import StatusError
+from kinform.apiserver.wire import Request
+from kinform.apiserver.write_options import Intent, intent
+
+__all__ = ["Writing", "Written"]
+
+APPLY: Final = ("application/apply-patch+yaml", "application/apply-patch+cbor")
+_JSON_PATCH: Final = "application/json-patch+json"
+_MERGE_PATCH: Final = "application/merge-patch+json"
+_STRATEGIC: Final = "application/strategic-merge-patch+json"
+
+
+class Written(NamedTuple):
+    """What a write answers."""
+
+    obj: Json
+    is_new: bool = False
+    warnings: Sequence[str] = ()
+
+
+@final
+class Writing:
+    """The verbs that write, on main resources and on their ``status``."""
+
+    def __init__(self, cluster: Cluster, objects: Objects, deletion: Deletion) -> None:
+        self._cluster = cluster
+        self._objects = objects
+        self._deletion = deletion
+
+    def create(self, request: Request, route: Route) -> Written:
+        """POST to a collection."""
+        wish = intent(request, "CreateOptions")
+        obj, warnings = self.body(request, route.kind, wish)
+        created = self._objects.create(route.kind, obj, wish, namespace=route.namespace)
+        return Written(
+            created, is_new=True, warnings=warnings + custom_objects.advice(route.kind, created)
+        )
+
+    def put(self, request: Request, route: Route) -> Written:
+        """PUT to an object, or to its status."""
+        wish = intent(request, "UpdateOptions")
+        obj, warnings = self.body(request, route.kind, wish)
+        metadata.names_match(route.kind, obj, namespace=route.namespace, name=route.name)
+        kind, objects = route.kind, self._objects
+        if self._is_absent(route) and not route.subresource and objects.creates_by_update(kind):
+            _check_uid(kind, obj, "")
+            obj["metadata"].pop("resourceVersion", None)
+            created = objects.create(kind, obj, wish, namespace=route.namespace)
+            return Written(created, is_new=True, warnings=warnings)
+        held = objects.held(kind, route.key)
+        _check_uid(kind, obj, held.uid)
+        if kind.custom is not None and not obj["metadata"].get("resourceVersion"):
+            raise _unconditional(kind, route.name)
+        changed = objects.update(
+            kind, route.key, lambda _: obj, intent=wish, subresource=_subresource(route)
+        )
+        return Written(changed, warnings=warnings + custom_objects.advice(kind, changed))
+
+    def patch(self, request: Request, route: Route) -> Written:
+        """PATCH of an object, or of its status."""
+        content_type = request.headers.get("content-type", "").partition(";")[0].strip()
+        wish = intent(request, "PatchOptions", is_apply=content_type in APPLY)
+        if content_type in APPLY:
+            return self._apply(request, route, wish)
+        kind = route.kind
+        if content_type not in (_JSON_PATCH, _MERGE_PATCH) and (
+            content_type != _STRATEGIC or kind.custom is not None
+        ):
+            raise StatusError(
+                415, "UnsupportedMediaType", "415: Unsupported Media Type", details={}
+            )
+        base = self._objects.load(kind, route.key)
+        patched, warnings = _patched(request.body, content_type, kind, base=base, wish=wish)
+        metadata.names_match(kind, patched, namespace=route.namespace, name=route.name)
+        changed = self._objects.update(
+            kind, route.key, lambda _: patched, intent=wish, subresource=_subresource(route)
+        )
+        return Written(changed, warnings=warnings + custom_objects.advice(kind, changed))
+
+    def _apply(self, request: Request, route: Route, wish: Intent) -> Written:
+        kind = route.kind
+        applied, warnings = _checked(request.body, "application/yaml", kind, wish=wish)
+        metadata.names_match(kind, applied, namespace=route.namespace, name=route.name)
+        is_new = self._is_absent(route)
+        live = None if is_new else self._objects.load(kind, route.key)
+        if is_new and route.subresource:
+            raise status.not_found(kind, route.name)
+        merged = server_side_apply.apply(
+            kind,
+            schema_of(kind),
+            applied,
+            live=live,
+            manager=wish.manager,
+            force=wish.force,
+            now=self._cluster.timestamp(),
+            subresource=_subresource(route),
+        )
+        if is_new:
+            if applied["metadata"].get("resourceVersion"):
+                raise status.not_found(kind, route.name)
+            created = self._objects.create(
+                kind, merged, wish, namespace=route.namespace, applied=True
+            )
+            return Written(
+                created, is_new=True, warnings=warnings + custom_objects.advice(kind, created)
+            )
+        changed = self._objects.update(
+            kind,
+            route.key,
+            lambda _: merged,
+            intent=wish,
+            subresource=_subresource(route),
+            applied=True,
+        )
+        return Written(changed, warnings=warnings + custom_objects.advice(kind, changed))
+
+    def delete(self, route: Route, options: DeleteOptions) -> Deleted:
+        """DELETE of an object."""
+        return self._deletion.delete(route.kind, route.key, options)
+
+    def delete_all(self, route: Route, options: DeleteOptions, listing: ListOptions) -> Page:
+        """DELETE of a collection; return it as it was."""
+        found = page(self._cluster.storage, route.kind.storage, route.prefix, options=listing)
+        table = self._cluster.storage.table(route.kind.storage)
+        for stored in found.items:
+            if table.get(stored.key) is not None:
+                self._deletion.delete(route.kind, stored.key, options)
+        return found
+
+    # --- the steps
+
+    def body(self, request: Request, kind: Kind, wish: Intent) -> tuple[Json, list[str]]:
+        """Read an object from a request, with what there is to complain about it.
+
+        Raises:
+            StatusError: there is none in it.
+        """
+        content_type = request.headers.get("content-type", "")
+        return _checked(request.body, content_type, kind, wish=wish)
+
+    def _is_absent(self, route: Route) -> bool:
+        return self._cluster.storage.table(route.kind.storage).get(route.key) is None
+
+
+def _checked(body: bytes, content_type: str, kind: Kind, *, wish: Intent) -> tuple[Json, list[str]]:
+    is_custom = kind.custom is not None
+    obj, duplicates = decoding.decode(body, content_type, kind=kind.kind, is_custom=is_custom)
+    checked = decoding.check(kind, schema_of(kind), obj, duplicates=duplicates)
+    return obj, decoding.complain(wish.field_validation, checked.complaints, kind)
+
+
+def _patched(
+    body: bytes, content_type: str, kind: Kind, *, base: Json, wish: Intent
+) -> tuple[Json, list[str]]:
+    """Return an object as a patch makes it, with what there is to complain about it."""
+    patch, complaints = decoding.decode_patch(body, content_type)
+    is_strategic = content_type == _STRATEGIC
+    if content_type == _JSON_PATCH:
+        result = json_patch.apply(base, patch)
+    elif is_strategic:
+        result = strategic_merge.apply(base, patch, schema_of(kind))
+    else:
+        result = merge_patch.apply(base, patch)
+    shown = decoding.Patched(patch if is_strategic else result, is_strategic=is_strategic)
+    checked = decoding.check(kind, schema_of(kind), result, patched=shown)
+    found = [*complaints, *checked.complaints]
+    return result, decoding.complain(wish.field_validation, found, kind, patched=shown)
+
+
+def _subresource(route: Route) -> str:
+    return route.subresource.name if route.subresource is not None else ""
+
+
+def _check_uid(kind: Kind, obj: Json, uid: str) -> None:
+    given = obj["metadata"].get("uid")
+    if given and given != uid:
+        name, namespace = obj["metadata"]["name"], obj["metadata"].get("namespace", "")
+        key = "/".join(it for it in ("/registry", kind.plural, namespace, name) if it)
+        raise status.conflict(
+            kind,
+            name,
+            f"StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, "
+            f"AdditionalErrorMsg: Precondition failed: UID in precondition: {given}, "
+            f"UID in object meta: {uid}",
+        )
+
+
+def _unconditional(kind: Kind, name: str) -> StatusError:
+    error = FieldError(
+        Problem.INVALID, "metadata.resourceVersion", "must be specified for an update", 0
+    )
+    return status.invalid(kind, name, [error])

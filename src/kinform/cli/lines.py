@@ -1,0 +1,112 @@
+"""One line for each change, for pipes and files. Pure; remembers only how wide columns are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, final
+
+from kinform.cli.feeds import Change
+from kinform.cli.outputs import Output, to_json, to_yaml, without_managed_fields
+from kinform.cli.rows import Row, row_texts, shown
+from kinform.cli.targets import Target
+
+__all__ = ["Lines", "columns_text"]
+
+_EVENT_WIDTH: Final = len("MODIFIED")
+_GAP: Final = "   "
+
+
+@final
+class Lines:
+    """Turns changes into text; a table's header comes with the first change of its kind.
+
+    Args:
+        with_namespace: whether objects of several namespaces are shown.
+        with_kind: whether objects of several kinds are.
+    """
+
+    def __init__(self, output: Output, *, with_namespace: bool, with_kind: bool) -> None:
+        self._output = output
+        self._with_namespace = with_namespace
+        self._with_kind = with_kind
+        self._widths: dict[Target, list[int]] = {}
+        self._headed: set[Target] = set()
+
+    def measure(self, target: Target, rows: Iterable[Row], *, wall: float) -> None:
+        """Make columns wide enough for ``rows``, so that what is there at first is aligned."""
+        if self._output.is_table:
+            for row in rows:
+                self._fit(target, self._header(target, row))
+                self._fit(target, self._cells(target, row, wall))
+
+    def text(self, change: Change, *, wall: float) -> str:
+        """Return what to print for a change, with its line ends."""
+        match self._output.form:
+            case "name":
+                return change.target.name_of(change.row.obj) + "\n"
+            case "json":
+                content = without_managed_fields(change.row.obj.to_dict())
+                return to_json({"type": change.type, "object": content}, compact=True) + "\n"
+            case "yaml":
+                where = f"{change.target.label} {change.key}"
+                content = without_managed_fields(change.row.obj.to_dict())
+                return f"---\n# {change.type} {where}\n{to_yaml(content)}"
+            case "jsonpath":
+                assert self._output.path is not None
+                return self._output.path.render(change.row.obj.to_dict()) + "\n"
+            case _:
+                return self._table(change, wall)
+
+    def _table(self, change: Change, wall: float) -> str:
+        target = change.target
+        lines: list[str] = []
+        if target not in self._headed:
+            self._headed.add(target)
+            header = self._header(target, change.row)
+            self._fit(target, header)
+            self._fit(target, self._cells(target, change.row, wall))
+            lines.append(self._line("EVENT", target, header))
+        cells = self._cells(target, change.row, wall)
+        self._fit(target, cells)
+        lines.append(self._line(change.type, target, cells))
+        return "".join(lines)
+
+    def _line(self, event: str, target: Target, cells: list[str]) -> str:
+        widths = self._widths[target]
+        padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
+        return _GAP.join([event.ljust(_EVENT_WIDTH), *padded]).rstrip() + "\n"
+
+    def _header(self, target: Target, row: Row) -> list[str]:
+        places = shown(row.columns, wide=self._output.is_wide)
+        names = [row.columns[at].name.upper() for at in places]
+        return ["NAMESPACE", *names] if self._shows_namespace(target) else names
+
+    def _cells(self, target: Target, row: Row, wall: float) -> list[str]:
+        cells = row_texts(row, wide=self._output.is_wide, wall=wall)
+        if self._with_kind and cells:
+            cells[0] = f"{target.label}/{cells[0]}"
+        return [row.obj.namespace, *cells] if self._shows_namespace(target) else cells
+
+    def _shows_namespace(self, target: Target) -> bool:
+        return self._with_namespace and target.resource.namespaced
+
+    def _fit(self, target: Target, cells: list[str]) -> None:
+        widths = self._widths.setdefault(target, [])
+        widths += [0] * (len(cells) - len(widths))
+        for at, cell in enumerate(cells):
+            widths[at] = max(widths[at], len(cell))
+
+
+def columns_text(table: list[list[str]]) -> str:
+    """Return rows of cells, the header first, as aligned lines.
+
+    >>> print(columns_text([["NAME", "AGE"], ["web-0", "5s"]]), end="")
+    NAME    AGE
+    web-0   5s
+    """
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    lines = (
+        _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    )
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,112 @@
+"""Drawing the live table on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, final
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from kinform import clock
+from kinform.cli.board import Board, Section
+from kinform.cli.problems import one_line
+from kinform.cli.tally import bytes_text, lag_text
+
+__all__ = ["Standing", "draw", "paint"]
+
+_STYLES: Final = {"": "", "new": "bold green", "changed": "bold black on yellow", "gone": "red"}
+_FRAME: Final = 0.1
+"""Seconds between two looks at what has changed."""
+_FRAMES_OF_AGE: Final = 10
+"""After how many frames ages are drawn anew though nothing has changed."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What the status line says."""
+
+    has_synced: bool
+    objects: int
+    rate: float
+    version: str
+    lag: float
+    received: int
+    trouble: str = ""
+
+
+def draw(sections: Sequence[Section], standing: Standing) -> RenderableType:
+    """Return the whole picture: a table for each kind, and the status line."""
+    parts: list[RenderableType] = []
+    for section in sections:
+        parts += [_table(section), _below(section)]
+    parts.append(_status(standing))
+    if standing.trouble:
+        parts.append(Text(f"✗ {one_line(standing.trouble)}", "bold red", no_wrap=True))
+    return Group(*parts)
+
+
+def _table(section: Section) -> Table:
+    table = Table(box=None, show_edge=False, pad_edge=False, header_style="bold")
+    for name in section.header:
+        table.add_column(Text(name), no_wrap=True, overflow="ellipsis")
+    for row in section.rows:
+        # Texts, never markup: what a label or an image is called is no command to us.
+        table.add_row(*(Text(cell.text, _STYLES[cell.mark]) for cell in row))
+    return table
+
+
+def _below(section: Section) -> Text:
+    more = f"{section.title}: {section.hidden} more" if section.hidden else ""
+    return Text(more, "dim", no_wrap=True)
+
+
+def _status(standing: Standing) -> Text:
+    text = Text(no_wrap=True, overflow="ellipsis")
+    if standing.trouble:
+        text.append("○ disconnected", "bold red")
+    elif standing.has_synced:
+        text.append("● synced", "bold green")
+    else:
+        text.append("○ syncing", "bold yellow")
+    figures = (
+        f"{standing.objects} objects",
+        f"{standing.rate:.1f} events/s",
+        f"resourceVersion {standing.version or '-'}",
+        f"lag {lag_text(standing.lag)}",
+        bytes_text(standing.received),
+    )
+    for figure in figures:
+        text.append(f"  {figure}")
+    return text
+
+
+async def paint(board: Board, standing: Callable[[], Standing]) -> None:
+    """Keep the terminal's picture equal to the board until cancelled; leave the last one there."""
+    console = Console()
+    frame = 0
+    with Live(console=console, auto_refresh=False, vertical_overflow="crop") as live:
+        try:
+            while True:
+                now = asyncio.get_running_loop().time()
+                if board.is_dirty or board.is_flashing(now) or frame % _FRAMES_OF_AGE == 0:
+                    board.is_dirty = False
+                    live.update(_picture(board, standing(), console), refresh=True)
+                frame += 1
+                await asyncio.sleep(_FRAME)
+        finally:
+            live.update(_picture(board, standing(), console), refresh=True)
+
+
+def _picture(board: Board, standing: Standing, console: Console) -> RenderableType:
+    sections = board.sections(
+        now=asyncio.get_running_loop().time(),
+        wall=clock.current().wall(),
+        height=console.height - 2,
+    )
+    return draw(sections, standing)

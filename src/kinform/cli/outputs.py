@@ -1,0 +1,115 @@
+"""``-o``: which form objects are shown in, and the text of one. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, cast, final
+
+import click
+import yaml
+
+from kinform.cli.json_path import JsonPath, JsonPathError
+from kinform.cli.problems import one_line
+
+__all__ = [
+    "FORMS",
+    "Output",
+    "complete_output",
+    "parse_output",
+    "read_output",
+    "to_json",
+    "to_yaml",
+    "without_managed_fields",
+]
+
+FORMS: Final = ("table", "wide", "name", "json", "yaml", "wire")
+_PATH: Final = "jsonpath="
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A form, and for ``jsonpath`` the template."""
+
+    form: str
+    path: JsonPath | None = None
+
+    @property
+    def is_table(self) -> bool:
+        """Whether the server's columns are shown."""
+        return self.form in {"table", "wide"}
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether the columns of lower priority are shown, too."""
+        return self.form == "wide"
+
+
+def parse_output(text: str) -> Output:
+    """Return what ``-o text`` asks for.
+
+    Raises:
+        ValueError: there is no such form, or its template cannot be read.
+    """
+    if text.startswith(_PATH):
+        return Output("jsonpath", JsonPath(text.removeprefix(_PATH)))
+    if text in FORMS:
+        return Output(text)
+    raise ValueError(f"{text!r} is none of {', '.join(FORMS)} and jsonpath=TEMPLATE")
+
+
+def read_output(_ctx: click.Context, _param: click.Parameter, text: str) -> Output:
+    """Return the value of the option ``-o``: a callback for click.
+
+    Raises:
+        BadParameter: of click, if it has none.
+    """
+    try:
+        return parse_output(text)
+    except (ValueError, JsonPathError) as exc:
+        raise click.BadParameter(one_line(str(exc))) from None
+
+
+def complete_output(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Return what a shell may offer for ``-o``."""
+    return [form for form in (*FORMS, _PATH) if form.startswith(incomplete)]
+
+
+def to_json(value: object, *, compact: bool = False) -> str:
+    """Return ``value`` as JSON: in one line, or laid out for people as kubectl does."""
+    if compact:
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return json.dumps(value, indent=4, ensure_ascii=False, sort_keys=True)
+
+
+def to_yaml(value: object) -> str:
+    """Return ``value`` as a YAML document, several lines of text as a block."""
+    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, width=10_000)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes texts of several lines so that people can read them."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = "|" if "\n" in text else None
+    return dumper.represent_scalar(  # pyright: ignore[reportUnknownMemberType] - stub without types
+        "tag:yaml.org,2002:str", text, style=style
+    )
+
+
+_Dumper.add_representer(str, _text)
+
+
+def without_managed_fields(content: Mapping[str, object]) -> dict[str, object]:
+    """Return ``content`` less its ``managedFields``, which kubectl does not show either."""
+    shown = dict(content)
+    metadata = shown.get("metadata")
+    if isinstance(metadata, dict) and "managedFields" in metadata:
+        members = cast("dict[str, object]", metadata)
+        shown["metadata"] = {
+            name: value for name, value in members.items() if name != "managedFields"
+        }
+    return shown

@@ -1,0 +1,186 @@
+"""``kinform serve``."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, final
+
+import click
+
+from kinform.cli import problems
+from kinform.cli.embedded import Embedded, embedded
+from kinform.cli.options import TOKEN, debug_option
+from kinform.cli.problems import Problem
+from kinform.cli.running import Interrupted, asynchronously, emit
+from kinform.clock import offload
+
+__all__ = ["command", "write_kubeconfig"]
+
+MARK: Final = "# written by kinform serve; it may write it again\n"
+"""The first line of our kubeconfigs: what does not begin with it is somebody's work."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    host: str
+    port: int
+    data: Path | None
+    faults: Path | None
+    kubeconfig: Path | None
+    force: bool
+    demo: bool
+    seed: int | None
+
+
+def _read_host(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
+    address = "127.0.0.1" if text == "localhost" else text
+    try:
+        is_loopback = ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        is_loopback = False
+    if not is_loopback:
+        raise click.BadParameter(
+            f"{text!r} is no loopback address; the server is for this machine only: 127.0.0.1, ::1"
+        )
+    return address
+
+
+@click.command("serve", short_help="Run an API server of your own on this machine.")
+@click.option(
+    "--host", default="127.0.0.1", callback=_read_host, metavar="ADDRESS", help="Loopback only."
+)
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="0: any free one."
+)
+@click.option(
+    "--data",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Keep the objects in this file; without it they are gone at the end.",
+)
+@click.option("--demo", is_flag=True, help="With a cluster whose objects come, change and go.")
+@click.option("--seed", type=int, metavar="N", help="What happens in the demo cluster.")
+@click.option(
+    "--faults",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Do wrong what this file says.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write a kubeconfig there, readable by you alone.",
+)
+@click.option("--force", is_flag=True, help="Also over a kubeconfig that is not ours.")
+@debug_option
+def command(
+    *,
+    host: str,
+    port: int,
+    data: Path | None,
+    demo: bool,
+    seed: int | None,
+    faults: Path | None,
+    kubeconfig: Path | None,
+    force: bool,
+) -> int:
+    """Run an API server on this machine, for kubectl and every other client of Kubernetes.
+
+    It listens on loopback only and wants a token: a random one, or what KINFORM_TOKEN holds. The
+    kubeconfig has it. Ctrl-C or SIGTERM ends it.
+
+    \b
+    Examples:
+      kinform serve --kubeconfig /tmp/kubeconfig
+      KUBECONFIG=/tmp/kubeconfig kubectl get namespaces
+      kinform serve --demo --port 8001 --kubeconfig demo.kubeconfig
+      kinform serve --data cluster.db --kubeconfig cluster.kubeconfig
+
+    Exit codes: 0 ended by a signal; 1 failed: a port in use, a broken data file; 2 wrong command
+    line.
+    """  # noqa: D301 - click wants the character itself
+    plan = _Plan(
+        host=host,
+        port=port,
+        data=data,
+        faults=faults,
+        kubeconfig=kubeconfig,
+        force=force,
+        demo=demo,
+        seed=seed,
+    )
+    with contextlib.suppress(Interrupted):  # the way it is meant to end
+        asynchronously(lambda: _serve(plan))
+    return problems.OK
+
+
+async def _serve(plan: _Plan) -> None:
+    server = embedded(
+        live=plan.demo,
+        seed=plan.seed,
+        host=None if plan.host == "127.0.0.1" else plan.host,
+        port=plan.port or None,
+        data=plan.data,
+        faults=plan.faults,
+        token=os.environ.get(TOKEN) or None,
+    )
+    if plan.kubeconfig is not None:  # refused before anything is started
+        await offload(_refuse_foreign, plan.kubeconfig, force=plan.force)
+    async with server as running:
+        await _announce(running, plan)
+        await asyncio.Event().wait()
+
+
+async def _announce(server: Embedded, plan: _Plan) -> None:
+    lines = [f"serving {server.url}"]
+    if plan.kubeconfig is not None:
+        path = plan.kubeconfig.absolute()
+        await offload(write_kubeconfig, path, server.kubeconfig(), force=plan.force)
+        lines += [
+            f"kubeconfig {path}",
+            f"try: KUBECONFIG={path} kubectl get namespaces",
+            f"     kinform watch --kubeconfig {path}",
+        ]
+    else:
+        lines.append("its token is in the kubeconfig that --kubeconfig FILE writes")
+    emit("".join(f"{line}\n" for line in lines))
+
+
+def write_kubeconfig(path: Path, text: str, *, force: bool) -> None:
+    """Write a kubeconfig that its owner alone can read, in one step.
+
+    Raises:
+        Problem: there is one that is not ours, and no ``force``.
+        OSError: it cannot be written.
+    """
+    _refuse_foreign(path, force=force)
+    part = path.with_name(f".{path.name}.{os.getpid()}")
+    mode = stat.S_IRUSR | stat.S_IWUSR
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(MARK + text)
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def _refuse_foreign(path: Path, *, force: bool) -> None:
+    if force:
+        return
+    try:
+        with path.open("rb") as file:
+            is_ours = file.read(len(MARK)) in {b"", MARK.encode()}
+    except FileNotFoundError:
+        return
+    if not is_ours:
+        raise Problem(f"{path} is there and was not written by kinform serve; --force replaces it")

@@ -1,0 +1,126 @@
+"""Bodies and paths that the cases on objects share; no cases of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+__all__ = [
+    "APPS",
+    "BATCH",
+    "CLAIMS",
+    "DAEMONSETS",
+    "DEFINITIONS",
+    "DEPLOYMENTS",
+    "JOBS",
+    "LEASES",
+    "NODES",
+    "REPLICASETS",
+    "SERVICEACCOUNTS",
+    "STATEFULSETS",
+    "Body",
+    "custom",
+    "definition",
+    "deployment",
+    "job",
+    "named",
+    "only",
+    "pod",
+    "replicaset",
+    "seen",
+    "service",
+    "statefulset",
+    "template",
+]
+
+Body: TypeAlias = dict[str, Any]
+
+APPS: Final = "/apis/apps/v1/namespaces/{ns}"
+BATCH: Final = "/apis/batch/v1/namespaces/{ns}"
+DEPLOYMENTS: Final = f"{APPS}/deployments"
+REPLICASETS: Final = f"{APPS}/replicasets"
+STATEFULSETS: Final = f"{APPS}/statefulsets"
+DAEMONSETS: Final = f"{APPS}/daemonsets"
+JOBS: Final = f"{BATCH}/jobs"
+LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases"
+SERVICEACCOUNTS: Final = "/api/v1/namespaces/{ns}/serviceaccounts"
+CLAIMS: Final = "/api/v1/namespaces/{ns}/persistentvolumeclaims"
+NODES: Final = "/api/v1/nodes"
+DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def named(name: str, **more: Any) -> Body:
+    """Return a body of this name; ``metadata`` in ``more`` is merged into its metadata."""
+    return {**more, "metadata": {"name": name, **more.get("metadata", {})}}
+
+
+def pod(name: str = "a", **spec: Any) -> Body:
+    """Return a Pod of one container."""
+    return named(name, spec={"containers": [{"name": "c", "image": "example.com/c:1"}], **spec})
+
+
+def template(**spec: Any) -> Body:
+    """Return a pod template with the label app=a."""
+    containers = [{"name": "c", "image": "example.com/c:1"}]
+    return {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": containers, **spec}}
+
+
+def deployment(name: str = "a", **spec: Any) -> Body:
+    """Return a Deployment."""
+    selector = {"matchLabels": {"app": "a"}}
+    return named(name, spec={"selector": selector, "template": template(), **spec})
+
+
+def replicaset(name: str = "a", **spec: Any) -> Body:
+    """Return a ReplicaSet."""
+    return deployment(name, **spec)
+
+
+def statefulset(name: str = "a", **spec: Any) -> Body:
+    """Return a StatefulSet."""
+    return deployment(name, **{"serviceName": "s", **spec})
+
+
+def job(name: str = "a", **spec: Any) -> Body:
+    """Return a Job."""
+    return named(name, spec={"template": {"spec": pod(restartPolicy="Never")["spec"]}, **spec})
+
+
+def service(name: str = "a", **spec: Any) -> Body:
+    """Return a Service of one port."""
+    return named(name, spec={"ports": [{"port": 80}], "selector": {"app": "a"}, **spec})
+
+
+def definition(group: str, *versions: Body, **spec: Any) -> Body:
+    """Return the definition of widgets of a group."""
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}
+    whole = {"group": group, "scope": "Namespaced", "names": names, "versions": list(versions)}
+    return named(f"widgets.{group}", spec={**whole, **spec})
+
+
+def custom(group: str, name: str = "a", **more: Any) -> Body:
+    """Return a widget of a group."""
+    return {"apiVersion": f"{group}/v1", "kind": "Widget", **named(name, **more)}
+
+
+def only(*keys: str) -> Any:
+    """Return a view that keeps these keys of a body; a Status stays whole."""
+
+    def view(body: Any) -> object:
+        if not isinstance(body, dict) or body.get("kind") == "Status":
+            return body
+        return {key: body[key] for key in keys if key in body}
+
+    return view
+
+
+def seen(part: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return a view of a part of a body; where there is no such part, the body stays whole."""
+
+    def view(body: Any) -> object:
+        try:
+            return part(body)
+        except (KeyError, TypeError, IndexError, AttributeError):
+            return body
+
+    return view
