@@ -18,8 +18,8 @@ PYTEST := $(PY) -m pytest
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
 
-run: venv       ## watch something live: your kubeconfig's cluster, else a local control plane
-	@$(PY) examples/watch.py $(ARGS)
+run: venv       ## watch something live: the cluster that kubectl would use, else a demo cluster
+	@$(PY) -m kinform watch $(ARGS)
 
 test: venv      ## all tests, in parallel; e2e ones are skipped where no control plane can start
 	$(PYTEST) -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(ARGS)

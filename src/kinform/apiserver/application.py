@@ -20,6 +20,9 @@ from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.collecting import Collector
 from kinform.apiserver.deletion import Deletion, delete_options
 from kinform.apiserver.discovery import Discovery, document
+from kinform.apiserver.fault_answers import Faults
+from kinform.apiserver.fault_kinds import Subject
+from kinform.apiserver.fault_plan import FaultPlan
 from kinform.apiserver.json import Json
 from kinform.apiserver.negotiation import Form, negotiate
 from kinform.apiserver.objects import Objects
@@ -28,6 +31,7 @@ from kinform.apiserver.options import ListOptions, boolean, list_options, versio
 from kinform.apiserver.paths import NoSuchPath, Route, route
 from kinform.apiserver.reading import Page, page
 from kinform.apiserver.rendering import Renderer
+from kinform.apiserver.replica import READS
 from kinform.apiserver.selecting import Selection, Term
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Future, Unsaved
@@ -48,7 +52,8 @@ _BODY_LIMIT: Final = 3 * 1024 * 1024
 _COMPRESSED: Final = 128 * 1024
 """Bodies from this size on are compressed for clients that accept it."""
 _JSON: Final = {"Content-Type": "application/json"}
-_TEXT: Final = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+_PLAIN: Final = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+_TEXT: Final = {**_PLAIN, "Cache-Control": "no-cache, private"}
 
 
 @final
@@ -59,10 +64,16 @@ class Application:
         cluster: Its state.
         token: Who sends this bearer token may do everything; None: everybody may.
         address: Where clients reach the server, ``host:port``.
+        faults: What is to go wrong.
     """
 
     def __init__(
-        self, cluster: Cluster, *, token: str | None = None, address: str = "127.0.0.1:0"
+        self,
+        cluster: Cluster,
+        *,
+        token: str | None = None,
+        address: str = "127.0.0.1:0",
+        faults: FaultPlan | None = None,
     ) -> None:
         self.cluster = cluster
         self.address = address
@@ -77,11 +88,17 @@ class Application:
         self._discovery = Discovery(cluster.kinds)
         self._openapi = OpenApi(cluster.kinds)
         system.follow_definitions(cluster)
+        self.plan = FaultPlan() if faults is None else faults
+        self._faults = Faults(
+            self.plan, cluster, answer=self._handled, subject=self._subject, reload=self.reload
+        )
 
     def start(self) -> None:
         """Create what every cluster has: its first namespaces."""
         system.create_first_objects(self.objects, self.cluster)
         self.collector.settle()
+        self._faults.floor = self.cluster.storage.revision
+        self.plan.start()
 
     def reload(self) -> None:
         """Learn anew what follows from the storage, after it was loaded or restored."""
@@ -94,13 +111,32 @@ class Application:
         Raises:
             Broken: there is to be no answer; the connection ends.
         """
+        if self.cluster.gate.is_shut:
+            await self.cluster.gate.passed()
+        if self.plan:
+            return await self._faults.answer(request)
+        return await self._handled(request)
+
+    def _subject(self, request: Request) -> Subject:
+        """Tell what a request is about, as far as it is about objects."""
+        path = request.path
+        if path.startswith(_PREFIX):
+            path = "/" + path.removeprefix(_PREFIX).partition("/")[2]
+        try:
+            where = route(self.cluster.kinds, path)
+        except (StatusError, NoSuchPath, paths.Unreadable):
+            return Subject()
+        kind = where.kind
+        return Subject(_verb(request, where) or "", kind.plural, kind.group, where.namespace)
+
+    async def _handled(self, request: Request) -> Response:
         try:
             response = await self._answered(request)
         except StatusError as exc:
             response = _refusal(request, exc)
         except paths.Unreadable as exc:
-            text = f'Internal Server Error: "{request.path}": {exc}\n'
-            response = Response(status=500, headers=dict(_TEXT), body=text.encode())
+            text = f'Internal Server Error: "{request.target}": {exc}\n'
+            response = Response(status=500, headers=dict(_PLAIN), body=text.encode())
         except NoSuchPath:
             response = Response(status=404, headers=dict(_TEXT), body=b"404 page not found\n")
         except Broken:
@@ -110,13 +146,19 @@ class Application:
         except Exception as exc:
             log.exception("%s %s failed", request.method, request.path)
             response = _refusal(request, status.internal(f"{type(exc).__name__}: see the log"))
-        finally:
-            self.collector.settle()
+        self._settle()
         try:
             await self.cluster.storage.saved()  # what a crash could undo is told to nobody
         except Unsaved as exc:
             response = _refusal(request, status.internal(str(exc)))
         return await _compressed(request, response)
+
+    def _settle(self) -> None:
+        """Do what controllers would; if that fails, it is not the client's fault."""
+        try:
+            self.collector.settle()
+        except Exception:
+            log.exception("what follows from a write could not be done")
 
     async def _answered(self, request: Request) -> Response:
         request = self._authenticated(request)
@@ -128,8 +170,11 @@ class Application:
         found = self._of_system(request)
         if found is not None:
             return found
-        where = route(self.cluster.kinds, request.path)
-        response = await self._of_object(request, where)
+        where = route(self.cluster.kinds, request.path, target=request.target)
+        try:
+            response = await self._of_object(request, where)
+        except StatusError as exc:
+            response = _refusal(request, exc)
         response.warnings[:0] = system.deprecations(where.kind)
         return response
 
@@ -206,10 +251,19 @@ class Application:
         }
         return self._written(request, where, verbs[verb](request, where))
 
+    @property
+    def _reads(self) -> Cluster:
+        """What reads are answered from."""
+        return READS.get() or self.cluster
+
     async def _get(self, request: Request, where: Route) -> Response:
         renderer, form = self._renderer(request, where)
         await self._catch_up(request)
-        stored = self.objects.held(where.kind, where.key)
+        if form.is_partial_list:
+            raise _mismatch("PartialObjectMetadataList", "not a list", where)
+        stored = self._reads.storage.table(where.kind.storage).get(where.key)
+        if stored is None:
+            raise status.not_found(where.kind, where.name)
         return _of(form, renderer.stored(stored.raw))
 
     async def _catch_up(self, request: Request) -> None:
@@ -217,26 +271,28 @@ class Application:
             asked = version(request.option("resourceVersion"))
         except ValueError as exc:
             raise StatusError(500, "", str(exc)) from exc
-        if not await self.cluster.reached(asked, within=CATCH_UP):
-            raise status.too_large_version(asked, self.cluster.storage.revision)
+        reads = self._reads
+        if not await reads.reached(asked, within=CATCH_UP):
+            raise status.too_large_version(asked, reads.storage.revision)
 
     async def _list(self, request: Request, where: Route) -> Response:
         options = list_options(request, where.kind)
         self._renderer(request, where)  # what cannot be shown is refused before it is looked for
+        reads = self._reads
         while True:
             try:
-                found = page(
-                    self.cluster.storage, where.kind.storage, where.prefix, options=options
-                )
+                found = page(reads.storage, where.kind.storage, where.prefix, options=options)
             except Future as exc:
-                if not await self.cluster.reached(exc.revision, within=CATCH_UP):
-                    current = self.cluster.storage.revision
+                if not await reads.reached(exc.revision, within=CATCH_UP):
+                    current = reads.storage.revision
                     raise status.too_large_version(exc.revision, current) from exc
             else:
                 return self._page(request, where, found)
 
     def _page(self, request: Request, where: Route, found: Page) -> Response:
         renderer, form = self._renderer(request, where)
+        if form.is_partial and not form.is_partial_list:
+            raise _mismatch("PartialObjectMetadata", "a list", where, suffix="List")
         raws = [stored.raw for stored in found.items]
         return _of(form, renderer.list(raws, found.metadata()))
 
@@ -245,7 +301,7 @@ class Application:
         options = list_options(request, where.kind, is_watch=True)
         if where.name:
             options = _of_one(options, where)
-        watch = Watch(self.cluster, where, options, renderer=renderer)
+        watch = Watch(self._reads, where, options, renderer=renderer)
         return Response(headers={"Content-Type": form.content_type}, body=watch.chunks())
 
     def _delete(self, request: Request, where: Route) -> Response:
@@ -294,9 +350,19 @@ def _verb(request: Request, where: Route) -> str | None:
     return verb if verb in verbs else None
 
 
+def _mismatch(asked: str, what: str, where: Route, *, suffix: str = "") -> StatusError:
+    """Refuse to show an object as a list, or a list as an object."""
+    kind = where.kind
+    package = kind.group.partition(".")[0] or "core"
+    name = f"{package}.{kind.kind}" if kind.custom is None else "unstructured.Unstructured"
+    message = f"you requested {asked}, but the requested object is {what} (*{name}{suffix})"
+    return StatusError(406, "NotAcceptable", message)
+
+
 def _impossible(request: Request, where: Route) -> StatusError:
     error = status.method_not_allowed()
-    if request.method == "GET" and not where.name and boolean(request, "watch"):
+    can_list = "list" in where.kind.verbs
+    if request.method == "GET" and not where.name and boolean(request, "watch") and can_list:
         plural = where.kind.plural
         error.message = f'watch is not supported on resources of kind "{plural}"'
         error.details = {"kind": plural}
@@ -318,7 +384,7 @@ def _refusal(request: Request, error: StatusError) -> Response:
     try:
         form = negotiate(request)
     except StatusError:
-        form = Form(is_pretty=True)
+        form = Form(is_pretty=not request.headers["accept"].startswith("application/*"))
     is_pretty = form.is_pretty or form.is_table or form.is_partial
     form = Form(is_yaml=form.is_yaml, is_pretty=is_pretty)
     headers = {"Content-Type": form.content_type}

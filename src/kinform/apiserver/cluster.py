@@ -10,6 +10,7 @@ from typing import final
 
 from kinform import clock
 from kinform.apiserver import kinds
+from kinform.apiserver.gate import Gate
 from kinform.apiserver.kinds import Kinds
 from kinform.apiserver.storage import Change, Storage
 
@@ -34,6 +35,8 @@ class Cluster:
         self.random = random.Random(seed)
         self.clock_offset: float = 0.0
         """Seconds that the server's clock is ahead."""
+        self.gate = Gate()
+        """Shut, while the server is paused."""
         self._waiting: dict[asyncio.Future[None], int] = {}
         self.storage.observe(self._wake)
 

@@ -6,16 +6,18 @@ the write is sent, so that a test never has to wait for it.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, final
 
-from kinform.apiserver import custom_objects
+from kinform.apiserver import conditions, custom_objects, managed_fields
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.custom_objects import DEFINITIONS
 from kinform.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, Deletion
 from kinform.apiserver.json import Json, as_dict, as_list, text
 from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import schema_of
 from kinform.apiserver.objects import Objects
 from kinform.apiserver.rendering import decode
 from kinform.apiserver.storage import Change, Stored
@@ -23,11 +25,13 @@ from kinform.apiserver.write_options import Intent
 
 __all__ = ["Collector"]
 
+log: Final = logging.getLogger("kinform.apiserver")
+
 _CLEANUP: Final = "customresourcecleanup.apiextensions.k8s.io"
 _NAMESPACES: Final = "namespaces"
 _ACCOUNTS: Final = "serviceaccounts"
-_MANAGER: Final = Intent(manager="kube-controller-manager")
-_SERVER: Final = Intent(manager="kube-apiserver")
+_MANAGER: Final = "kube-controller-manager"
+_SERVER: Final = "kube-apiserver"
 _NOW: Final = DeleteOptions(grace=0, policy="Background")
 _BACKGROUND: Final = DeleteOptions(policy="Background")
 _FOREGROUND: Final = DeleteOptions(policy="Foreground")
@@ -35,7 +39,10 @@ _FOREGROUND: Final = DeleteOptions(policy="Foreground")
 
 @final
 class Collector:
-    """Follows every change and settles what it leaves to be done."""
+    """Follows every change and settles what it leaves to be done.
+
+    What it writes is not validated again: an object that could be stored can be cleared away.
+    """
 
     def __init__(self, cluster: Cluster, objects: Objects, deletion: Deletion) -> None:
         self._cluster = cluster
@@ -57,10 +64,13 @@ class Collector:
                 self._add(resource, stored)
 
     def settle(self) -> None:
-        """Do all that is left to be done."""
+        """Do all that is left to be done; what cannot be done is logged."""
         while self._waiting:
             resource, change = self._waiting.popleft()
-            self._react(resource, change)
+            try:
+                self._react(resource, change)
+            except Exception:  # as a controller would: what fails is told, and the rest goes on
+                log.exception("%s %s: what follows from a change failed", resource, change.key)
 
     # --- the index
 
@@ -136,13 +146,12 @@ class Collector:
                 self._deletion.delete_held(kind, stored, _BACKGROUND)
 
     def _disown(self, kind: Kind, stored: Stored, uid: str) -> None:
-        def change(obj: Json) -> Json:
+        def change(obj: Json) -> None:
             references = as_list(obj["metadata"].get("ownerReferences"))
             kept = [it for it in references if as_dict(it).get("uid") != uid]
             obj["metadata"]["ownerReferences"] = kept
-            return obj
 
-        self._objects.update(kind, stored.key, change, intent=_MANAGER)
+        self._write(kind, stored.key, change, by=_MANAGER)
 
     def _report_to_owners(self, stored: Stored) -> None:
         for owner in stored.owners:
@@ -187,15 +196,37 @@ class Collector:
             self._release(kind, stored.key, FOREGROUND)
 
     def _release(self, kind: Kind, key: str, finalizer: str) -> None:
-        if self._cluster.storage.table(kind.storage).get(key) is None:
-            return
-
-        def change(obj: Json) -> Json:
+        def change(obj: Json) -> None:
             held: list[str] = as_list(obj["metadata"].get("finalizers"))
             obj["metadata"]["finalizers"] = [name for name in held if name != finalizer]
-            return obj
 
-        self._objects.update(kind, key, change, intent=_MANAGER)
+        self._write(kind, key, change, by=_MANAGER)
+
+    def _write(
+        self,
+        kind: Kind,
+        key: str,
+        change: Callable[[Json], None],
+        *,
+        by: str,
+        subresource: str = "",
+    ) -> None:
+        held = self._cluster.storage.table(kind.storage).get(key)
+        if held is None:
+            return
+        old, new = decode(kind, held.raw), decode(kind, held.raw)
+        change(new)
+        managed_fields.on_update(
+            kind,
+            schema_of(kind),
+            new,
+            old=old,
+            manager=by,
+            now=self._cluster.timestamp(),
+            subresource=subresource,
+        )
+        managed_fields.restore_times(new, old)
+        self._objects.replace(kind, held, new, old=old)
 
     # --- namespaces and definitions
 
@@ -209,26 +240,25 @@ class Collector:
             return
         account: Json = {"kind": "ServiceAccount", "apiVersion": "v1"}
         account["metadata"] = {"name": "default"}
-        self._objects.create(kind, account, _MANAGER, namespace=namespace)
+        self._objects.create(kind, account, Intent(manager=_MANAGER), namespace=namespace)
 
     def _empty_namespace(self, kind: Kind, stored: Stored) -> None:
         for child, held in self._content(f"{stored.key}/"):
             if b'"deletionTimestamp"' not in held.raw:
                 self._deletion.delete_held(child, held, _NOW)
-        if next(self._content(f"{stored.key}/"), None) is not None:
-            return
-        if self._cluster.storage.table(_NAMESPACES).get(stored.key) is None:
-            return
+        left = list(self._content(f"{stored.key}/"))
 
-        def change(obj: Json) -> Json:
+        def report(obj: Json) -> None:
+            conditions.report(obj, left, self._cluster.timestamp())
+
+        def release(obj: Json) -> None:
             spec = as_dict(obj.get("spec"))
-            spec["finalizers"] = [
-                it for it in as_list(spec.get("finalizers")) if it != "kubernetes"
-            ]
-            obj["spec"] = spec
-            return obj
+            kept = [it for it in as_list(spec.pop("finalizers", None)) if it != "kubernetes"]
+            obj["spec"] = {**spec, "finalizers": kept} if kept else spec
 
-        self._objects.update(kind, stored.key, change, intent=_MANAGER, subresource="finalize")
+        self._write(kind, stored.key, report, by=_MANAGER, subresource="status")
+        if not left:
+            self._write(kind, stored.key, release, by=_MANAGER, subresource="finalize")
 
     def _content(self, prefix: str) -> Iterator[tuple[Kind, Stored]]:
         for resource in self._cluster.storage.resources():
@@ -238,22 +268,20 @@ class Collector:
                     yield kinds[0], stored
 
     def _establish(self, kind: Kind, stored: Stored) -> None:
-        def change(obj: Json) -> Json:
+        def change(obj: Json) -> None:
             custom_objects.establish(obj, self._cluster)
-            return obj
 
-        self._objects.update(kind, stored.key, change, intent=_SERVER, subresource="status")
+        self._write(kind, stored.key, change, by=_SERVER, subresource="status")
 
     def _empty_definition(self, kind: Kind, stored: Stored, obj: Json) -> None:
         group, plural = text(obj, "spec", "group"), text(obj, "spec", "names", "plural")
         storage = f"{plural}.{group}"
         table = self._cluster.storage.table(storage)
 
-        def change(obj: Json) -> Json:
+        def change(obj: Json) -> None:
             custom_objects.mark_terminating(obj, self._cluster.timestamp())
-            return obj
 
-        self._objects.update(kind, stored.key, change, intent=_SERVER, subresource="status")
+        self._write(kind, stored.key, change, by=_SERVER, subresource="status")
         kinds = self._cluster.kinds.versions(storage)
         for held in table.now() if kinds else ():
             if b'"deletionTimestamp"' not in held.raw:

@@ -61,7 +61,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """None: any; requests over all namespaces are in none."""
     nth: int | None = None
     """Counting from 1, the first request of these that is hit; those before it are spared."""
-    times: int | None | msgspec.UnsetType = msgspec.UNSET
+    times: int | msgspec.UnsetType | None = msgspec.UNSET
     """How many are hit, from there on; None: all. Not given: one if there is an ``nth``, else all.
     """
 
@@ -94,50 +94,49 @@ class Match(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         return number >= first and (count is None or number < first + count)
 
 
-class _Effect(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What all effects are."""
+# --- effects; `kinform.apiserver.faults` has the functions that make them, and what they mean
 
 
 @final
-class Refuse(_Effect):
+class Refuse(msgspec.Struct, frozen=True, kw_only=True):
     duration: float | None = None
 
 
 @final
-class Reset(_Effect):
+class Reset(msgspec.Struct, frozen=True, kw_only=True):
     after_events: int | None = None
     after_bytes: int | None = None
 
 
 @final
-class Close(_Effect):
+class Close(msgspec.Struct, frozen=True, kw_only=True):
     after_events: int | None = None
     after_bytes: int | None = None
 
 
 @final
-class HalfOpen(_Effect):
+class HalfOpen(msgspec.Struct, frozen=True, kw_only=True):
     after_events: int | None = None
     after_bytes: int | None = None
 
 
 @final
-class Stall(_Effect):
+class Stall(msgspec.Struct, frozen=True, kw_only=True):
     duration: float | None = None
 
 
 @final
-class TruncateFrame(_Effect):
+class TruncateFrame(msgspec.Struct, frozen=True, kw_only=True):
     event: int = 1
 
 
 @final
-class Corrupt(_Effect):
+class Corrupt(msgspec.Struct, frozen=True, kw_only=True):
     event: int = 1
 
 
 @final
-class Status(_Effect):
+class Status(msgspec.Struct, frozen=True, kw_only=True):
     code: int
     reason: str | None = None
     message: str | None = None
@@ -146,7 +145,7 @@ class Status(_Effect):
 
 
 @final
-class ErrorEvent(_Effect):
+class ErrorEvent(msgspec.Struct, frozen=True, kw_only=True):
     code: int = 410
     after_events: int = 0
     reason: str | None = None
@@ -154,56 +153,56 @@ class ErrorEvent(_Effect):
 
 
 @final
-class Drip(_Effect):
+class Drip(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 16
     every: float = 0.1
 
 
 @final
-class DuplicateEvents(_Effect):
+class DuplicateEvents(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @final
-class NoBookmarks(_Effect):
+class NoBookmarks(msgspec.Struct, frozen=True, kw_only=True):
     initial_end: bool = False
 
 
 @final
-class NoWatchList(_Effect):
+class NoWatchList(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @final
-class Gzip(_Effect):
+class Gzip(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @final
-class Latency(_Effect):
+class Latency(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
     jitter: float = 0.0
 
 
 @final
-class Stale(_Effect):
+class Stale(msgspec.Struct, frozen=True, kw_only=True):
     revisions: int = 0
     seconds: float = 0.0
 
 
 @final
-class Compact(_Effect):
+class Compact(msgspec.Struct, frozen=True, kw_only=True):
     pass
 
 
 @final
-class Restore(_Effect):
+class Restore(msgspec.Struct, frozen=True, kw_only=True):
     revision: int | None = None
     by: int | None = None
 
 
 @final
-class ClockOffset(_Effect):
+class ClockOffset(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float
 
 
@@ -259,7 +258,7 @@ EFFECTS: Final[dict[str, type[Effect]]] = {_name(effect): effect for effect in _
 """All effects by the names they have in files."""
 
 _OF_WATCHES: Final = (TruncateFrame, ErrorEvent, DuplicateEvents, NoBookmarks, NoWatchList)
-_ONCE: Final = (Compact, Restore)
+_ONCE: Final = (Compact, Restore, Refuse)
 _LEAST: Final = {
     "nth": 1,
     "times": 1,

@@ -36,11 +36,6 @@ class FaultPlan:
         for fault in faults:
             self.add(fault)
 
-    @classmethod
-    def random_of(cls, seed: int, *, size: int = 8, resource: str | None = None) -> FaultPlan:
-        """Return a plan of `random_plan`, with the same seed for what is random in it."""
-        return cls(random_plan(seed=seed, size=size, resource=resource), seed=seed)
-
     def __len__(self) -> int:
         return len(self._ends)
 
@@ -102,7 +97,7 @@ class FaultPlan:
 
     def struck(self, subject: Subject) -> list[Fault]:
         """Count a request; return the faults that hit it, in the order they were added."""
-        return [fault for fault in self if fault.strikes(subject)]
+        return [fault for fault in self if not _is_at_once(fault) and fault.strikes(subject)]
 
     def when_removed(self, fault: Fault, undo: Callable[[], None]) -> None:
         """Call ``undo`` once the fault is removed, at once if it was."""
@@ -146,10 +141,9 @@ class FaultPlan:
             self._tell_doors()
 
     def _begin(self, fault: Fault) -> None:
-        effect = fault.effect
-        if isinstance(effect, fault_kinds.Refuse) and fault.match.is_everything:
+        if isinstance(fault.effect, fault_kinds.Refuse) and _is_at_once(fault):
             fault.hits += 1
-            self.refuse(fault, effect)
+            self.refuse(fault, fault.effect)
 
     def _admit(self, fault: Fault) -> None:
         if fault not in self._refusals:
@@ -165,18 +159,24 @@ class FaultPlan:
             changed()
 
 
-def random_plan(*, seed: int, size: int = 8, resource: str | None = None) -> list[Fault]:
-    """Return ``size`` faults of all kinds, at random: the same seed, the same faults.
+def _is_at_once(fault: Fault) -> bool:
+    """It waits for no request: there would be none."""
+    return isinstance(fault.effect, fault_kinds.Refuse) and fault.match.is_everything
+
+
+def random_plan(*, seed: int, size: int = 8, resource: str | None = None) -> FaultPlan:
+    """Return a plan of ``size`` faults of all kinds, at random: the same seed, the same faults.
 
     Each happens a few times at most, early among the requests it is about, and none lasts for
     ever: a client that waits long enough gets through. Those that would, are left to be added by
-    hand: a clock that is wrong, connections refused until told otherwise.
+    hand: a clock that is wrong, connections refused until told otherwise. ``str(plan)`` is what
+    a file of the same faults has in it.
 
     Args:
         resource: What they are about; None: everything.
     """
     draw = random.Random(seed)
-    return [_random_fault(draw, resource) for _ in range(size)]
+    return FaultPlan([_random_fault(draw, resource) for _ in range(size)], seed=seed)
 
 
 _VERBS: Final[Sequence[Verb | None]] = ("list", "watch", "watch", "get", None)
@@ -215,13 +215,9 @@ def _random_effect(draw: random.Random) -> Effect:
         lambda: kinds.Stall(duration=seconds),
         lambda: kinds.TruncateFrame(event=draw.randint(1, 6)),
         lambda: kinds.Corrupt(event=draw.randint(1, 6)),
-        lambda: kinds.Status(
-            code=draw.choice(_CODES), retry_after=draw.choice((None, None, 1, 5))
-        ),
+        lambda: kinds.Status(code=draw.choice(_CODES), retry_after=draw.choice((None, None, 1, 5))),
         lambda: kinds.Status(code=draw.choice((502, 503)), text="upstream is gone\n"),
-        lambda: kinds.ErrorEvent(
-            code=draw.choice(_EVENT_CODES), after_events=draw.randint(0, 6)
-        ),
+        lambda: kinds.ErrorEvent(code=draw.choice(_EVENT_CODES), after_events=draw.randint(0, 6)),
         lambda: kinds.Drip(size=draw.randint(1, 2000), every=round(draw.uniform(0.01, 0.5), 2)),
         kinds.DuplicateEvents,
         lambda: kinds.NoBookmarks(initial_end=draw.random() < 0.3),

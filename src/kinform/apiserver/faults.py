@@ -64,8 +64,8 @@ __all__ = [
 def refuse(*, duration: float | None = None, **match: Unpack[MatchOptions]) -> Fault:
     """Nobody listens: connections are refused, for ``duration`` or until the fault is removed.
 
-    If it says which requests it hits, it begins with the first of them, whose connection is
-    reset; else it begins when it is added. While it lasts every new connection is refused, and
+    If it says which requests it hits, it begins with such a one, whose connection is reset, and
+    once unless ``times`` is given; else it begins when it is added. While it lasts every new connection is refused, and
     every request on one that is open resets it; answers under way go on.
     """
     return Fault(fault_kinds.Refuse(duration=duration), Match(**match))
@@ -222,9 +222,7 @@ def error_event(
 # --- state
 
 
-def stale(
-    *, revisions: int = 0, seconds: float = 0.0, **match: Unpack[MatchOptions]
-) -> Fault:
+def stale(*, revisions: int = 0, seconds: float = 0.0, **match: Unpack[MatchOptions]) -> Fault:
     """Reads are answered by a replica that is behind, by so many revisions or seconds.
 
     Gets, lists and watches show what it has; who asks for more than that is told after three

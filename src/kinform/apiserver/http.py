@@ -15,6 +15,7 @@ from typing import Final, final
 from aiohttp import web
 
 from kinform.apiserver.application import Application
+from kinform.apiserver.listening import Listener
 from kinform.apiserver.wire import Broken, Chunks, Ending, Request, Response
 from kinform.errors import UsageError
 
@@ -33,6 +34,7 @@ class HttpServer:
         self._application = application
         self._host = host
         self._runner: web.ServerRunner | None = None
+        self._listener: Listener | None = None
 
     async def start(self, port: int = 0) -> int:
         """Listen; return the port.
@@ -44,8 +46,7 @@ class HttpServer:
         runner = web.ServerRunner(server, shutdown_timeout=_WAIT)
         await runner.setup()
         try:
-            site = web.TCPSite(runner, self._host, port)
-            await site.start()
+            listener = await Listener.open(server, self._host, port)
         except OSError as exc:
             await runner.cleanup()
             if exc.errno == errno.EADDRINUSE:
@@ -53,14 +54,22 @@ class HttpServer:
                     f"port {port} is in use; choose another, or 0 for a free one"
                 ) from exc
             raise UsageError(f"cannot listen on {self._host}:{port}: {exc.strerror}") from exc
-        self._runner = runner
-        address: tuple[str, int] = runner.addresses[0]
-        return address[1]
+        self._runner, self._listener = runner, listener
+        self._application.plan.when_refusing(self._refuse_or_admit)
+        self._refuse_or_admit()
+        return listener.port
+
+    def _refuse_or_admit(self) -> None:
+        if self._listener is not None:
+            self._listener.turn(is_open=not self._application.plan.is_refusing)
 
     async def stop(self) -> None:
         """End every connection and listen no longer."""
         if self._runner is not None:
             runner, self._runner = self._runner, None
+            if self._listener is not None:
+                await self._listener.close()
+                self._listener = None
             await runner.cleanup()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -74,7 +83,7 @@ class HttpServer:
             return await _stream(request, response, response.body)
         except Broken as exc:
             await _break(request, exc.ending)
-            raise  # aiohttp has nobody left to tell
+            return web.Response()  # there is nobody left to get it
 
 
 async def _body(request: web.BaseRequest) -> bytes:
@@ -131,7 +140,8 @@ async def _stream(
 
 def _set_headers(answer: web.StreamResponse, response: Response) -> None:
     answer.headers.update(response.headers)
-    answer.headers["Cache-Control"] = response.headers.get("Cache-Control", "no-cache, private")
+    if response.headers.get("Content-Type", "").startswith("application/"):
+        answer.headers.setdefault("Cache-Control", "no-cache, private")
     for warning in response.warnings:
         escaped = warning.replace("\\", "\\\\").replace('"', '\\"')
         answer.headers.add("Warning", f'299 - "{escaped}"')

@@ -104,9 +104,9 @@ class MemoryResponse:
         self.headers: Mapping[str, str] = Headers(fields)
         body = response.body
         if isinstance(body, bytes):
-            if self.headers.get("Content-Encoding") == "gzip":
-                body = b"".join(GzipDecoder().feed(body))
             body = _whole(body)
+        if self.headers.get("Content-Encoding") == "gzip":
+            body = _unpacked(body)
         self._chunks: Chunks = body
         # A read that is cancelled leaves its piece to the next one.
         self._pending: asyncio.Task[bytes] | None = None
@@ -171,3 +171,10 @@ class MemoryResponse:
 
 async def _whole(body: bytes) -> Chunks:
     yield body
+
+
+async def _unpacked(chunks: Chunks) -> Chunks:
+    decoder = GzipDecoder()
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            yield b"".join(decoder.feed(chunk))

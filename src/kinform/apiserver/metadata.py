@@ -46,6 +46,8 @@ _GENERATION: Final = frozenset(
     validatingadmissionpolicybindings.admissionregistration.k8s.io
     mutatingadmissionpolicies.admissionregistration.k8s.io
     mutatingadmissionpolicybindings.admissionregistration.k8s.io
+    podtemplates endpointslices.discovery.k8s.io ingressclasses.networking.k8s.io
+    priorityclasses.scheduling.k8s.io deviceclasses.resource.k8s.io resourceslices.resource.k8s.io
     """.split()
 )
 

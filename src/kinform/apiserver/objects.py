@@ -42,6 +42,8 @@ _CREATED_BY_UPDATE: Final = frozenset(
     "services".split()
 )
 _SERVICES: Final = "services"
+_BINDING: Final = "binding"
+"""The one way to change what else cannot be changed: the node of a pod."""
 _NAME_LIMIT: Final = 58
 """How much of a generateName is kept, so that its suffix fits."""
 
@@ -145,7 +147,8 @@ class Objects:
         new = change(rendering.decode(kind, held.raw))
         self._check_preconditions(kind, new, old)
         self._complete(kind, new)
-        if not applied:
+        is_binding = subresource == _BINDING
+        if not applied and not is_binding:
             managed_fields.on_update(
                 kind,
                 schema_of(kind),
@@ -157,9 +160,10 @@ class Objects:
             )
         metadata.inherit(metadata.metadata_of(new), old["metadata"])
         self._prepare_update(kind, new, old, subresource=subresource)
-        if errors := self._validate_update(kind, new, old):
-            raise status.invalid(kind, old["metadata"]["name"], errors)
-        self._count(kind, new, old)
+        if not is_binding:
+            if errors := self._validate_update(kind, new, old):
+                raise status.invalid(kind, old["metadata"]["name"], errors)
+            self._count(kind, new, old)
         managed_fields.restore_times(new, old)
         return self.replace(kind, held, new, old=old, is_dry=intent.is_dry)
 

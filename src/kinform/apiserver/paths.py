@@ -43,8 +43,8 @@ class Route(NamedTuple):
         return f"{self.namespace}/" if self.namespace else ""
 
 
-def route(kinds: Kinds, path: str) -> Route:
-    """Return what ``path`` names below ``/api`` or ``/apis``.
+def route(kinds: Kinds, path: str, *, target: str = "") -> Route:
+    """Return what ``path`` names below ``/api`` or ``/apis``; ``target`` has the query, too.
 
     Raises:
         NoSuchPath: there is no such group or version.
@@ -59,7 +59,8 @@ def route(kinds: Kinds, path: str) -> Route:
         raise NoSuchPath(path)
     if rest == ["watch"]:
         raise Unreadable(
-            f"failed to create RequestInfo: unable to determine kind and namespace from url, {path}"
+            "failed to create RequestInfo: unable to determine kind and namespace from url, "
+            f"{target or path}"
         )
     is_watch = rest[0] == "watch"
     namespace, plural, names = _split(rest[1:] if is_watch else rest)

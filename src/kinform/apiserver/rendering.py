@@ -82,6 +82,11 @@ class Renderer:
         self._is_plain = form.is_plain and not is_converted(kind)
         self._head = envelope(kind.kind, kind.api_version)
 
+    @property
+    def is_shapeless(self) -> bool:
+        """Events were asked for as lists, which they cannot be: the first one ends the watch."""
+        return self._form.is_partial_list
+
     def document(self, value: JsonValue) -> bytes:
         """Return any value in the form's syntax."""
         return document(value, self._form)
@@ -105,7 +110,7 @@ class Renderer:
     def list(self, raws: Sequence[bytes], metadata: Json) -> bytes:
         """Return a list of stored objects."""
         form, kind = self._form, self._kind
-        if kind.custom is not None:
+        if kind.custom is not None and not (form.is_table or form.is_partial):
             metadata = {"continue": "", **metadata}
         if self._is_plain:
             # Items of built-in kinds say nothing of their kind, those of custom ones do.

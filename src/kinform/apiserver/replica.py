@@ -38,6 +38,7 @@ class Replica:
         self.cluster: Final = Cluster()
         self.cluster.kinds = first.kinds
         self.cluster.random = first.random
+        self.cluster.gate = first.gate
         self._copy()
         # Everybody who listens is told when the storage was restored, or ends.
         self._stop: Callable[[], None] = first.storage.table("namespaces").listen(self._look)
@@ -57,9 +58,13 @@ class Replica:
             self._advance(change.revision - self._revisions)
 
     def close(self) -> None:
-        """Catch up; follow no longer."""
-        self._advance(self._first.storage.revision)
+        """Follow no longer; watches end."""
+        self._pending.clear()
+        for timer in self._timers:
+            timer.cancel()
+        self._timers.clear()
         self._stop()
+        self.cluster.storage.disconnect()
 
     def _copy(self) -> None:
         """Take over what the first one has, its past included, up to where this one is."""
@@ -80,9 +85,7 @@ class Replica:
 
     def _look(self) -> None:
         if self.is_over:
-            self._pending.clear()
-            self.cluster.storage.disconnect()
-            self._stop()
+            self.close()
 
     def _advance(self, revision: int) -> None:
         """Show all changes up to a revision."""
@@ -112,4 +115,3 @@ class Replica:
             storage.create(resource, change.key, draft)
         else:
             storage.update(resource, change.key, draft)
-

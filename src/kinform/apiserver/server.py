@@ -11,6 +11,8 @@ import yaml
 from kinform.apiserver import blanks, data
 from kinform.apiserver.application import Application
 from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.fault_kinds import Fault, Stale
+from kinform.apiserver.fault_plan import FaultPlan
 from kinform.apiserver.http import HttpServer
 from kinform.clock import offload
 from kinform.errors import UsageError
@@ -40,6 +42,7 @@ class APIServer:
         data: A file that keeps all objects, and is created if there is none. What was answered
             is in it, also if the server is killed. A later server with the same file goes on
             where this one was; watches from before get a 410. One server at a time can use it.
+        faults: What is to go wrong, from the start.
 
     Example:
         >>> async def main() -> None:
@@ -55,8 +58,12 @@ class APIServer:
         history: int = 10_000,
         seed: int | None = None,
         data: str | os.PathLike[str] | None = None,
+        faults: FaultPlan | None = None,
     ) -> None:
         self._data = data
+        self.faults: FaultPlan = FaultPlan() if faults is None else faults
+        """What is to go wrong: see `kinform.apiserver.faults`."""
+        self._lag: Fault | None = None
         self._asked_port = port
         self._port = 0
         self._history = history
@@ -82,7 +89,7 @@ class APIServer:
         return self
 
     async def _start(self, cluster: Cluster) -> None:
-        self._application = Application(cluster, token=self.token)
+        self._application = Application(cluster, token=self.token, faults=self.faults)
         if self._journal is not None:
             self._application.reload()
         self._application.start()
@@ -92,6 +99,8 @@ class APIServer:
             self._application.address = f"127.0.0.1:{self._port}"
 
     async def __aexit__(self, *exc_info: object) -> None:
+        self.faults.stop()
+        self.resume()
         self.cluster.storage.disconnect()
         await self._close()
 
@@ -156,7 +165,7 @@ class APIServer:
             return connect(Config(server=self.url, token=self.token))
         from kinform.apiserver.memory import MemoryTransport
 
-        config = Config(server="http://kinform.invalid", token=self.token)
+        config = Config(server="http://localhost", token=self.token)
         return connect(config, transport=MemoryTransport(self.application))
 
     def compact(self, revision: int | None = None) -> None:
@@ -172,6 +181,23 @@ class APIServer:
         """
         self.cluster.storage.restore(revision)
         self.application.reload()
+
+    def pause(self) -> None:
+        """Say nothing more: no answers, no events, until `resume`. Connections stay."""
+        self.cluster.gate.shut()
+
+    def resume(self) -> None:
+        """End a `pause`: what was asked is answered, what happened is told."""
+        self.cluster.gate.open()
+
+    def lag(self, seconds: float) -> None:
+        """Show reads and watches what was so long ago, as a watch cache that is behind; 0: ends it.
+
+        Watches that are open are not touched when it begins; those of the lagging kind end with it.
+        """
+        if self._lag is not None and self._lag in self.faults:
+            self.faults.remove(self._lag)
+        self._lag = self.faults.add(Fault(Stale(seconds=seconds))) if seconds else None
 
 
 async def _journal(path: str | os.PathLike[str], cluster: Cluster) -> Journal:

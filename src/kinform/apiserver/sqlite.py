@@ -13,7 +13,7 @@ import os
 import sqlite3
 import stat
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple, Self, final
@@ -199,7 +199,7 @@ def _inspect(file: Path) -> None:
             raise _refused(file, f"{why}: use that version")
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":
-            raise _broken(file, str(verdict))
+            raise _broken(file, " ".join(str(verdict).split()))
         (revision,) = connection.execute("SELECT revision FROM server").fetchone()
         for _ in _rows(connection, revision):
             pass
@@ -232,7 +232,7 @@ def _prepare(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def _transaction(connection: sqlite3.Connection) -> Generator[None]:
     connection.execute("BEGIN EXCLUSIVE")
     try:
         yield
@@ -265,7 +265,7 @@ def _selection(stored: Stored) -> bytes:
 
 
 @contextmanager
-def _explained(file: Path) -> Iterator[None]:
+def _explained(file: Path) -> Generator[None]:
     """Turn what SQLite and the rows complain of into what a user can do about it."""
     try:
         yield

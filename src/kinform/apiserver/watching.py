@@ -70,6 +70,7 @@ class Watch:
         self._renderer = renderer
         self._table = cluster.storage.table(route.kind.storage)
         self._epoch = cluster.storage.epoch
+        self._is_shapeless = renderer.is_shapeless
         self._changed = asyncio.Event()
         self._asked = self._version()
         timeout = options.timeout
@@ -93,10 +94,19 @@ class Watch:
             except StatusError as exc:
                 yield self._renderer.error(exc.to_dict())
                 return
+            gate = self._cluster.gate
             for chunk in first:
+                if gate.is_shut:
+                    await gate.passed()
+                if self._is_shapeless:
+                    return
                 yield chunk
             async with contextlib.aclosing(self._follow(position)) as following:
                 async for chunk in following:
+                    if gate.is_shut:
+                        await gate.passed()
+                    if self._is_shapeless:
+                        return
                     yield chunk
         except Unsaved:  # the server cannot tell what may never have happened
             return

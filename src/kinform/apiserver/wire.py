@@ -10,7 +10,7 @@ import enum
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 __all__ = ["Broken", "Chunks", "Ending", "Request", "Response"]
 
@@ -72,6 +72,12 @@ class Request:
             headers={name.lower(): value for name, value in (headers or {}).items()},
             body=body,
         )
+
+    @property
+    def target(self) -> str:
+        """The path and the query, as they were sent."""
+        query = urlencode(self.query, doseq=True)
+        return f"{self.path}?{query}" if query else self.path
 
     def option(self, name: str) -> str:
         """Return the first value of a query parameter, ``""`` if there is none."""

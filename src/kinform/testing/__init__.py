@@ -1,4 +1,4 @@
-"""What tests of Kubernetes programs need: a real control plane with fixtures for it, and fakes.
+"""What tests of Kubernetes programs need: API servers, real and embedded, fixtures and fakes.
 
 Names are loaded when they are first used, so that importing this package costs next to nothing.
 """
@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from kinform.testing.api_server_thread import APIServerThread
     from kinform.testing.control_plane import ControlPlane
     from kinform.testing.errors import ControlPlaneError, ControlPlaneUnavailable
     from kinform.testing.etcd import Snapshot
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "APIServerThread",
     "ControlPlane",
     "ControlPlaneError",
     "ControlPlaneUnavailable",
@@ -44,6 +46,7 @@ __all__ = [
 ]
 
 _HOMES: Final = {
+    "APIServerThread": "kinform.testing.api_server_thread",
     "ControlPlane": "kinform.testing.control_plane",
     "ControlPlaneError": "kinform.testing.errors",
     "ControlPlaneUnavailable": "kinform.testing.errors",

@@ -1,4 +1,4 @@
-"""The pytest plugin: fixtures that give tests a real API server.
+"""The pytest plugin: fixtures that give tests an API server, real or embedded.
 
 It is loaded by every pytest run on a machine where kinform is installed. Rule of the file:
 nothing of kinform is imported before a fixture is used.
@@ -22,10 +22,14 @@ from typing import TYPE_CHECKING, Final, ParamSpec, TypeAlias
 import pytest
 
 if TYPE_CHECKING:
+    from kinform.client import Client
+    from kinform.testing.api_server_thread import APIServerThread
     from kinform.testing.control_plane import ControlPlane
 
 __all__ = [
     "ControlPlaneFactory",
+    "kinform_apiserver",
+    "kinform_client",
     "kinform_control_plane",
     "kinform_control_plane_factory",
     "kinform_namespace",
@@ -37,6 +41,25 @@ ControlPlaneFactory: TypeAlias = "Callable[..., AbstractAsyncContextManager[Cont
 
 _REQUIRE: Final = "KINFORM_REQUIRE_CONTROL_PLANE"
 _BEGAN: Final = pytest.StashKey[float]()
+
+
+@pytest.fixture
+def kinform_apiserver() -> Iterator[APIServerThread]:
+    """An embedded API server, new for each test: `kinform.testing.APIServerThread`.
+
+    It needs no cluster and no binaries, runs in a thread of its own, and works from tests on
+    any event loop and from tests without one.
+    """
+    from kinform.testing.api_server_thread import APIServerThread
+
+    with APIServerThread() as server:
+        yield server
+
+
+@pytest.fixture
+def kinform_client(kinform_apiserver: APIServerThread) -> Client:
+    """A client of the test's own `kinform_apiserver`: ``async with kinform_client as client``."""
+    return kinform_apiserver.connect()
 
 
 @pytest.fixture(scope="session")

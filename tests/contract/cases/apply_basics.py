@@ -13,6 +13,7 @@ from tests.contract.cases.kinds_bodies import (
     pod,
     service,
     template,
+    whole,
 )
 from tests.contract.exchange import Answer
 from tests.contract.session import Session
@@ -36,8 +37,8 @@ async def apply(s: Session, body: object, *, manager: str = "one", **options: ob
 
 @case("apply", "apply creates what is not there, and says so")
 async def creates(s: Session) -> None:
-    await apply(s, config({"k": "v"}), view=None)
-    await apply(s, config({"k": "v"}), view=None)
+    await apply(s, config({"k": "v"}), view=whole)
+    await apply(s, config({"k": "v"}), view=whole)
 
 
 @case("apply", "applying the same again changes nothing")
@@ -149,15 +150,15 @@ async def condition(s: Session) -> None:
 async def lists(s: Session) -> None:
     whole = {"apiVersion": "apps/v1", "kind": "Deployment"}
     path = f"{DEPLOYMENTS}/a"
-    await s.patch(path, {**whole, **deployment()}, kind="apply", fieldManager="one")
+    await s.patch(path, {**whole, **deployment()}, kind="apply", fieldManager="one", view=whole)
     sidecar = {"name": "d", "image": "example.com/d:1", "ports": [{"containerPort": 80}]}
     more = named("a", spec={"template": {"spec": {"containers": [sidecar]}}})
-    await s.patch(path, {**whole, **more}, kind="apply", fieldManager="two")
+    await s.patch(path, {**whole, **more}, kind="apply", fieldManager="two", view=whole)
     image = {"name": "c", "image": "example.com/c:2"}
     changed = deployment(template=template(containers=[image]))
     await s.patch(path, {**whole, **changed}, kind="apply", fieldManager="one", view=only("spec"))
     none = named("a", spec={"template": {"spec": {"containers": []}}})
-    await s.patch(path, {**whole, **none}, kind="apply", fieldManager="two")
+    await s.patch(path, {**whole, **none}, kind="apply", fieldManager="two", view=whole)
 
 
 @case("apply", "an item of a keyed list needs its keys, and no item twice")
@@ -165,7 +166,7 @@ async def list_keys(s: Session) -> None:
     whole = {"apiVersion": "v1", "kind": "Service"}
     for ports in ([{"name": "x"}], [{"port": 80}, {"port": 80}], [{"port": 80}]):
         body = {**whole, **service(ports=ports)}
-        await s.patch(f"{SERVICES}/a", body, kind="apply", fieldManager="one")
+        await s.patch(f"{SERVICES}/a", body, kind="apply", fieldManager="one", view=whole)
 
 
 @case("apply", "a status is applied through its subresource")
@@ -203,7 +204,7 @@ async def anew(s: Session) -> None:
 
 @case("apply", "an apply of a collection or with another verb's content type")
 async def elsewhere(s: Session) -> None:
-    await s.patch(CONFIGMAPS, config(), kind="apply", fieldManager="one")
+    await s.patch(CONFIGMAPS, config(), kind="apply", fieldManager="one", view=whole)
     media = {"Content-Type": "application/apply-patch+yaml"}
     await s.post(CONFIGMAPS, config(), headers=media)
     await s.put(f"{CONFIGMAPS}/a", config(), headers=media)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tests.contract.case import case
-from tests.contract.cases.kinds_bodies import Body, custom, only
+from tests.contract.cases.kinds_bodies import Body, custom, only, whole
 from tests.contract.exchange import Answer
 from tests.contract.session import Session
 
@@ -114,4 +114,4 @@ async def custom_status(s: Session) -> None:
     await apply(s, group, {"map": {"a": "1"}})
     path = f"/apis/{group}/v1/namespaces/{{ns}}/widgets/a/status"
     body = custom(group, status={"phase": "Good"}, spec={"map": {"a": "2"}})
-    await s.patch(path, body, kind="apply", fieldManager="one")
+    await s.patch(path, body, kind="apply", fieldManager="one", view=whole)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
@@ -26,11 +27,13 @@ __all__ = [
     "named",
     "only",
     "pod",
+    "quoted",
     "replicaset",
     "seen",
     "service",
     "statefulset",
     "template",
+    "whole",
 ]
 
 Body: TypeAlias = dict[str, Any]
@@ -47,6 +50,10 @@ SERVICEACCOUNTS: Final = "/api/v1/namespaces/{ns}/serviceaccounts"
 CLAIMS: Final = "/api/v1/namespaces/{ns}/persistentvolumeclaims"
 NODES: Final = "/api/v1/nodes"
 DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+QUOTED: Final = re.compile(
+    r"""((?:\\*"(resourceVersion|creationTimestamp|time)\\*"):\\*")[0-9TZ:-]+"""
+)
 
 
 def named(name: str, **more: Any) -> Body:
@@ -104,14 +111,49 @@ def custom(group: str, name: str = "a", **more: Any) -> Body:
 
 
 def only(*keys: str) -> Any:
-    """Return a view that keeps these keys of a body; a Status stays whole."""
+    """Return a view that keeps these keys of a body; a Status stays whole.
+
+    Entries of managedFields are put in the order of their managers: the server has them by
+    time, in seconds, so their order depends on when a second ends.
+    """
 
     def view(body: Any) -> object:
         if not isinstance(body, dict) or body.get("kind") == "Status":
             return body
-        return {key: body[key] for key in keys if key in body}
+        return _ordered({key: body[key] for key in keys if key in body})
 
     return view
+
+
+def whole(body: Any) -> object:
+    """Show all of a body, with the entries of managedFields in the order of their managers."""
+    return _ordered(body) if isinstance(body, dict) else body
+
+
+def _ordered(body: Body) -> Body:
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return body
+    entries = sorted(
+        metadata["managedFields"],
+        key=lambda each: [
+            str(each.get(key, "")) for key in ("operation", "manager", "subresource")
+        ],
+    )
+    return {**body, "metadata": {**metadata, "managedFields": entries}}
+
+
+def quoted(view: Callable[[Any], object]) -> Callable[[Any], object]:
+    """Return a view in which the versions and times of objects that a message quotes are gone."""
+
+    def without(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: without(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [without(each) for each in value]
+        return QUOTED.sub(r"\1<\2>", value) if isinstance(value, str) else value
+
+    return lambda body: without(view(body))
 
 
 def seen(part: Callable[[Any], object]) -> Callable[[Any], object]:

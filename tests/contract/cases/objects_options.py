@@ -6,7 +6,16 @@ import json
 
 from tests.contract.case import case, each
 from tests.contract.cases import CONFIGMAPS, PODS, rv
-from tests.contract.cases.kinds_bodies import DEPLOYMENTS, Body, deployment, named, only, pod
+from tests.contract.cases.kinds_bodies import (
+    DEPLOYMENTS,
+    Body,
+    deployment,
+    named,
+    only,
+    pod,
+    quoted,
+    whole,
+)
 from tests.contract.session import Session
 
 MANAGED = only("metadata")
@@ -135,7 +144,12 @@ async def unknown_patch(s: Session, *, kind: str, body: object) -> None:
     manager = "m" if kind == "apply" else None
     for mode in ("Strict", "Warn", "Ignore"):
         await s.patch(
-            f"{CONFIGMAPS}/a", body, kind=kind, fieldValidation=mode, fieldManager=manager
+            f"{CONFIGMAPS}/a",
+            body,
+            kind=kind,
+            fieldValidation=mode,
+            fieldManager=manager,
+            view=quoted(whole),
         )
 
 
@@ -279,3 +293,4 @@ async def yaml_body(s: Session) -> None:
     made = await s.look(f"{CONFIGMAPS}/a")
     body = json.dumps(named("a", data={"k": "v"}, metadata={"resourceVersion": rv(made)}))
     await s.put(f"{CONFIGMAPS}/a", body, headers=YAML)
+    s.exchanges[-1].body = "<JSON with the current version>"

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 from tests.contract.case import case, each
 from tests.contract.cases import CONFIGMAPS, PODS, rv
-from tests.contract.cases.kinds_bodies import DEPLOYMENTS, Body, deployment, named, only, pod, seen
+from tests.contract.cases.kinds_bodies import (
+    DEPLOYMENTS,
+    Body,
+    deployment,
+    named,
+    only,
+    pod,
+    quoted,
+    seen,
+)
 from tests.contract.session import Session
 
-DATA = only("data", "metadata")
+DATA = quoted(only("data", "metadata"))
 
 
 def op(name: str, path: str, **more: object) -> Body:

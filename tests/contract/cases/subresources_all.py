@@ -16,8 +16,10 @@ from tests.contract.cases.kinds_bodies import (
     named,
     only,
     pod,
+    quoted,
     seen,
     statefulset,
+    whole,
 )
 from tests.contract.session import Session
 
@@ -99,7 +101,7 @@ async def status_update(s: Session) -> None:
 )
 async def status_patch(s: Session, *, path: str, body: Body, status: Body) -> None:
     await s.make(path, body)
-    await s.patch(f"{path}/a/status", {"status": status}, view=only("status"))
+    await s.patch(f"{path}/a/status", {"status": status}, view=quoted(only("status")))
 
 
 @case("subresources", "metadata written through the status: annotations and finalizers")
@@ -133,7 +135,7 @@ async def scale_errors(s: Session) -> None:
     path = f"{DEPLOYMENTS}/a/scale"
     await s.change(f"{DEPLOYMENTS}/a", {"metadata": {"labels": {"x": "y"}}})
     await s.patch(path, {"spec": {"replicas": -1}})
-    await s.patch(path, {"spec": {"replicas": "many"}})
+    await s.patch(path, {"spec": {"replicas": "many"}}, view=quoted(whole))
     stale = named("a", spec={"replicas": 3}, metadata={"resourceVersion": rv(made)})
     await s.put(path, stale)
     await s.put(path, named("b", spec={"replicas": 3}))

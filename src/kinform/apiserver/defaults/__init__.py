@@ -25,7 +25,9 @@ _DEFAULTS: Final[Mapping[str, Callable[[Json], None]]] = {
 }
 
 _OWNED: Final[Mapping[str, Callable[[Json], None]]] = {
+    "clusterroles.rbac.authorization.k8s.io": rbac.default_owned_role,
     "pods": pods.default_owned_pod,
+    "roles.rbac.authorization.k8s.io": rbac.default_owned_role,
     "services": services.default_owned,
 }
 """Kinds of which nobody owns all that is filled in."""

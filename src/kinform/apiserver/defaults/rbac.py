@@ -7,9 +7,14 @@ from typing import Final
 
 from kinform.apiserver.json import Json, as_dict, as_list
 
-__all__ = ["DEFAULTS", "PREPARE_CREATE", "PREPARE_UPDATE"]
+__all__ = ["DEFAULTS", "PREPARE_CREATE", "PREPARE_UPDATE", "default_owned_role"]
 
 _GROUP: Final = "rbac.authorization.k8s.io"
+
+
+def default_owned_role(obj: Json) -> None:
+    """Leave an empty list of rules as it is: whoever writes it owns the rules."""
+    obj.setdefault("rules", None)
 
 
 def _role(obj: Json) -> None:

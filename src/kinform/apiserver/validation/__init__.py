@@ -39,16 +39,18 @@ def validate(kind: Kind, obj: Json) -> list[FieldError]:
     return errors
 
 
-def validate_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
+def validate_update(
+    kind: Kind, new: Json, old: Json, *, subresource: str = ""
+) -> list[FieldError]:
     """Return what is wrong with a change from ``old`` to ``new``, metadata included.
 
     A function in a table ``VALIDATE_UPDATE`` does the whole of it for its kind, the rules that
     hold at creation included; kinds without one are checked as new objects are.
     """
-    errors = validate_metadata_update(kind, new, old)
+    errors = validate_metadata_update(kind, new, old, subresource=subresource)
     check = _VALIDATE_UPDATE.get(kind.storage)
     if check is not None:
         errors += check(new, old)
     elif (whole := _VALIDATE.get(kind.storage)) is not None:
         errors += whole(new)
-    return errors
+    return errors + validate_metadata_update_again(kind, new, old, subresource=subresource)

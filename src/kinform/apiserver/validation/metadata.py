@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kinform.apiserver.field_errors import FieldError, forbidden, invalid, required
@@ -17,7 +17,13 @@ from kinform.apiserver.validation.names import (
     trimmed,
 )
 
-__all__ = ["IMMUTABLE", "check_finalizers", "validate_metadata", "validate_metadata_update"]
+__all__ = [
+    "IMMUTABLE",
+    "check_finalizers",
+    "validate_metadata",
+    "validate_metadata_update",
+    "validate_metadata_update_again",
+]
 
 IMMUTABLE: Final = "field is immutable"
 """What is said of a field that cannot be changed."""
@@ -52,50 +58,170 @@ _OWNER_FIELDS: Final = (
     "controller",
     "blockOwnerDeletion",
 )
+_OWNER_REQUIRED: Final = 4
+"""How many of these are shown though they are empty."""
 _CRON_JOB_NAME: Final = 52
 """Jobs get the CronJob's name and eleven characters more."""
+# The server looks at metadata once for all kinds, and then as each kind does, often twice more; it
+# reports what it found as often as it found it. These are its ways to look at it:
+_NEW: Final = "new"
+"""As at an object that is new."""
+_NEW_STRICT: Final = "new, strict"
+"""The same, and finalizers must be known or qualified."""
+_CHANGE: Final = "change"
+"""As at a change: what cannot be changed, labels, annotations and owners."""
+_CHANGE_STRICT: Final = "change, strict"
+
+_Looks: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+"""How a kind looks at the metadata of an update, before and after it looks at the rest."""
+
+
+def _looks(*before: str, after: tuple[str, ...] = ()) -> _Looks:
+    return before, after
+
+
+_USUAL: Final = _looks(_CHANGE_STRICT)
+_NOT_AGAIN: Final = _looks()
+_LENIENT: Final = _looks(_CHANGE)
+_BOTH: Final = _looks(_CHANGE_STRICT, _NEW_STRICT)
+_AS_NEW: Final = _looks(_NEW_STRICT)
+_NEW_FIRST: Final = _looks(_NEW_STRICT, after=(_CHANGE_STRICT,))
+_UPDATES: Final[Mapping[str, _Looks]] = {
+    **dict.fromkeys(
+        """
+        pods configmaps secrets endpoints serviceaccounts persistentvolumeclaims
+        ingresses.networking.k8s.io ingressclasses.networking.k8s.io controllerrevisions.apps
+        """.split(),
+        _BOTH,
+    ),
+    **dict.fromkeys(
+        """
+        endpointslices.discovery.k8s.io limitranges csinodes.storage.k8s.io
+        volumeattachments.storage.k8s.io flowschemas.flowcontrol.apiserver.k8s.io
+        prioritylevelconfigurations.flowcontrol.apiserver.k8s.io
+        """.split(),
+        _AS_NEW,
+    ),
+    **dict.fromkeys(
+        """
+        namespaces nodes jobs.batch storageclasses.storage.k8s.io roles.rbac.authorization.k8s.io
+        rolebindings.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io
+        clusterrolebindings.rbac.authorization.k8s.io
+        """.split(),
+        _NEW_FIRST,
+    ),
+    **dict.fromkeys(
+        "leases.coordination.k8s.io customresourcedefinitions.apiextensions.k8s.io".split(),
+        _LENIENT,
+    ),
+    **dict.fromkeys(
+        """
+        validatingwebhookconfigurations.admissionregistration.k8s.io
+        mutatingwebhookconfigurations.admissionregistration.k8s.io
+        """.split(),
+        _looks(_NEW),
+    ),
+    "persistentvolumes": _looks(_NEW_STRICT, _NEW_STRICT),
+    "runtimeclasses.node.k8s.io": _looks(_NEW, after=(_CHANGE,)),
+    "apiservices.apiregistration.k8s.io": _looks(_CHANGE, _NEW),
+    "events": _NOT_AGAIN,
+    "poddisruptionbudgets.policy": _NOT_AGAIN,
+}
+_STATUS_UPDATES: Final[Mapping[str, _Looks]] = {
+    "cronjobs.batch": _NOT_AGAIN,
+    "poddisruptionbudgets.policy": _NOT_AGAIN,
+    "customresourcedefinitions.apiextensions.k8s.io": _LENIENT,
+}
+_STRICT: Final = frozenset({_NEW_STRICT, _CHANGE_STRICT})
 _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDeletion"})
 
 
 def validate_metadata(kind: Kind, obj: Json) -> list[FieldError]:
     """Return what is wrong with the metadata of a new object."""
-    metadata: Json = obj.get("metadata") or {}
+    looks = _looks_of(kind, "")
+    is_strict = looks == _NOT_AGAIN or not _STRICT.isdisjoint(sum(looks, ()))
     errors: list[FieldError] = []
+    _look_new(kind, obj.get("metadata") or {}, errors, is_strict=is_strict)
+    return errors
+
+
+def validate_metadata_update(
+    kind: Kind, new: Json, old: Json, *, subresource: str = ""
+) -> list[FieldError]:
+    """Return what is wrong with a change of metadata, as often as the server says it.
+
+    What the server sets itself may be missing in ``new``, but not be different.
+    """
+    looks = (_NEW, _CHANGE, *_looks_of(kind, subresource)[0])
+    return _looked(kind, new, old, looks=looks)
+
+
+def validate_metadata_update_again(
+    kind: Kind, new: Json, old: Json, *, subresource: str = ""
+) -> list[FieldError]:
+    """Return what some kinds find wrong with metadata after they looked at all the rest."""
+    return _looked(kind, new, old, looks=_looks_of(kind, subresource)[1])
+
+
+def _looks_of(kind: Kind, subresource: str) -> _Looks:
+    if kind.custom is not None:
+        return _LENIENT
+    return (_STATUS_UPDATES if subresource else _UPDATES).get(kind.storage, _USUAL)
+
+
+def _looked(kind: Kind, new: Json, old: Json, *, looks: Sequence[str]) -> list[FieldError]:
+    after: Json = new.get("metadata") or {}
+    before: Json = old.get("metadata") or {}
+    errors: list[FieldError] = []
+    for look in looks:
+        is_strict = look in _STRICT
+        if look in {_NEW, _NEW_STRICT}:
+            _look_new(kind, after, errors, is_strict=is_strict)
+        else:
+            _look_change(after, before, errors, is_strict=is_strict)
+    return errors
+
+
+def _look_new(kind: Kind, metadata: Json, errors: list[FieldError], *, is_strict: bool) -> None:
     _check_names(kind, metadata, errors)
     _check_place(metadata, errors, namespaced=kind.namespaced)
     if (generation := metadata.get("generation") or 0) < 0:
         detail = "must be greater than or equal to 0"
         errors.append(invalid("metadata.generation", generation, detail))
-    _check_common(metadata, errors)
-    return errors
+    _check_maps(metadata, errors)
+    if finalizers := metadata.get("finalizers"):
+        check_finalizers(finalizers, "metadata.finalizers", errors, is_strict=is_strict)
 
 
-def validate_metadata_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of metadata.
-
-    What the server sets itself may be missing in ``new``, but not be different.
-    """
-    after: Json = new.get("metadata") or {}
-    before: Json = old.get("metadata") or {}
-    errors: list[FieldError] = []
+def _look_change(after: Json, before: Json, errors: list[FieldError], *, is_strict: bool) -> None:
     for field in ("name", "namespace", "uid", "creationTimestamp"):
         _check_unchanged(after, before, errors, field=field)
     if before.get("deletionTimestamp"):
         _check_no_new_finalizers(after, before, errors)
     for field in ("deletionTimestamp", "deletionGracePeriodSeconds"):
         _check_unchanged(after, before, errors, field=field)
-    _check_place(after, errors, namespaced=kind.namespaced)
-    _check_common(after, errors)
-    return errors
+    _check_maps(after, errors)
+    if is_strict:
+        _check_known(after.get("finalizers") or (), "metadata.finalizers", errors)
 
 
-def check_finalizers(finalizers: list[str], path: str, errors: list[FieldError]) -> None:
-    """Judge finalizers: qualified names, and not both ways to delete dependents."""
+def check_finalizers(
+    finalizers: list[str], path: str, errors: list[FieldError], *, is_strict: bool = True
+) -> None:
+    """Judge finalizers: qualified names, and not both ways to delete dependents.
+
+    Most built-in kinds are strict: a name of one part must be one of the server's own.
+    """
     for name in finalizers:
         errors += [invalid(path, name, problem) for problem in qualified_name(name)]
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         detail = "finalizer orphan and foregroundDeletion cannot be both set"
         errors.append(invalid(path, finalizers, detail))
+    if is_strict:
+        _check_known(finalizers, path, errors)
+
+
+def _check_known(finalizers: Sequence[str], path: str, errors: list[FieldError]) -> None:
     for index, name in enumerate(finalizers):
         if "/" not in name and name not in _STANDARD_FINALIZERS:
             detail = "name is neither a standard finalizer name nor is it fully qualified"
@@ -129,15 +255,13 @@ def _check_place(metadata: Json, errors: list[FieldError], *, namespaced: bool) 
         errors.append(forbidden("metadata.namespace", "not allowed on this type"))
 
 
-def _check_common(metadata: Json, errors: list[FieldError]) -> None:
+def _check_maps(metadata: Json, errors: list[FieldError]) -> None:
     if labels := metadata.get("labels"):
         check_labels(labels, "metadata.labels", errors)
     if annotations := metadata.get("annotations"):
         check_annotations(annotations, "metadata.annotations", errors)
     if owners := metadata.get("ownerReferences"):
         _check_owners(owners, "metadata.ownerReferences", errors)
-    if finalizers := metadata.get("finalizers"):
-        check_finalizers(finalizers, "metadata.finalizers", errors)
 
 
 def _check_owners(owners: list[Json], path: str, errors: list[FieldError]) -> None:
@@ -172,8 +296,12 @@ def _check_owner(owner: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def _shown(owner: Json) -> Json:
-    """Return a reference with its fields in the order of the server."""
-    return {field: owner[field] for field in _OWNER_FIELDS if field in owner}
+    """Return a reference with its fields in the order of the server, the required ones always."""
+    return {
+        field: owner.get(field, "")
+        for index, field in enumerate(_OWNER_FIELDS)
+        if index < _OWNER_REQUIRED or field in owner
+    }
 
 
 def _check_unchanged(after: Json, before: Json, errors: list[FieldError], *, field: str) -> None:

@@ -1,0 +1,126 @@
+"""The embedded API server in a thread of its own, for tests on any event loop or on none."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Final, Self, TypeVar, final
+
+from kinform.apiserver.server import APIServer
+from kinform.errors import UsageError
+
+if TYPE_CHECKING:
+    from kinform.apiserver.fault_plan import FaultPlan
+    from kinform.client import Client
+
+__all__ = ["APIServerThread"]
+
+R = TypeVar("R")
+
+_LIMIT: Final = 30.0
+"""Seconds that starting, stopping or a call may take: much more than any of them needs."""
+
+
+@final
+class APIServerThread:
+    """A `kinform.apiserver.APIServer` that runs beside the test and not in its event loop.
+
+    Clients of every kind can talk to it, blocking ones included. What is done to the server
+    itself goes through here, or through `call`: it belongs to its own thread.
+
+    >>> with APIServerThread() as server:
+    ...     server.url.startswith("http://127.0.0.1:")
+    True
+    """
+
+    def __init__(self, server: APIServer | None = None) -> None:
+        self._server: Final = APIServer() if server is None else server
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._started: Final[Future[None]] = Future()
+        self._stop: asyncio.Event | None = None
+        self._thread: Final = threading.Thread(target=self._run, name="kinform-apiserver")
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._started.result(_LIMIT)
+        except BaseException:
+            self._thread.join(_LIMIT)
+            raise
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        loop, stop = self._loop, self._stop
+        if loop is not None and stop is not None:
+            loop.call_soon_threadsafe(stop.set)
+        self._thread.join(_LIMIT)
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        return self._server.url
+
+    @property
+    def token(self) -> str:
+        """What clients send as bearer token."""
+        return self._server.token
+
+    @property
+    def faults(self) -> FaultPlan:
+        """What is to go wrong: see `kinform.apiserver.faults`."""
+        return self._server.faults
+
+    def kubeconfig(self) -> str:
+        """Return a kubeconfig that any client of Kubernetes can use, with the token in it."""
+        return self._server.kubeconfig()
+
+    def connect(self) -> Client:
+        """Return a client for the caller's event loop, to be used with ``async with``."""
+        return self._server.connect()
+
+    def compact(self, revision: int | None = None) -> None:
+        """Forget the past up to ``revision``, or up to now: who asks for it gets a 410."""
+        self.call(lambda server: server.compact(revision))
+
+    def restore(self, revision: int) -> None:
+        """Be again as at ``revision``, as an etcd restored from a backup; watches end."""
+        self.call(lambda server: server.restore(revision))
+
+    def call(self, function: Callable[[APIServer], R]) -> R:
+        """Call ``function`` with the server, in its thread, and return what it returns.
+
+        Blocks for as long as that takes, also the caller's event loop.
+
+        Raises:
+            UsageError: the server does not run.
+        """
+        loop = self._loop
+        if loop is None or not self._thread.is_alive():
+            raise UsageError("the server is not running; use it with `with`")
+        result: Future[R] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(function(self._server))
+            except BaseException as exc:  # noqa: BLE001 - it is the caller's, in its own thread
+                result.set_exception(exc)
+
+        loop.call_soon_threadsafe(run)
+        return result.result(_LIMIT)
+
+    def _run(self) -> None:
+        asyncio.run(self._main())
+
+    async def _main(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        try:
+            async with self._server:
+                self._started.set_result(None)
+                await self._stop.wait()
+        except BaseException as exc:
+            if self._started.done():
+                raise
+            self._started.set_exception(exc)

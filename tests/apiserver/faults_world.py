@@ -1,0 +1,87 @@
+"""A server without sockets under virtual time, an informer of it, and writes no fault can hit."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+
+from kinform.apiserver import APIServer
+from kinform.apiserver.deletion import delete_options
+from kinform.apiserver.paths import route
+from kinform.apiserver.wire import Request
+from kinform.cache.informer import SharedInformer
+from kinform.objects import Object
+
+CONFIGS = "/api/v1/namespaces/default/configmaps"
+HOUR = 3600.0
+
+
+class World:
+    """One server and one informer of its config maps."""
+
+    def __init__(self, server: APIServer, informer: SharedInformer[Object]) -> None:
+        self.server = server
+        self.informer = informer
+
+    def create(self, name: str, value: str = "") -> None:
+        request = self._request("POST", CONFIGS, {"metadata": {"name": name}, "data": {"v": value}})
+        self.server.application.writing.create(request, self._route(CONFIGS))
+
+    def change(self, name: str, value: str) -> None:
+        path = f"{CONFIGS}/{name}"
+        request = self._request("PUT", path, {"metadata": {"name": name}, "data": {"v": value}})
+        self.server.application.writing.put(request, self._route(path))
+
+    def delete(self, name: str) -> None:
+        path = f"{CONFIGS}/{name}"
+        options = delete_options(self._request("DELETE", path, {}))
+        self.server.application.writing.delete(self._route(path), options)
+
+    def names(self) -> list[str]:
+        return [key.partition("/")[2] for key in self.on_server()]
+
+    def on_server(self) -> dict[str, str]:
+        """Return the versions of all objects, by their keys."""
+        table = self.server.cluster.storage.table("configmaps")
+        return {stored.key: str(stored.revision) for stored in table.now()}
+
+    def in_cache(self) -> dict[str, str]:
+        """Return the same, as the informer has it."""
+        return {
+            f"{obj.namespace}/{obj.name}": obj.resource_version
+            for obj in sorted(self.informer.lister.list(), key=lambda it: it.name)
+        }
+
+    def is_equal(self) -> bool:
+        return self.in_cache() == self.on_server()
+
+    async def settled(self, within: float = HOUR) -> None:
+        """Wait until the cache equals the server."""
+        await until(self.is_equal, within=within)
+
+    def _request(self, method: str, path: str, body: object) -> Request:
+        headers = {"Content-Type": "application/json"}
+        return Request.of(method, path, headers=headers, body=json.dumps(body).encode())
+
+    def _route(self, path: str):  # type: ignore[no-untyped-def]  # a Route
+        return route(self.server.cluster.kinds, path)
+
+
+async def until(condition: Callable[[], bool], *, within: float = HOUR) -> None:
+    """Wait for a condition, looking four times a (virtual) second."""
+    async with asyncio.timeout(within):
+        while not condition():
+            await asyncio.sleep(0.25)
+
+
+@contextlib.asynccontextmanager
+async def world(*names: str, server: APIServer | None = None) -> AsyncIterator[World]:
+    """Run a server that has config maps of these names; the informer is not started."""
+    async with server or APIServer(port=None, seed=1) as running, running.connect() as client:
+        informer = client.informer("v1/configmaps", namespace="default")
+        made = World(running, informer)
+        for name in names:
+            made.create(name)
+        yield made

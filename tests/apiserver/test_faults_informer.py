@@ -1,0 +1,209 @@
+"""Informers outlive every fault: without sockets, under virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kinform.apiserver import APIServer, faults
+from kinform.apiserver.faults import Fault
+from kinform.errors import TransportError, TransportFailure
+from kinform.testing import in_virtual_time
+from kinform.testing.virtual_time import run
+from tests.apiserver.faults_world import HOUR, World, until, world
+
+RECOVERABLE: list[Fault] = [
+    faults.refuse(verb="watch", resource="configmaps", duration=60),
+    faults.refuse(duration=20),
+    faults.reset(resource="configmaps", nth=1, times=3),
+    faults.reset(after_events=2, times=3),
+    faults.reset(verb="list", after_bytes=100, times=2),
+    faults.reset(verb="watch", after_bytes=700, times=3),
+    faults.close(verb="list", times=2),
+    faults.close_watch(after_events=1, resource="configmaps", times=3),
+    faults.close(after_bytes=50, times=4),
+    faults.half_open(after_events=3, times=2),
+    faults.half_open(verb="list", times=1),
+    faults.stall(resource="configmaps", duration=100, times=2),
+    faults.latency(3, jitter=2),
+    faults.drip(size=7, every=0.05),
+    faults.gzip(),
+    faults.truncate_frame(event=2, times=3),
+    faults.corrupt(event=3, verb="watch", times=3),
+    faults.corrupt(verb="list", times=2),
+    faults.duplicate_events(),
+    faults.no_bookmarks(),
+    faults.no_bookmarks(initial_end=True),
+    faults.no_watch_list(),
+    faults.status(401, resource="configmaps", times=2),
+    faults.status(410, verb="watch", times=2),
+    faults.status(429, retry_after=5, times=3),
+    faults.status(500, verb="watch", times=3),
+    faults.status(502, text="<html>", times=3),
+    faults.status(503, verb="list", times=2),
+    faults.error_event(410, after_events=2, times=3),
+    faults.error_event(500, times=2),
+    faults.error_event(429, after_events=4, times=2),
+    faults.error_event(504, after_events=1, times=2),
+    faults.stale(revisions=3, verb="watch", times=2),
+    faults.stale(seconds=5),
+    faults.compact(verb="watch", nth=2),
+    faults.restore(by=2, verb="watch", nth=2),
+    faults.clock_offset(-86_400),
+]
+
+
+def twin(fault: Fault) -> Fault:
+    """Return the same fault, with counts of its own."""
+    return Fault(fault.effect, fault.match)
+
+
+@pytest.mark.parametrize("fault", RECOVERABLE, ids=repr)
+@pytest.mark.parametrize("is_without_watch_list", [False, True], ids=["stream", "list"])
+def test_the_cache_equals_the_server_after(fault: Fault, is_without_watch_list: bool) -> None:
+    async def check() -> None:
+        async with world("a", "b", "c") as here:
+            if is_without_watch_list:
+                here.server.faults.add(faults.no_watch_list())
+            added = here.server.faults.add(twin(fault))
+            async with here.informer:
+                await here.informer.wait_synced(HOUR)
+                await write_a_little(here)
+                await here.settled()
+                # A second watch, for what happens to second ones.
+                here.server.faults.add(faults.close_watch(after_events=1, nth=1))
+                await write_a_little(here)
+                await until(lambda: added.hits > 0 or _is_moot(added, is_without_watch_list))
+                await here.settled()
+
+    run(check())
+
+
+def _is_moot(fault: Fault, is_without_watch_list: bool) -> bool:
+    """There are no lists where they are streamed."""
+    return not is_without_watch_list and fault.match.verb == "list"
+
+
+async def write_a_little(here: World) -> None:
+    for number in range(3):
+        name = f"n{here.server.cluster.storage.revision}"
+        here.create(name)
+        await asyncio.sleep(1)
+        here.change(name, str(number))
+        await asyncio.sleep(30)
+    here.delete(here.names()[0])
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.refuse(),
+        faults.stall(),
+        faults.stale(revisions=5),
+        faults.half_open(after_events=0),
+        faults.reset(),
+        faults.status(503),
+        faults.error_event(410),
+    ],
+    ids=repr,
+)
+def test_the_cache_equals_the_server_once_a_lasting_fault_is_removed(fault: Fault) -> None:
+    async def check() -> None:
+        async with world("a", "b", "c") as here, here.informer:
+            await here.informer.wait_synced(HOUR)
+            added = here.server.faults.add(twin(fault))
+            here.server.faults.add(faults.close_watch(nth=1))
+            here.server.cluster.storage.disconnect()  # all watches begin anew
+            await write_a_little(here)
+            await asyncio.sleep(10)
+            assert not here.is_equal()
+            here.server.faults.remove(added)
+            await here.settled()
+
+    run(check())
+
+
+@in_virtual_time
+async def test_lag_shows_everything_later() -> None:
+    async with world("a") as here:
+        here.server.lag(5)
+        async with here.informer:
+            await here.informer.wait_synced(HOUR)
+            here.create("b")
+            await asyncio.sleep(4.9)
+            assert list(here.in_cache()) == ["default/a"]
+            await asyncio.sleep(0.2)
+            assert list(here.in_cache()) == ["default/a", "default/b"]
+            here.server.lag(0)
+            here.create("c")
+            await here.settled(within=60)
+
+
+@in_virtual_time
+async def test_pause_holds_everything_up() -> None:
+    async with world("a") as here, here.informer:
+        await here.informer.wait_synced(HOUR)
+        here.server.pause()
+        here.create("b")
+        await asyncio.sleep(20)
+        assert list(here.in_cache()) == ["default/a"]
+        here.server.resume()
+        await asyncio.sleep(0.1)
+        assert here.is_equal()
+
+
+@pytest.mark.parametrize(
+    "fault, failure",
+    [
+        (faults.refuse(), TransportFailure.REFUSED),
+        (faults.reset(), TransportFailure.RESET),
+        (faults.close(), TransportFailure.RESET),
+        (faults.close(after_bytes=5), TransportFailure.TRUNCATED),
+        (faults.reset(after_bytes=5), TransportFailure.RESET),
+        (faults.half_open(), TransportFailure.TIMEOUT),
+        (faults.stall(), TransportFailure.TIMEOUT),
+    ],
+    ids=repr,
+)
+def test_a_client_in_memory_sees_what_one_with_sockets_sees(
+    fault: Fault, failure: TransportFailure
+) -> None:
+    async def check() -> None:
+        async with APIServer(port=None) as server, server.connect() as client:
+            server.faults.add(twin(fault))
+            with pytest.raises(TransportError) as raised:
+                await client.rest().get().abs_path("/version").timeout(5).do()
+            assert raised.value.failure is failure
+
+    run(check())
+
+
+@pytest.mark.slow
+@given(seed=st.integers(min_value=0, max_value=1 << 32))
+@settings(max_examples=15)
+def test_after_any_plan_the_cache_equals_the_server(seed: int) -> None:
+    run(survive(seed))
+
+
+async def survive(seed: int) -> None:
+    """Write at random under random faults; end with an equal cache."""
+    draw = random.Random(seed)
+    plan = faults.random_plan(seed=seed, size=6)
+    server = APIServer(port=None, seed=seed, faults=plan)
+    async with world("a", "b", server=server) as here, here.informer:
+        for step in range(12):
+            there = here.names()
+            match draw.randrange(3):
+                case 0 if there:
+                    here.delete(draw.choice(there))
+                case 1 if there:
+                    here.change(draw.choice(there), str(step))
+                case _:
+                    here.create(f"s{step}")
+            await asyncio.sleep(draw.choice((0, 0.5, 10, 100)))
+        plan.clear()
+        await here.settled()
