@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from bench import frames, lists, memory, pipeline
+from bench import apiserver, frames, lists, memory, pipeline
 
 BENCHMARKS: Final = {
     "frames": frames.main,
     "pipeline": pipeline.main,
     "memory": memory.main,
     "lists": lists.main,
+    "apiserver": apiserver.main,
 }
 _FULL: Final = "--full"
 

@@ -192,7 +192,7 @@ def asked() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         for name in ("go.mod", "go.sum"):
             shutil.copy(MODULE / name, folder)
-        Path(folder, "main.go").write_text(PROGRAM)
+        Path(folder, "main.go").write_text(PROGRAM, encoding="utf-8")
         environment = os.environ | {"GOFLAGS": "-mod=mod"}
         done = subprocess.run(
             ["go", "run", "."], cwd=folder, env=environment, check=True, stdout=subprocess.PIPE

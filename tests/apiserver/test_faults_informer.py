@@ -30,7 +30,7 @@ RECOVERABLE: list[Fault] = [
     faults.half_open(verb="list", times=1),
     faults.stall(resource="configmaps", duration=100, times=2),
     faults.latency(3, jitter=2),
-    faults.drip(size=7, every=0.05),
+    faults.drip(size=64, every=0.05, resource="configmaps"),
     faults.gzip(),
     faults.truncate_frame(event=2, times=3),
     faults.corrupt(event=3, verb="watch", times=3),
@@ -52,7 +52,6 @@ RECOVERABLE: list[Fault] = [
     faults.stale(revisions=3, verb="watch", times=2),
     faults.stale(seconds=5),
     faults.compact(verb="watch", nth=2),
-    faults.restore(by=2, verb="watch", nth=2),
     faults.clock_offset(-86_400),
 ]
 
@@ -128,6 +127,81 @@ def test_the_cache_equals_the_server_once_a_lasting_fault_is_removed(fault: Faul
 
 
 @in_virtual_time
+async def test_the_cache_equals_a_server_that_was_restored() -> None:
+    async with world("a", "b", "c") as here, here.informer:
+        await here.informer.wait_synced(HOUR)
+        here.delete("a")
+        here.server.faults.add(faults.restore(by=2, verb="get"))
+        assert await here.get("b") == 200
+        assert list(here.on_server()) == ["default/a", "default/b"]
+        await here.settled()
+        await write_a_little(here)
+        await here.settled()
+
+
+@in_virtual_time
+async def test_what_was_damaged_in_a_list_is_named_and_comes_with_its_next_change() -> None:
+    async with world("a", "b", "c") as here:
+        here.server.faults.add(faults.no_watch_list())
+        here.server.faults.add(faults.corrupt(verb="list", nth=1))
+        async with here.informer:
+            await here.informer.wait_synced(HOUR)
+            assert [key.name for key in here.informer.unreadable] == ["b"]
+            assert list(here.in_cache()) == ["default/a", "default/c"]
+            here.change("b", "again")
+            await until(lambda: not here.informer.unreadable)
+            assert here.is_equal()
+            assert len(here.in_cache()) == 3
+
+
+@in_virtual_time
+async def test_a_stale_replica_refuses_what_it_has_not_seen_after_three_seconds() -> None:
+    async with world("a", "b") as here:
+        here.server.faults.add(faults.stale(revisions=1))
+        newest = here.server.cluster.storage.revision
+        loop = asyncio.get_running_loop()
+        before = loop.time()
+        assert await here.get("a", f"resourceVersion={newest - 1}") == 200
+        assert await here.get("b", f"resourceVersion={newest - 1}") == 404
+        assert loop.time() == before
+        assert await here.get("b", f"resourceVersion={newest}") == 504
+        assert loop.time() == before + 3
+        late = loop.create_task(here.get("b", f"resourceVersion={newest}"))
+        await asyncio.sleep(1)
+        here.create("c")  # so it sees one more
+        assert await late == 200
+        assert loop.time() == before + 4
+
+
+@in_virtual_time
+async def test_latency_and_its_jitter_are_of_the_plan() -> None:
+    async def measured(seed: int) -> list[float]:
+        plan = faults.FaultPlan([faults.latency(2, jitter=3)], seed=seed)
+        async with world("a", server=APIServer(port=None, faults=plan)) as here:
+            times: list[float] = []
+            for _ in range(5):
+                before = asyncio.get_running_loop().time()
+                assert await here.get("a") == 200
+                times.append(round(asyncio.get_running_loop().time() - before, 6))
+            return times
+
+    first = await measured(1)
+    assert all(2 <= taken <= 5 for taken in first)
+    assert len(set(first)) == 5
+    assert await measured(1) == first
+    assert await measured(2) != first
+
+
+@in_virtual_time
+async def test_stall_takes_the_time_it_says() -> None:
+    async with world("a") as here:
+        loop = asyncio.get_running_loop()
+        here.server.faults.add(faults.stall(duration=30, times=1))
+        assert (await here.get("a"), loop.time()) == (200, 30)
+        assert (await here.get("a"), loop.time()) == (200, 30)
+
+
+@in_virtual_time
 async def test_lag_shows_everything_later() -> None:
     async with world("a") as here:
         here.server.lag(5)
@@ -176,7 +250,7 @@ def test_a_client_in_memory_sees_what_one_with_sockets_sees(
         async with APIServer(port=None) as server, server.connect() as client:
             server.faults.add(twin(fault))
             with pytest.raises(TransportError) as raised:
-                await client.rest().get().abs_path("/version").timeout(5).do()
+                await client.rest().get().abs_path("/version").timeout(5).max_retries(0).do()
             assert raised.value.failure is failure
 
     run(check())

@@ -43,12 +43,14 @@ async def test_refuse_closes_the_listener_until_it_is_removed(server: APIServer)
 
 
 async def test_refuse_ends_by_itself_after_its_duration(server: APIServer) -> None:
+    changed = asyncio.Event()
     server.faults.add(faults.refuse(duration=0.01))
+    server.faults.when_refusing(changed.set)
     with pytest.raises(ConnectionRefusedError):
         await ask(server, CONFIGS)
     async with asyncio.timeout(10):
-        while server.faults.is_refusing:
-            await asyncio.sleep(0)
+        await changed.wait()
+    assert not server.faults.is_refusing
     assert (await ask(server, CONFIGS)).status == 200
 
 
@@ -165,13 +167,15 @@ async def test_half_open_without_more_sends_the_headers_alone(server: APIServer)
 
 async def test_stall_answers_once_it_is_removed(server: APIServer) -> None:
     fault = server.faults.add(faults.stall(verb="list"))
-    asked = asyncio.get_running_loop().create_task(ask(server, CONFIGS))
-    assert (await ask(server, f"{CONFIGS}/a")).status == 200
-    while not fault.hits:
-        await asyncio.sleep(0)
-    assert not asked.done()
-    server.faults.remove(fault)
-    assert (await asked).status == 200
+    async with wire(server) as connection:
+        await connection.send(CONFIGS)
+        answered = asyncio.get_running_loop().create_task(connection.answer())
+        for _ in range(5):  # others are answered meanwhile
+            assert (await ask(server, f"{CONFIGS}/a")).status == 200
+        assert fault.hits == 1
+        assert not answered.done()
+        server.faults.remove(fault)
+        assert (await answered).status == 200
 
 
 async def test_drip_sends_small_chunks(server: APIServer) -> None:

@@ -237,6 +237,8 @@ async def test_nobody_hears_of_a_write_before_it_is_durable() -> None:
         watch = await answer(api, "GET", f"{CONFIG_MAPS}?watch=1&resourceVersion={version}")
         assert not isinstance(watch.body, bytes)
         async with contextlib.aclosing(watch.body) as chunks, asyncio.TaskGroup() as group:
+            await send(api, "POST", CONFIG_MAPS, named("before"))
+            await anext(chunks)
             gate = api.cluster.storage.journal = Gate()
             writing = group.create_task(send(api, "POST", CONFIG_MAPS, named("a")))
             event = group.create_task(next_of(chunks))
@@ -251,17 +253,52 @@ async def test_nobody_hears_of_a_write_before_it_is_durable() -> None:
 
 @in_virtual_time
 async def test_what_cannot_be_saved_is_not_acknowledged(tmp_path: Path) -> None:
+    """Nor is what was written since; all of it is saved as soon as that is possible."""
+    path = tmp_path / "a.db"
+    await offload(spoil, path)
+    async with server(path) as api:
+        statuses = [
+            (await answer(api, "POST", CONFIG_MAPS, named("bad"))).status,
+            (await answer(api, "POST", CONFIG_MAPS, named("good"))).status,
+            (await answer(api, "GET", CONFIG_MAPS)).status,
+            (await answer(api, "DELETE", f"{CONFIG_MAPS}/bad")).status,
+            (await answer(api, "GET", CONFIG_MAPS)).status,
+        ]
+        before = picture(api.cluster.storage)
+    assert statuses == [500, 500, 500, 200, 200]
+    async with server(path) as api:
+        assert picture(api.cluster.storage) == before
+
+
+def spoil(path: Path) -> None:
+    """Make a file in which one object cannot be stored."""
+    Database.open(path).close()
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute(
+            "CREATE TRIGGER spoilt BEFORE INSERT ON objects WHEN NEW.key = 'default/bad' "
+            "BEGIN SELECT RAISE(ABORT, 'the disk is full'); END"
+        )
+
+
+@in_virtual_time
+async def test_a_write_after_the_end_is_not_acknowledged(tmp_path: Path) -> None:
     async with server(tmp_path / "a.db") as api:
-        kept = api.cluster.storage.journal
-        broken = await offload(Database.open, tmp_path / "b.db")
-        await offload(broken.close)
-        journal = api.cluster.storage.journal = Journal(api.cluster.storage, broken)
-        response = await answer(api, "POST", CONFIG_MAPS, named("a"))
-        assert response.status == 500
-        assert b"b.db" in bytes(response.body)  # type: ignore[arg-type]
-        assert (await answer(api, "GET", CONFIG_MAPS)).status == 500
-        await journal.close()
-        api.cluster.storage.journal = kept
+        pass
+    assert (await answer(api, "POST", CONFIG_MAPS, named("a"))).status == 500
+
+
+@in_virtual_time
+async def test_a_watch_ends_when_its_events_cannot_be_saved(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await offload(spoil, path)
+    async with server(path) as api:
+        version = api.cluster.storage.revision
+        watch = await answer(api, "GET", f"{CONFIG_MAPS}?watch=1&resourceVersion={version}")
+        assert not isinstance(watch.body, bytes)
+        await answer(api, "POST", CONFIG_MAPS, named("good"))
+        await anext(watch.body)
+        await answer(api, "POST", CONFIG_MAPS, named("bad"))
+        assert [chunk async for chunk in watch.body] == []
 
 
 # --- a server that is killed

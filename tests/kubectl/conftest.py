@@ -60,10 +60,8 @@ def kubectl_server(kubectl_binary: Path, kubectl_home: Path) -> Iterator[Path]:
 @pytest.fixture
 def kubectl(kubectl_binary: Path, kubectl_home: Path, kubectl_server: Path) -> Iterator[Kubectl]:
     """kubectl in a new, empty namespace."""
-    namespace = f"test-{next(NUMBERS)}-{secrets.token_hex(3)}"
-    run = Kubectl(
-        kubectl_binary, kubeconfig=kubectl_server, home=kubectl_home, namespace=namespace
-    )
+    namespace = f"kubectl-{next(NUMBERS)}-{secrets.token_hex(3)}"
+    run = Kubectl(kubectl_binary, kubeconfig=kubectl_server, home=kubectl_home, namespace=namespace)
     assert run("create", "namespace", namespace) == f"namespace/{namespace} created\n"
     yield run
     run("delete", "namespace", namespace, "--wait=false")

@@ -37,10 +37,8 @@ class Kubectl:
         self._cache = home / "cache"
         self.namespace = namespace
 
-    def run(
-        self, *args: str, given: object = None, env: Mapping[str, str] | None = None
-    ) -> Answer:
-        """Run it to its end; what is ``given`` goes to stdin, a dict or list as JSON."""
+    def run(self, *args: str, given: object = None, env: Mapping[str, str] | None = None) -> Answer:
+        """Run it to its end; what is ``given`` goes to stdin: text, an object or several."""
         ran = subprocess.run(
             self._command(args),
             env={**self._env, **(env or {})},
@@ -128,12 +126,14 @@ class Running:
 
 def _manifest(given: object) -> str:
     if isinstance(given, list):
-        given = {"apiVersion": "v1", "kind": "List", "items": given}
+        return "\n---\n".join(map(json.dumps, given))  # JSON is YAML
     return "" if given is None else json.dumps(given)
 
 
 def config_map(name: str, labels: Mapping[str, str] | None = None, **data: str) -> dict[str, Any]:
-    metadata = {"name": name, "labels": dict(labels or {})}
+    metadata: dict[str, object] = {"name": name}
+    if labels:
+        metadata["labels"] = dict(labels)
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
 
 

@@ -2,38 +2,104 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, final
 
+from kinform.apiserver import status
+from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.defaults import services
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, as_dict, as_list, at
-from kinform.apiserver.kind import Kind
 from kinform.apiserver.rendering import decode
-from kinform.apiserver.storage import Table
+from kinform.apiserver.storage import Change, Stored
 
-__all__ = ["assign"]
+__all__ = ["Addresses"]
 
+_SERVICES: Final = "services"
 _WITH_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
 
 
-def assign(kind: Kind, obj: Json, key: str, *, table: Table) -> list[FieldError]:
-    """Give a service the address and the ports that it needs and has not, in place.
+@final
+class Addresses:
+    """What the services of a cluster have, known without looking at all of them each time."""
 
-    ``table`` has all services; the one at ``key`` is this one, if it is there already. Returned
-    is what is wrong with what it asked for.
-    """
-    addresses: set[str] = set()
-    ports: set[int] = set()
-    for stored in table.now():
-        if stored.key == key:
-            continue
-        addresses.add(stored.fields.get("spec.clusterIP", ""))
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        # Invariant, unless stale: by address and by port, the keys of the services that have them.
+        self._addresses: dict[str, str] = {}
+        self._ports: dict[int, str] = {}
+        self._held: dict[str, tuple[str, set[int]]] = {}
+        self._is_stale = True
+        self._given = 0
+        cluster.storage.observe(self._note)
+
+    def rebuild(self) -> None:
+        """Look at all services again, after the storage was loaded or restored."""
+        self._is_stale = True
+
+    def assign(self, obj: Json, key: str) -> list[FieldError]:
+        """Give a service the address and the ports that it needs and has not, in place.
+
+        The service at ``key`` is this one, if it is there already. Returned is what is wrong
+        with what it asked for.
+
+        Raises:
+            StatusError: nothing is left to give.
+        """
+        if self._is_stale:
+            self._learn()
+        taken = _Others(self._addresses, key)
+        ports = {port for port, owner in self._ports.items() if owner != key}
+        has_address = bool(obj["spec"].get("clusterIP"))
+        try:
+            errors = services.assign(obj, addresses=taken, ports=ports, start=self._given)
+        except LookupError as exc:
+            raise status.internal(f"failed to allocate what the service needs: {exc}") from exc
+        if not errors and not has_address:
+            self._given += 1
+        return errors
+
+    def _learn(self) -> None:
+        self._addresses.clear()
+        self._ports.clear()
+        self._held.clear()
+        for stored in self._cluster.storage.table(_SERVICES).now():
+            self._add(stored)
+        self._is_stale = False
+
+    def _note(self, resource: str, change: Change) -> None:
+        if resource != _SERVICES or self._is_stale:
+            return
+        address, ports = self._held.pop(change.key, ("", set[int]()))
+        self._addresses.pop(address, None)
+        for port in ports:
+            self._ports.pop(port, None)
+        if not change.is_delete:
+            self._add(change.new)
+
+    def _add(self, stored: Stored) -> None:
+        address = stored.fields.get("spec.clusterIP", "")
+        ports: set[int] = set()
         if stored.fields.get("spec.type") in _WITH_PORTS:
-            ports |= _ports(decode(kind, stored.raw))
-    return services.assign(obj, addresses=addresses, ports=ports)
+            ports = _ports(decode(self._cluster.kinds.versions(_SERVICES)[0], stored.raw))
+        if address not in {"", "None"}:
+            self._addresses[address] = stored.key
+        self._ports |= dict.fromkeys(ports, stored.key)
+        self._held[stored.key] = (address, ports)
+
+
+@final
+class _Others:
+    """The addresses of all services but one."""
+
+    def __init__(self, addresses: dict[str, str], key: str) -> None:
+        self._addresses = addresses
+        self._key = key
+
+    def __contains__(self, address: object) -> bool:
+        return self._addresses.get(str(address), self._key) != self._key
 
 
 def _ports(service: Json) -> set[int]:
     listed = as_list(at(service, "spec", "ports"))
-    found = {as_dict(port).get("nodePort") or 0 for port in listed}
-    return found | {at(service, "spec", "healthCheckNodePort") or 0}
+    found: set[int] = {as_dict(port).get("nodePort") or 0 for port in listed}
+    return (found | {at(service, "spec", "healthCheckNodePort") or 0}) - {0}

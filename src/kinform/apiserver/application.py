@@ -6,8 +6,6 @@ written, what controllers would do about it is done (see `kinform.apiserver.coll
 
 from __future__ import annotations
 
-import dataclasses
-import hmac
 import logging
 import zlib
 from collections.abc import Callable
@@ -15,7 +13,17 @@ from typing import Final, final
 
 import msgspec
 
-from kinform.apiserver import data, paths, rendering, status, system
+from kinform.apiserver import (
+    data,
+    escalation,
+    paths,
+    rbac_objects,
+    rendering,
+    reviews,
+    status,
+    system,
+)
+from kinform.apiserver.access import PREFIX, Access
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.collecting import Collector
 from kinform.apiserver.deletion import Deletion, delete_options
@@ -45,14 +53,14 @@ __all__ = ["Application"]
 
 log: Final = logging.getLogger("kinform.apiserver")
 
-_PUBLIC: Final = frozenset({"/healthz", "/livez", "/readyz", "/version"})
-_PREFIX: Final = "/~"
-"""What a path begins with that has the token in it."""
 _BODY_LIMIT: Final = 3 * 1024 * 1024
 _COMPRESSED: Final = 128 * 1024
 """Bodies from this size on are compressed for clients that accept it."""
 _JSON: Final = {"Content-Type": "application/json"}
-_PLAIN: Final = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+_PLAIN: Final = {
+    "Content-Type": "text/plain; charset=utf-8",
+    "X-Content-Type-Options": "nosniff",
+}
 _TEXT: Final = {**_PLAIN, "Cache-Control": "no-cache, private"}
 
 
@@ -63,6 +71,7 @@ class Application:
     Args:
         cluster: Its state.
         token: Who sends this bearer token may do everything; None: everybody may.
+        rbac: Others may come, too, with what rights roles and bindings give them.
         address: Where clients reach the server, ``host:port``.
         faults: What is to go wrong.
     """
@@ -72,12 +81,13 @@ class Application:
         cluster: Cluster,
         *,
         token: str | None = None,
+        rbac: bool = False,
         address: str = "127.0.0.1:0",
         faults: FaultPlan | None = None,
     ) -> None:
         self.cluster = cluster
         self.address = address
-        self._token = token
+        self.access = Access(cluster, token=token, has_rbac=rbac)
         self.objects = Objects(cluster)
         self.deletion = Deletion(cluster, self.objects)
         self.collector = Collector(cluster, self.objects, self.deletion)
@@ -90,12 +100,18 @@ class Application:
         system.follow_definitions(cluster)
         self.plan = FaultPlan() if faults is None else faults
         self._faults = Faults(
-            self.plan, cluster, answer=self._handled, subject=self._subject, reload=self.reload
+            self.plan,
+            cluster,
+            answer=self._handled,
+            subject=self._subject,
+            reload=self.reload,
         )
 
     def start(self) -> None:
         """Create what every cluster has: its first namespaces."""
         system.create_first_objects(self.objects, self.cluster)
+        if self.access.has_rbac:
+            rbac_objects.create_first_roles(self.objects, self.cluster)
         self.collector.settle()
         self._faults.floor = self.cluster.storage.revision
         self.plan.start()
@@ -120,14 +136,16 @@ class Application:
     def _subject(self, request: Request) -> Subject:
         """Tell what a request is about, as far as it is about objects."""
         path = request.path
-        if path.startswith(_PREFIX):
-            path = "/" + path.removeprefix(_PREFIX).partition("/")[2]
+        if path.startswith(PREFIX):
+            path = "/" + path.removeprefix(PREFIX).partition("/")[2]
         try:
             where = route(self.cluster.kinds, path)
         except (StatusError, NoSuchPath, paths.Unreadable):
             return Subject()
         kind = where.kind
-        return Subject(_verb(request, where) or "", kind.plural, kind.group, where.namespace)
+        return Subject(
+            _verb(request, where) or "", kind.plural, kind.group, where.namespace
+        )
 
     async def _handled(self, request: Request) -> Response:
         try:
@@ -138,17 +156,25 @@ class Application:
             text = f'Internal Server Error: "{request.target}": {exc}\n'
             response = Response(status=500, headers=dict(_PLAIN), body=text.encode())
         except NoSuchPath:
-            response = Response(status=404, headers=dict(_TEXT), body=b"404 page not found\n")
+            response = Response(
+                status=404, headers=dict(_TEXT), body=b"404 page not found\n"
+            )
         except Broken:
             raise
         except RecursionError:
-            response = _refusal(request, status.bad_request("the body is nested too deeply"))
+            response = _refusal(
+                request, status.bad_request("the body is nested too deeply")
+            )
         except Exception as exc:
             log.exception("%s %s failed", request.method, request.path)
-            response = _refusal(request, status.internal(f"{type(exc).__name__}: see the log"))
+            response = _refusal(
+                request, status.internal(f"{type(exc).__name__}: see the log")
+            )
         self._settle()
         try:
-            await self.cluster.storage.saved()  # what a crash could undo is told to nobody
+            await (
+                self.cluster.storage.saved()
+            )  # what a crash could undo is told to nobody
         except Unsaved as exc:
             response = _refusal(request, status.internal(str(exc)))
         return await _compressed(request, response)
@@ -161,7 +187,7 @@ class Application:
             log.exception("what follows from a write could not be done")
 
     async def _answered(self, request: Request) -> Response:
-        request = self._authenticated(request)
+        request = self.access.admit(request)
         if len(request.body) > _BODY_LIMIT:
             raise status.too_large()
         if request.path.startswith("/openapi"):
@@ -184,33 +210,19 @@ class Application:
             return self._written(request, where, answer)
         return await self._of_resource(request, where)
 
-    def _authenticated(self, request: Request) -> Request:
-        """Return the request, if its client has the token, as a header or in front of the path.
-
-        The latter is for kubectl and all that is made of client-go: they keep their tokens to
-        themselves where there is no TLS.
-        """
-        if request.path.startswith(_PREFIX):
-            given, _, rest = request.path.removeprefix(_PREFIX).partition("/")
-            request = dataclasses.replace(request, path=f"/{rest}")
-        else:
-            scheme, _, given = request.headers.get("authorization", "").partition(" ")
-            given = given.strip() if scheme.lower() == "bearer" else ""
-        if self._token is None or request.path in _PUBLIC:
-            return request
-        if not hmac.compare_digest(given.encode(), self._token.encode()):
-            raise status.unauthorized()
-        return request
-
     def _of_system(self, request: Request) -> Response | None:
         """Answer what is about the server and not about an object."""
         path = request.path.rstrip("/") or "/"
         if (plain := system.health(path, request)) is not None:
             return plain
         if path == "/version":
-            return Response(headers=dict(_JSON), body=rendering.encode(system.version()))
+            return Response(
+                headers=dict(_JSON), body=rendering.encode(system.version())
+            )
         if path == "/":
-            return Response(headers=dict(_JSON), body=rendering.encode(system.paths(self.cluster)))
+            return Response(
+                headers=dict(_JSON), body=rendering.encode(system.paths(self.cluster))
+            )
         if path.startswith("/openapi"):
             return self._openapi.answer(request)
         if path.count("/") > 3 or not path.startswith("/api"):
@@ -243,13 +255,20 @@ class Application:
             found = self.writing.delete_all(where, options, listing)
             return self._page(request, where, found)
         if where.kind.storage in system.REVIEWS:
-            return self._written(request, where, system.review(request, where, self.cluster))
+            answer = system.review(request, where, self.cluster)
+            reviews.judge(self.access, request, answer.obj)
+            return self._written(request, where, answer)
         verbs: dict[str, Callable[[Request, Route], Written]] = {
             "create": self.writing.create,
             "update": self.writing.put,
             "patch": self.writing.patch,
         }
-        return self._written(request, where, verbs[verb](request, where))
+        write = verbs[verb]
+        if self.access.has_rbac:
+            escalation.check(
+                self.access, self.cluster, request=request, where=where, write=write
+            )
+        return self._written(request, where, write(request, where))
 
     @property
     def _reads(self) -> Cluster:
@@ -277,11 +296,15 @@ class Application:
 
     async def _list(self, request: Request, where: Route) -> Response:
         options = list_options(request, where.kind)
-        self._renderer(request, where)  # what cannot be shown is refused before it is looked for
+        self._renderer(
+            request, where
+        )  # what cannot be shown is refused before it is looked for
         reads = self._reads
         while True:
             try:
-                found = page(reads.storage, where.kind.storage, where.prefix, options=options)
+                found = page(
+                    reads.storage, where.kind.storage, where.prefix, options=options
+                )
             except Future as exc:
                 if not await reads.reached(exc.revision, within=CATCH_UP):
                     current = reads.storage.revision
@@ -302,14 +325,18 @@ class Application:
         if where.name:
             options = _of_one(options, where)
         watch = Watch(self._reads, where, options, renderer=renderer)
-        return Response(headers={"Content-Type": form.content_type}, body=watch.chunks())
+        return Response(
+            headers={"Content-Type": form.content_type}, body=watch.chunks()
+        )
 
     def _delete(self, request: Request, where: Route) -> Response:
         renderer, form = self._renderer(request, where)
         options = delete_options(request)
         deleted = self.writing.delete(where, options)
         answer = deleted.answer(where.kind)
-        is_status = answer["kind"] == "Status" and deleted.is_gone and not deleted.is_returned
+        is_status = (
+            answer["kind"] == "Status" and deleted.is_gone and not deleted.is_returned
+        )
         body = renderer.document(answer) if is_status else renderer.object(answer)
         code = 202 if options.is_cascading and not deleted.is_gone else 200
         return _of(form, body, code=code)
@@ -317,7 +344,9 @@ class Application:
     def _written(self, request: Request, where: Route, written: Written) -> Response:
         renderer, form = self._renderer(request, where)
         is_own = written.obj.get("kind") == where.kind.kind
-        body = renderer.object(written.obj) if is_own else renderer.document(written.obj)
+        body = (
+            renderer.object(written.obj) if is_own else renderer.document(written.obj)
+        )
         response = _of(form, body, code=201 if written.is_new else 200)
         response.warnings += written.warnings
         return response
@@ -325,7 +354,8 @@ class Application:
     def _renderer(
         self, request: Request, where: Route, *, is_watch: bool = False
     ) -> tuple[Renderer, Form]:
-        form = negotiate(request, is_watch=is_watch)
+        can_watch = where.is_watch or (request.method == "GET" and not where.name)
+        form = negotiate(request, is_watch=is_watch, can_watch=can_watch)
         include = request.option("includeObject")
         return Renderer(where.kind, form, include=include, now=self.cluster.now()), form
 
@@ -346,7 +376,9 @@ def _verb(request: Request, where: Route) -> str | None:
         verb = "create"
     elif method == "DELETE" and bool(where.namespace) == where.kind.namespaced:
         verb = "deletecollection"
-    verbs = where.subresource.verbs if where.subresource is not None else where.kind.verbs
+    verbs = (
+        where.subresource.verbs if where.subresource is not None else where.kind.verbs
+    )
     return verb if verb in verbs else None
 
 
@@ -354,15 +386,24 @@ def _mismatch(asked: str, what: str, where: Route, *, suffix: str = "") -> Statu
     """Refuse to show an object as a list, or a list as an object."""
     kind = where.kind
     package = kind.group.partition(".")[0] or "core"
-    name = f"{package}.{kind.kind}" if kind.custom is None else "unstructured.Unstructured"
-    message = f"you requested {asked}, but the requested object is {what} (*{name}{suffix})"
+    name = (
+        f"{package}.{kind.kind}" if kind.custom is None else "unstructured.Unstructured"
+    )
+    message = (
+        f"you requested {asked}, but the requested object is {what} (*{name}{suffix})"
+    )
     return StatusError(406, "NotAcceptable", message)
 
 
 def _impossible(request: Request, where: Route) -> StatusError:
     error = status.method_not_allowed()
     can_list = "list" in where.kind.verbs
-    if request.method == "GET" and not where.name and boolean(request, "watch") and can_list:
+    if (
+        request.method == "GET"
+        and not where.name
+        and boolean(request, "watch")
+        and can_list
+    ):
         plural = where.kind.plural
         error.message = f'watch is not supported on resources of kind "{plural}"'
         error.details = {"kind": plural}
@@ -390,7 +431,9 @@ def _refusal(request: Request, error: StatusError) -> Response:
     headers = {"Content-Type": form.content_type}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
-    return Response(status=error.code, headers=headers, body=_document(error.to_dict(), form))
+    return Response(
+        status=error.code, headers=headers, body=_document(error.to_dict(), form)
+    )
 
 
 def _document(value: Json, form: Form) -> bytes:

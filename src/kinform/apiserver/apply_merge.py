@@ -48,7 +48,9 @@ def _merged_fields(shape: Shape, live: Json, config: Json) -> Json:
     return merged
 
 
-def _merged_items(shape: Shape, live: list[JsonValue], config: list[JsonValue]) -> list[JsonValue]:
+def _merged_items(
+    shape: Shape, live: list[JsonValue], config: list[JsonValue]
+) -> list[JsonValue]:
     """Merge item by item: in the order of the configuration, with the others where they were.
 
     An item that only the live list has comes after those it came after, as far as the
@@ -61,13 +63,17 @@ def _merged_items(shape: Shape, live: list[JsonValue], config: list[JsonValue]) 
         if isinstance(place, int):
             merged.append(live[place])
         else:
-            twins = [item for item, name in zip(live, names, strict=True) if name == place]
+            twins = [
+                item for item, name in zip(live, names, strict=True) if name == place
+            ]
             found = twins[0] if len(twins) == 1 else None
             merged.append(merge(shape.below, found, stated[place]))
     return merged
 
 
-def _order(live: list[str | None], config: list[str | None]) -> Iterator[int | str | None]:
+def _order(
+    live: list[str | None], config: list[str | None]
+) -> Iterator[int | str | None]:
     """Return where each item comes from: a name of the configuration, or an index of the live list.
 
     All names of the configuration are there, in their order. Live items that it does not mention
@@ -78,13 +84,18 @@ def _order(live: list[str | None], config: list[str | None]) -> Iterator[int | s
     shared = [name for name in config if name in had]
     index = position = next_shared = 0
     while index < len(live) or position < len(config):
-        if index < len(live) and (position == len(config) or live[index] != config[position]):
+        if index < len(live) and (
+            position == len(config) or live[index] != config[position]
+        ):
             name = live[index]
             if name not in stated:
                 yield index
                 index += 1
                 continue
-            if position == len(config) or name not in shared[next_shared : next_shared + 1]:
+            if (
+                position == len(config)
+                or name not in shared[next_shared : next_shared + 1]
+            ):
                 index += 1
                 continue
         name = config[position]
@@ -119,7 +130,9 @@ def _without_fields(shape: Shape, value: Json, gone: FieldSet) -> Json:
     return left
 
 
-def _without_items(shape: Shape, value: list[JsonValue], gone: FieldSet) -> list[JsonValue]:
+def _without_items(
+    shape: Shape, value: list[JsonValue], gone: FieldSet
+) -> list[JsonValue]:
     left: list[JsonValue] = []
     for item in value:
         branch = gone.get(item_name(shape, item) or "")
@@ -146,7 +159,9 @@ def without_nulls(merged: JsonValue, live: JsonValue) -> JsonValue:
         }
     if is_list(merged):
         kept = {id(item) for item in as_list(live)}
-        return [item if id(item) in kept else without_nulls(item, _NONE) for item in merged]
+        return [
+            item if id(item) in kept else without_nulls(item, _NONE) for item in merged
+        ]
     return merged
 
 
@@ -189,7 +204,9 @@ def _wrong_fields(shape: Shape, value: Json, path: str) -> Iterator[tuple[str, s
             yield from _mistakes(below or shape.below, inner, f"{path}.{name}")
 
 
-def _wrong_items(shape: Shape, value: list[JsonValue], path: str) -> Iterator[tuple[str, str]]:
+def _wrong_items(
+    shape: Shape, value: list[JsonValue], path: str
+) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()
     for index, item in enumerate(value):
         name = item_name(shape, item)
@@ -216,7 +233,9 @@ def _without_key(shape: Shape, item: JsonValue) -> str:
 def _wrong_scalar(wanted: str, value: JsonValue) -> str:
     """Return what is wrong with a scalar, in the server's words for it."""
     if wanted == "string" and not isinstance(value, str):
-        return f"expected string, got &value.valueUnstructured{{Value:{_in_full(value)}}}"
+        return (
+            f"expected string, got &value.valueUnstructured{{Value:{_in_full(value)}}}"
+        )
     if wanted == "boolean" and not isinstance(value, bool):
         return f"expected boolean, got &{{{_shown(value)}}}"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -15,17 +15,34 @@ from kinform.apiserver.shapes import Walk, Wrong, written
 from kinform.apiserver.status import StatusError
 from kinform.meta import GroupVersion, GroupVersionKind
 
-__all__ = ["Checked", "Duplicate", "Patched", "check", "check_level", "complain"]
+__all__ = [
+    "Checked",
+    "Duplicate",
+    "Patched",
+    "check",
+    "check_level",
+    "complain",
+    "convert",
+]
 
 _Steps: TypeAlias = tuple[str | int, ...]
 _LEVELS: Final = ("", "Ignore", "Strict", "Warn")
 _RETIRED: Final = {
+    "extensions": {"v1beta1"},
     "apps": {"v1beta1", "v1beta2"},
     "autoscaling": {"v2beta1", "v2beta2"},
     "batch": {"v1beta1"},
     "policy": {"v1beta1"},
 }
 """Versions that the server no longer serves but still knows."""
+_MOVED: Final = {
+    ("extensions", "DaemonSet"),
+    ("extensions", "Deployment"),
+    ("extensions", "Ingress"),
+    ("extensions", "NetworkPolicy"),
+    ("extensions", "ReplicaSet"),
+}
+"""Kinds that were in another group before."""
 _OTHER_SCHEMES: Final = {"apiextensions.k8s.io", "apiregistration.k8s.io"}
 """Groups that a part of the server serves which knows no others."""
 _SCHEME: Final = 'in scheme "pkg/runtime/scheme.go:111"'
@@ -83,7 +100,9 @@ class Patched:
 
     def refusal(self, why: str) -> StatusError:
         """Return the refusal of the patch."""
-        return status.invalid(_NOBODY, "", [field_errors.invalid("patch", self.text, why)])
+        return status.invalid(
+            _NOBODY, "", [field_errors.invalid("patch", self.text, why)]
+        )
 
 
 def check(
@@ -118,6 +137,32 @@ def check(
         raise _refused(kind, obj, str(exc)) from exc
 
 
+def convert(kind: Kind, schema: Schema, obj: Json) -> None:
+    """Make what an apply merged what the server keeps of it, in place.
+
+    The merge made sure that its fields are known and roughly of their types.
+
+    Raises:
+        StatusError: 500 for a value that is none of its type.
+    """
+    try:
+        if kind.custom is None:
+            walk = Walk(is_strategic=True)
+            shapes.shape_of(schema).read(obj, None, walk)
+            if walk.wrong is not None:
+                raise walk.wrong
+        else:
+            _metadata(shapes.shape_of(schemas.builtin(schemas.OBJECT_META)), obj, ())
+    except Wrong as exc:
+        called = f"{kind.group}/{kind.version}, Kind={kind.kind}"
+        name = f"{text(obj, 'metadata', 'namespace')}/{text(obj, 'metadata', 'name')}; {called}"
+        what = f"unable to convert unstructured object to {called}"
+        message = (
+            f"failed to convert new object ({name}) to proper version: {what}: {exc}"
+        )
+        raise StatusError(500, "", message) from exc
+
+
 def complain(
     level: str, complaints: Sequence[str], kind: Kind, *, patched: Patched | None = None
 ) -> list[str]:
@@ -139,7 +184,9 @@ def complain(
     why = "strict decoding error: " + ", ".join(first + others)
     if patched is not None:
         raise patched.refusal(why)
-    raise status.bad_request(_unhandled(kind, why, given=kind.kind, version=kind.version))
+    raise status.bad_request(
+        _unhandled(kind, why, given=kind.kind, version=kind.version)
+    )
 
 
 def check_level(level: str, options: str) -> None:
@@ -190,7 +237,9 @@ def _builtin(
         raise walk.wrong
     if not walk.unknown and not duplicates:
         return []
-    found = [(shapes.steps(path), _unknown(shapes.steps(path))) for path in walk.unknown]
+    found = [
+        (shapes.steps(path), _unknown(shapes.steps(path))) for path in walk.unknown
+    ]
     first: list[str] = []
     for one in duplicates:
         if not isinstance(one, Duplicate):
@@ -206,11 +255,15 @@ def _refuse_other(kind: Kind, given: str, api_version: str) -> None:
     group_version = GroupVersion.parse(api_version)
     gvk = GroupVersionKind(group_version.group, group_version.version, given)
     other = _registered(kind, gvk)
-    is_retired = gvk.version in _RETIRED.get(gvk.group, ()) and gvk.group == kind.group
+    is_retired = gvk.version in _RETIRED.get(gvk.group, ()) and (
+        gvk.group == kind.group or (gvk.group, kind.kind) in _MOVED
+    )
     if given == kind.kind and (is_retired or (other and other.storage == kind.storage)):
         raise _mismatched(kind, api_version)
     if other is None:
-        raise Wrong(f'no kind "{given}" is registered for version "{api_version}" {_SCHEME}')
+        raise Wrong(
+            f'no kind "{given}" is registered for version "{api_version}" {_SCHEME}'
+        )
     internal = kind.group.partition(".")[0] or "core"
     types = f"converting ({gvk.version}.{given}) to ({internal}.{kind.kind})"
     raise Wrong(f"{types}: unknown conversion")
@@ -233,7 +286,9 @@ def _identify_custom(kind: Kind, obj: Json, *, is_patched: bool) -> None:
     api_version = text(obj, "apiVersion")
     if api_version != kind.api_version:
         if is_patched:
-            must = field_errors.invalid("apiVersion", api_version, f"must be {kind.api_version}")
+            must = field_errors.invalid(
+                "apiVersion", api_version, f"must be {kind.api_version}"
+            )
             raise status.invalid(kind, name, [must])
         raise _mismatched(kind, api_version)
     given = text(obj, "kind")
@@ -274,7 +329,9 @@ def _metadata(meta: shapes.Shape, obj: Json, path: _Steps) -> list[str]:
             raise walk.wrong
     except Wrong as exc:
         if path:
-            raise Wrong(f"{written(path)}.metadata: Invalid value: {shown}: {exc}") from exc
+            raise Wrong(
+                f"{written(path)}.metadata: Invalid value: {shown}: {exc}"
+            ) from exc
         raise
     return [_unknown((*path, "metadata", *shapes.steps(one))) for one in walk.unknown]
 

@@ -59,6 +59,7 @@ class Collector:
         self._places.clear()
         self._dependents.clear()
         self._waiting.clear()
+        self._objects.addresses.rebuild()
         for resource in self._cluster.storage.resources():
             for stored in self._cluster.storage.table(resource).now():
                 self._add(resource, stored)

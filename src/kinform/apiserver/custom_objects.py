@@ -80,7 +80,9 @@ def prepare_definition(new: Json, old: Json | None) -> None:
 def establish(obj: Json, cluster: Cluster) -> None:
     """Give a CustomResourceDefinition the status that the server's controllers give it."""
     kind = cluster.kinds.versions(DEFINITIONS)[0]
-    others = (decode(kind, stored.raw) for stored in cluster.storage.table(DEFINITIONS).now())
+    others = (
+        decode(kind, stored.raw) for stored in cluster.storage.table(DEFINITIONS).now()
+    )
     establishing.establish(obj, others, cluster.timestamp())
 
 

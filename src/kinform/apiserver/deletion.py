@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
-from kinform.apiserver import decoding, field_errors, status
+from kinform.apiserver import decoding, field_errors, schemas, shapes, status
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.custom_objects import DEFINITIONS, mark_deleting
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
@@ -19,12 +19,20 @@ from kinform.apiserver.kind import Kind
 from kinform.apiserver.objects import Objects, spec_finalizers
 from kinform.apiserver.options import integer, invalid_options
 from kinform.apiserver.rendering import decode
+from kinform.apiserver.shapes import Walk
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Stored
 from kinform.apiserver.wire import Request
 from kinform.apiserver.write_options import dry_run_problem
 
-__all__ = ["FOREGROUND", "ORPHAN", "DeleteOptions", "Deleted", "Deletion", "delete_options"]
+__all__ = [
+    "FOREGROUND",
+    "ORPHAN",
+    "DeleteOptions",
+    "Deleted",
+    "Deletion",
+    "delete_options",
+]
 
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"
@@ -40,6 +48,12 @@ _RETURNED: Final = frozenset(
 )
 """Kinds whose deletion is answered with the object, not with a Status."""
 _PODS: Final = "pods"
+_IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
+"""Namespaces that cannot be deleted."""
+_OPTIONS: Final = Kind(
+    group="meta.k8s.io", version="v1", kind="DeleteOptions", plural="", singular="",
+    namespaced=False, verbs=(), definition="io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
+)  # fmt: skip
 _GRACE: Final = 30
 
 
@@ -118,7 +132,7 @@ def delete_options(request: Request) -> DeleteOptions:
 def _body(request: Request) -> Json:
     if request.body.strip():
         content_type = request.headers.get("content-type", "")
-        return decoding.decode(request.body, content_type)[0]
+        return _checked(decoding.decode(request.body, content_type)[0])
     found: Json = {"gracePeriodSeconds": integer(request, "gracePeriodSeconds")}
     if policy := request.option("propagationPolicy"):
         found["propagationPolicy"] = policy
@@ -126,6 +140,22 @@ def _body(request: Request) -> Json:
         found["orphanDependents"] = orphans.lower() not in {"false", "0"}
     found["dryRun"] = request.query.get("dryRun", [])
     return found
+
+
+def _checked(body: Json) -> Json:
+    """Make sure that a body is what it has to be; which version of it does not matter."""
+    kind = text(body, "kind") or _OPTIONS.kind
+    if kind != _OPTIONS.kind:
+        version = text(body, "apiVersion") or _OPTIONS.api_version
+        raise status.bad_request(
+            f'no kind "{kind}" is registered for version "{version}" '
+            'in scheme "pkg/runtime/scheme.go:111"'
+        )
+    walk = Walk()
+    shapes.shape_of(schemas.builtin(_OPTIONS.definition)).read(body, None, walk)
+    if walk.wrong is not None:
+        raise status.bad_request(str(walk.wrong))
+    return body
 
 
 @final
@@ -142,6 +172,8 @@ class Deletion:
         Raises:
             StatusError: there is no such object, or it is not the one that was meant.
         """
+        if kind.storage == "namespaces" and key in _IMMORTAL:
+            raise status.forbidden(kind, key, "this namespace may not be deleted")
         held = self._objects.held(kind, key)
         return self.delete_held(kind, held, options)
 
@@ -181,13 +213,14 @@ class Deletion:
         if "deletionTimestamp" in meta and (planned is None or grace >= planned):
             return
         end = self._cluster.now() + timedelta(seconds=grace)
-        if "deletionTimestamp" not in meta and meta.get("generation"):
-            meta["generation"] += 1
+        is_first = "deletionTimestamp" not in meta
         meta["deletionTimestamp"] = end.strftime("%Y-%m-%dT%H:%M:%SZ")
         if kind.storage == "namespaces":
             obj["status"] = {**as_dict(obj.get("status")), "phase": "Terminating"}
-        else:
+        elif kind.storage != DEFINITIONS:
             meta["deletionGracePeriodSeconds"] = grace
+            if is_first and meta.get("generation"):
+                meta["generation"] += 1
 
 
 def _check_preconditions(kind: Kind, obj: Json, options: DeleteOptions) -> None:

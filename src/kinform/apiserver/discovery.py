@@ -26,6 +26,7 @@ __all__ = ["AGGREGATED", "Discovery", "aggregated", "document", "wants_aggregate
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """The content type of the aggregated form."""
 
+_LAST_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
 _PARAMETERS: Final = frozenset({"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDiscoveryList"})
 
 
@@ -74,7 +75,11 @@ def document(kinds: Kinds, path: str, *, address: str) -> Json | None:
 def _core_versions(kinds: Kinds, address: str) -> Json:
     here = {"clientCIDR": "0.0.0.0/0", "serverAddress": address}
     versions = list(_groups(kinds.all()).get("", {}))
-    return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": [here]}
+    return {
+        "kind": "APIVersions",
+        "versions": versions,
+        "serverAddressByClientCIDRs": [here],
+    }
 
 
 def _group_list(kinds: Kinds) -> Json:
@@ -116,7 +121,7 @@ def _resource(kinds: Kinds, kind: Kind) -> Json:
         "singularName": kind.singular,
         "namespaced": kind.namespaced,
         "kind": kind.kind,
-        "verbs": list(kind.verbs),
+        "verbs": _verbs(kind),
     }
     if kind.short_names:
         found["shortNames"] = list(kind.short_names)
@@ -163,7 +168,10 @@ def aggregated(kinds: Kinds, path: str) -> Json | None:
         for group, versions in _groups(kinds.all()).items()
         if bool(group) == (root == "apis")
     ]
-    head: Json = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
+    head: Json = {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+    }
     return head | {"metadata": {}, "items": items}
 
 
@@ -179,7 +187,7 @@ def _aggregated_resource(kind: Kind) -> Json:
         "responseKind": {"group": own[0], "version": own[1], "kind": kind.kind},
         "scope": "Namespaced" if kind.namespaced else "Cluster",
         "singularResource": kind.singular,
-        "verbs": list(kind.verbs),
+        "verbs": _verbs(kind),
     }
     if kind.short_names:
         found["shortNames"] = list(kind.short_names)
@@ -202,6 +210,13 @@ def _aggregated_subresource(kind: Kind, subresource: Subresource) -> Json:
 
 
 # What both have in common.
+
+
+def _verbs(kind: Kind) -> list[str]:
+    """Return what can be done; of a kind that is about to go only what does not add to it."""
+    if kind.custom is not None and kind.custom.is_terminating:
+        return list(_LAST_VERBS)
+    return list(kind.verbs)
 
 
 def _groups(kinds: Sequence[Kind]) -> Mapping[str, Mapping[str, list[Kind]]]:
@@ -228,7 +243,10 @@ def _subresources(kind: Kind) -> Iterable[Subresource]:
 def _is_own(kind: Kind, subresource: Subresource) -> bool:
     """Tell whether a subresource's bodies are of the kind's own group and version."""
     is_unsaid = not subresource.version
-    return is_unsaid or (subresource.group, subresource.version) == (kind.group, kind.version)
+    return is_unsaid or (subresource.group, subresource.version) == (
+        kind.group,
+        kind.version,
+    )
 
 
 class _Body(NamedTuple):

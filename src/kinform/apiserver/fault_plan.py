@@ -168,9 +168,9 @@ def random_plan(*, seed: int, size: int = 8, resource: str | None = None) -> Fau
     """Return a plan of ``size`` faults of all kinds, at random: the same seed, the same faults.
 
     Each happens a few times at most, early among the requests it is about, and none lasts for
-    ever: a client that waits long enough gets through. Those that would, are left to be added by
-    hand: a clock that is wrong, connections refused until told otherwise. ``str(plan)`` is what
-    a file of the same faults has in it.
+    ever: a client that waits long enough gets through. Left to be added by hand is what does
+    last (a clock that is wrong), and a restore, which no client can notice once new writes have
+    overtaken it. ``str(plan)`` is what a file of the same faults has in it.
 
     Args:
         resource: What they are about; None: everything.
@@ -227,6 +227,5 @@ def _random_effect(draw: random.Random) -> Effect:
         lambda: kinds.Stale(revisions=draw.randint(1, 6)),
         lambda: kinds.Stale(seconds=seconds),
         kinds.Compact,
-        lambda: kinds.Restore(by=draw.randint(1, 10)),
     )
     return draw.choice(makers)()

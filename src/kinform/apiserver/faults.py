@@ -65,8 +65,9 @@ def refuse(*, duration: float | None = None, **match: Unpack[MatchOptions]) -> F
     """Nobody listens: connections are refused, for ``duration`` or until the fault is removed.
 
     If it says which requests it hits, it begins with such a one, whose connection is reset, and
-    once unless ``times`` is given; else it begins when it is added. While it lasts every new connection is refused, and
-    every request on one that is open resets it; answers under way go on.
+    once unless ``times`` is given; else it begins when it is added. While it lasts every new
+    connection is refused, and every request on one that is open resets it; answers under way go
+    on.
     """
     return Fault(fault_kinds.Refuse(duration=duration), Match(**match))
 

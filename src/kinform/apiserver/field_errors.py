@@ -54,6 +54,12 @@ _WORDS: Final = {
     Problem.TYPE_INVALID: "Invalid value",
 }
 _EXPONENT: Final = re.compile(r"e([+-])(\d)$")
+_ESCAPES: Final = {
+    "\a": r"\a", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t", "\v": r"\v",
+    '"': r"\"", "\\": r"\\",
+}  # fmt: skip
+_HTML: Final = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
+"""What Go escapes in JSON."""
 _WITHOUT_VALUE: Final = {
     Problem.REQUIRED,
     Problem.FORBIDDEN,
@@ -137,7 +143,9 @@ def too_long(field: str, limit: int) -> FieldError:
 def too_many(field: str, count: int, limit: int) -> FieldError:
     """There are more items than ``limit``."""
     unit = "item" if limit == 1 else "items"
-    return FieldError(Problem.TOO_MANY, field, f"{count}: must have at most {limit} {unit}")
+    return FieldError(
+        Problem.TOO_MANY, field, f"{count}: must have at most {limit} {unit}"
+    )
 
 
 def internal(field: str, detail: str) -> FieldError:
@@ -152,10 +160,33 @@ def aggregate(errors: Sequence[FieldError]) -> str:
 
 
 def _shown(value: object) -> str:
-    """Return a value as the server prints it: JSON, or text in quotes."""
+    """Return a value as the server prints it: text in Go's quotes, all else as JSON.
+
+    Fields come in the order in which they are given: that of Go's structs is the caller's to know;
+    the keys of a map are to be sorted.
+    """
+    if isinstance(value, str):
+        return _quoted(value)
     if isinstance(value, float):
         return _EXPONENT.sub(r"e\g<1>0\2", _signed(msgspec.json.encode(value).decode()))
-    return msgspec.json.encode(value, order="sorted").decode()
+    return msgspec.json.encode(value).decode().translate(_HTML)
+
+
+def _quoted(text: str) -> str:
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(character: str) -> str:
+    if character in _ESCAPES:
+        return _ESCAPES[character]
+    if character.isprintable():
+        return character
+    code = ord(character)
+    if code < 0x80:  # noqa: PLR2004 (ASCII)
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 (16 bits)
 
 
 def _signed(text: str) -> str:

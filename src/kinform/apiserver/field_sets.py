@@ -19,7 +19,15 @@ import msgspec
 
 from kinform.apiserver.json import Json, JsonValue
 
-__all__ = ["FieldSet", "difference", "intersection", "is_valid", "paths", "union", "without"]
+__all__ = [
+    "FieldSet",
+    "difference",
+    "intersection",
+    "is_valid",
+    "paths",
+    "union",
+    "without",
+]
 
 FieldSet: TypeAlias = Json
 """A set of field paths, as the JSON of a FieldsV1."""
@@ -111,6 +119,13 @@ def paths(one: FieldSet) -> Iterator[str]:
     ['.spec.x', '.spec[name="a"]', '.spec[name="a"].image']
     """
     yield from _paths(one, "")
+
+
+def ordered(one: FieldSet) -> FieldSet:
+    """Return a set in the order in which the server writes it."""
+    if len(one) < 2:  # noqa: PLR2004 (one is in order)
+        return {name: ordered(below) for name, below in one.items()}
+    return {name: ordered(one[name]) if one[name] else {} for name in sorted(one, key=_sorting)}
 
 
 def is_valid(one: object) -> bool:
@@ -213,4 +228,8 @@ def _element(name: str) -> str:
     if sort == "v":
         return f"[={text}]"
     keys = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    return "[" + ",".join(f"{key}={bytes(value).decode()}" for key, value in keys.items()) + "]"
+    return (
+        "["
+        + ",".join(f"{key}={bytes(value).decode()}" for key, value in keys.items())
+        + "]"
+    )

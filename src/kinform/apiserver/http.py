@@ -22,6 +22,8 @@ from kinform.errors import UsageError
 __all__ = ["HttpServer"]
 
 _BODY_LIMIT: Final = 3 * 1024 * 1024
+_PATIENCE: Final = 60.0
+"""How long a client that reads nothing keeps its watch."""
 _WAIT: Final = 1.0
 """How long open answers get when the server stops."""
 
@@ -53,7 +55,9 @@ class HttpServer:
                 raise UsageError(
                     f"port {port} is in use; choose another, or 0 for a free one"
                 ) from exc
-            raise UsageError(f"cannot listen on {self._host}:{port}: {exc.strerror}") from exc
+            raise UsageError(
+                f"cannot listen on {self._host}:{port}: {exc.strerror}"
+            ) from exc
         self._runner, self._listener = runner, listener
         self._application.plan.when_refusing(self._refuse_or_admit)
         self._refuse_or_admit()
@@ -76,7 +80,9 @@ class HttpServer:
         body = await _body(request)
         try:
             response = await self._application.handle(
-                Request.of(request.method, request.raw_path, headers=request.headers, body=body)
+                Request.of(
+                    request.method, request.raw_path, headers=request.headers, body=body
+                )
             )
             if isinstance(response.body, bytes):
                 return _whole(response, response.body)
@@ -133,9 +139,21 @@ async def _stream(
         with contextlib.suppress(ConnectionResetError):
             await answer.prepare(request)
             async for chunk in chunks:
-                await answer.write(chunk)
+                await _write(request, answer, chunk)
             await answer.write_eof()
     return answer
+
+
+async def _write(
+    request: web.BaseRequest, answer: web.StreamResponse, chunk: bytes
+) -> None:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            await answer.write(chunk)
+    except TimeoutError:
+        if request.transport is not None:
+            request.transport.abort()
+        raise ConnectionResetError("the client does not read") from None
 
 
 def _set_headers(answer: web.StreamResponse, response: Response) -> None:

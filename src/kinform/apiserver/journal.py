@@ -104,6 +104,7 @@ class Journal:
                 await self._commit()
             await self._commit()  # what came during the last one
         finally:
+            self._next.set_result(Unsaved("the server has stopped"))  # for whoever comes too late
             await offload(self._database.close)
 
     async def _commit(self) -> None:
@@ -113,7 +114,7 @@ class Journal:
         batch = self._batch()
         loop = asyncio.get_running_loop()
         self._now, self._next = self._next, loop.create_future()
-        problem: Exception | None = Unsaved("the server was stopped")
+        problem: Exception | None = Unsaved("the server has stopped")
         try:
             await offload(self._database.commit, batch)
             problem = None

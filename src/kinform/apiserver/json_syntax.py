@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Final, final
 
-__all__ = ["TOO_DEEP", "syntax_error"]
+__all__ = ["syntax_error", "too_deep"]
 
-TOO_DEEP: Final = "exceeded max depth"
+_DEEPEST: Final = 10_000
 _END: Final = "unexpected end of JSON input"
 _SPACE: Final = b" \t\r\n"
 _DIGITS: Final = b"0123456789"
@@ -34,8 +34,29 @@ def syntax_error(text: bytes) -> str:
     except _Wrong as exc:
         return str(exc)
     except RecursionError:
-        return TOO_DEEP
+        return too_deep(text)
     return ""
+
+
+def too_deep(text: bytes) -> str:
+    """Return Go's complaint about a text that is nested deeper than it, or Python, can read."""
+    depth = 0
+    is_text = is_escaped = False
+    opening = "{"
+    for byte in text:
+        if is_text:
+            is_text = is_escaped or byte != 0x22
+            is_escaped = byte == 0x5C and not is_escaped
+        elif byte == 0x22:
+            is_text = True
+        elif byte in b"{[":
+            depth += 1
+            opening = chr(byte)
+            if depth > _DEEPEST:
+                break
+        elif byte in b"}]":
+            depth -= 1
+    return f"invalid character '{opening}' exceeded max depth"
 
 
 @final
@@ -145,7 +166,9 @@ class _Scanner:
     def _literal(self, word: bytes) -> None:
         for byte in word:
             if not self._is_in(bytes((byte,))):
-                self._refuse(f"in literal {word.decode()} (expecting {_quoted(chr(byte))})")
+                self._refuse(
+                    f"in literal {word.decode()} (expecting {_quoted(chr(byte))})"
+                )
             self._at += 1
 
     def _number(self) -> None:

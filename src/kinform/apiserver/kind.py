@@ -43,6 +43,8 @@ class CustomVersion(msgspec.Struct, frozen=True, kw_only=True):
     """JSON paths such as ``.spec.color``."""
     is_deprecated: bool = False
     deprecation_warning: str = ""
+    is_terminating: bool = False
+    """The definition is being deleted: nothing new comes, and discovery shows less."""
 
 
 @final

@@ -76,7 +76,9 @@ class Owner(NamedTuple):
     subresource: str
 
     @classmethod
-    def of(cls, manager: str, operation: str, *, api_version: str, subresource: str) -> Owner:
+    def of(
+        cls, manager: str, operation: str, *, api_version: str, subresource: str
+    ) -> Owner:
         """Return the owner that a write makes."""
         version = "" if operation == APPLY else api_version
         return cls(manager, operation, version, subresource)
@@ -118,7 +120,9 @@ def on_update(
     one that sends an empty list, or a list with an empty entry, resets them. On a subresource
     only the stored ones count.
     """
-    _on_write(kind, schema, (old, new), manager=manager, now=now, subresource=subresource)
+    _on_write(
+        kind, schema, (old, new), manager=manager, now=now, subresource=subresource
+    )
 
 
 def owned_before(kind: Kind, schema: Schema, live: Json, *, now: str) -> Owners:
@@ -150,7 +154,9 @@ def _on_write(
         owners = take(owners, field_sets.union(gained, found.removed))
     gained = field_sets.difference(gained, UNOWNED)
     if gained:
-        owner = Owner.of(manager, UPDATE, api_version=kind.api_version, subresource=subresource)
+        owner = Owner.of(
+            manager, UPDATE, api_version=kind.api_version, subresource=subresource
+        )
         previous = owners.get(owner)
         fields = field_sets.union(previous.fields, gained) if previous else gained
         # The server keeps no times for what is set by a scale.
@@ -173,7 +179,9 @@ def _changes(
     found = field_shapes.changes(shape, _but(old, whole), _but(new, whole))
     if len(whole) == len(passed_by):
         return found
-    return field_shapes.Changes(*(field_sets.without(part, passed_by) for part in found))
+    return field_shapes.Changes(
+        *(field_sets.without(part, passed_by) for part in found)
+    )
 
 
 def _but(obj: Json, names: set[str]) -> Json:
@@ -211,7 +219,8 @@ def _starting(old: Json | None, new: Json, *, is_subresource: bool) -> Owners:
         if sent and sent != stored:
             owners = decode(sent)
             if owners and all(field_sets.is_valid(entry.fields) for entry in owners.values()):
-                return owners
+                # Who owns fields of a version that does not exist owns nothing.
+                return {who: entry for who, entry in owners.items() if entry.api_version}
     return decode(stored) or {}
 
 
@@ -248,7 +257,7 @@ def encode(owners: Mapping[Owner, Entry]) -> list[Json]:
         if entry.time is not None:
             encoded["time"] = entry.time
         encoded["fieldsType"] = "FieldsV1"
-        encoded["fieldsV1"] = entry.fields
+        encoded["fieldsV1"] = field_sets.ordered(entry.fields)
         if owner.subresource:
             encoded["subresource"] = owner.subresource
         entries.append(encoded)
@@ -300,7 +309,10 @@ def restore_times(new: Json, old: Json) -> bool:
     before, after = as_dict(old.get("metadata")), as_dict(new.get("metadata"))
     if not _is_same(old, new, but=_METADATA) or not _is_same(before, after, but=_WRITE):
         return False
-    stored, made = as_list(before.get("managedFields")), as_list(after.get("managedFields"))
+    stored, made = (
+        as_list(before.get("managedFields")),
+        as_list(after.get("managedFields")),
+    )
     if len(stored) != len(made):
         return False
     if not all(_is_same(*pair, but=_TIME) for pair in zip(stored, made, strict=True)):
@@ -316,7 +328,9 @@ _TIME: Final = frozenset({"time"})
 
 
 def _is_same(one: Json, other: Json, *, but: frozenset[str]) -> bool:
-    return all(one.get(name) == other.get(name) for name in (one.keys() | other.keys()) - but)
+    return all(
+        one.get(name) == other.get(name) for name in (one.keys() | other.keys()) - but
+    )
 
 
 _ALL_METADATA: Final = frozenset(
@@ -335,7 +349,10 @@ _ALL_METADATA: Final = frozenset(
 
 _SOME_METADATA: Final[Mapping[str, FieldSet]] = {
     "deployments.apps": {"f:metadata": {"f:labels": {}}, "f:spec": {}},
-    "pods": {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}, "f:spec": {}},
+    "pods": {
+        "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}},
+        "f:spec": {},
+    },
 }
 _SPEC: Final[FieldSet] = {"f:spec": {}}
 

@@ -8,7 +8,18 @@ from kinform.apiserver import status
 from kinform.apiserver.json import Json, as_dict
 from kinform.apiserver.kind import Kind
 
-__all__ = ["content", "has_generation", "inherit", "metadata_of", "names_match", "ordered", "same"]
+__all__ = [
+    "content",
+    "drop_empty",
+    "has_changed",
+    "has_generation",
+    "inherit",
+    "metadata_of",
+    "names_match",
+    "ordered",
+    "same",
+    "wipe",
+]
 
 _ORDER: Final = (
     "name",
@@ -26,12 +37,13 @@ _ORDER: Final = (
     "finalizers",
     "managedFields",
 )
-_INHERITED: Final = (
+_INHERITED: Final = ("creationTimestamp", "generation")
+_WIPED: Final = (
     "uid",
     "creationTimestamp",
     "deletionTimestamp",
     "deletionGracePeriodSeconds",
-    "generation",
+    "selfLink",
 )
 _GENERATION: Final = frozenset(
     """
@@ -55,6 +67,17 @@ _GENERATION: Final = frozenset(
 def has_generation(kind: Kind) -> bool:
     """Tell whether the server counts the changes of a kind's content."""
     return kind.custom is not None or kind.storage in _GENERATION
+
+
+def has_changed(kind: Kind, new: Json, old: Json) -> bool:
+    """Tell whether an update changes what a kind's generation counts."""
+    if kind.storage == "priorityclasses.scheduling.k8s.io":
+        return False
+    if kind.storage == "endpointslices.discovery.k8s.io" and (
+        as_dict(new["metadata"].get("labels")) != as_dict(old["metadata"].get("labels"))
+    ):
+        return True
+    return content(new) != content(old)
 
 
 def metadata_of(obj: Json) -> Json:
@@ -95,13 +118,39 @@ def _bare(obj: Json) -> Json:
     return {**obj, "metadata": {k: v for k, v in metadata.items() if k not in ignored}}
 
 
+def wipe(metadata: Json) -> None:
+    """Take away what only the server sets."""
+    for key in _WIPED:
+        metadata.pop(key, None)
+    drop_empty(metadata)
+
+
+def drop_empty(metadata: Json) -> None:
+    """Take away maps and lists with nothing in them: nobody owns them, and they are not kept.
+
+    Only ``managedFields`` say something even then.
+    """
+    for key in [
+        key for key in metadata if metadata[key] in ({}, []) and key != "managedFields"
+    ]:
+        del metadata[key]
+
+
 def inherit(new: Json, old: Json) -> None:
-    """Take over from the old metadata what no update can change."""
+    """Take over from the old metadata what an update leaves out or cannot change.
+
+    The rest that cannot be changed is for the validation to find.
+    """
     for key in _INHERITED:
         if key in old:
-            new.setdefault(key, old[key]) if key == "uid" else new.__setitem__(key, old[key])
+            new[key] = old[key]
         else:
             new.pop(key, None)
+    if "deletionTimestamp" in old:
+        new["deletionTimestamp"] = old["deletionTimestamp"]
+    for key in ("uid", "deletionGracePeriodSeconds"):
+        if key in old and new.get(key) in (None, ""):
+            new[key] = old[key]
 
 
 def names_match(kind: Kind, obj: Json, *, namespace: str, name: str = "") -> None:

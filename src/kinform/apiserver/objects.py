@@ -11,17 +11,19 @@ from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from kinform.apiserver import (
-    addresses,
+    admission,
     conversion,
     custom_objects,
     defaults,
     managed_fields,
     metadata,
+    pod_parts,
     rendering,
     selectable,
     status,
     validation,
 )
+from kinform.apiserver.addresses import Addresses
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, as_dict, as_list, text
@@ -30,11 +32,9 @@ from kinform.apiserver.kinds import schema_of
 from kinform.apiserver.storage import Draft, Exists, Stored
 from kinform.apiserver.write_options import Intent
 
-__all__ = ["Objects"]
+__all__ = ["Objects", "check_version"]
 
-_MODIFIED: Final = (
-    "the object has been modified; please apply your changes to the latest version and try again"
-)
+_MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
 _CREATED_BY_UPDATE: Final = frozenset(
     "leases.coordination.k8s.io events endpoints endpointslices.discovery.k8s.io "
     "roles.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io "
@@ -60,6 +60,7 @@ class Objects:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._storage = cluster.storage
+        self.addresses: Final = Addresses(cluster)
 
     # --- reading
 
@@ -85,7 +86,13 @@ class Objects:
     # --- writing
 
     def create(
-        self, kind: Kind, obj: Json, intent: Intent, *, namespace: str, applied: bool = False
+        self,
+        kind: Kind,
+        obj: Json,
+        intent: Intent,
+        *,
+        namespace: str,
+        applied: bool = False,
     ) -> Json:
         """Store a new object and return it.
 
@@ -98,14 +105,20 @@ class Objects:
         metadata.names_match(kind, obj, namespace=namespace)
         self._check_namespace(kind, obj, namespace)
         meta = metadata.metadata_of(obj)
-        if meta.pop("resourceVersion", None) not in {None, "", "0"}:
+        if _revision(meta.pop("resourceVersion", None) or ""):
             message = "resourceVersion should not be set on objects to be created"
             raise status.StatusError(500, "", message)
+        metadata.wipe(meta)
         self._complete(kind, obj)
         if not applied:
             managed_fields.on_create(
-                kind, schema_of(kind), obj, manager=intent.manager, now=self._cluster.timestamp()
+                kind,
+                schema_of(kind),
+                obj,
+                manager=intent.manager,
+                now=self._cluster.timestamp(),
             )
+        admission.admit(self._cluster, kind, obj)
         self._stamp(kind, meta)
         self._prepare_create(kind, obj)
         if errors := self._validate(kind, obj):
@@ -121,7 +134,9 @@ class Objects:
         try:
             stored = self._storage.create(kind.storage, key, self.draft(kind, obj))
         except Exists as exc:
-            raise status.already_exists(kind, obj["metadata"]["name"]) from exc
+            raise _existing(
+                kind, obj, self._storage.table(kind.storage).get(key)
+            ) from exc
         return rendering.decode(kind, stored.raw)
 
     def update(
@@ -146,6 +161,7 @@ class Objects:
         old = rendering.decode(kind, held.raw)
         new = change(rendering.decode(kind, held.raw))
         self._check_preconditions(kind, new, old)
+        metadata.drop_empty(metadata.metadata_of(new))
         self._complete(kind, new)
         is_binding = subresource == _BINDING
         if not applied and not is_binding:
@@ -161,7 +177,7 @@ class Objects:
         metadata.inherit(metadata.metadata_of(new), old["metadata"])
         self._prepare_update(kind, new, old, subresource=subresource)
         if not is_binding:
-            if errors := self._validate_update(kind, new, old):
+            if errors := self._validate_update(kind, new, old, subresource=subresource):
                 raise status.invalid(kind, old["metadata"]["name"], errors)
             self._count(kind, new, old)
         managed_fields.restore_times(new, old)
@@ -182,7 +198,9 @@ class Objects:
             if not is_dry:
                 self.remove(kind, held)
             return new
-        if metadata.ordered(meta) == metadata.ordered(old["metadata"]) and metadata.same(new, old):
+        if metadata.ordered(meta) == metadata.ordered(
+            old["metadata"]
+        ) and metadata.same(new, old):
             return old
         if is_dry:
             return new
@@ -198,13 +216,19 @@ class Objects:
             return rendering.in_version(held, int(version))
 
         draft = Draft(encode, held.labels, held.fields, held.uid, held.owners)
-        stored = self._storage.delete(kind.storage, held.key, draft, expected=held.revision)
+        stored = self._storage.delete(
+            kind.storage, held.key, draft, expected=held.revision
+        )
         return rendering.decode(kind, stored.raw)
 
     def draft(self, kind: Kind, obj: Json) -> Draft:
         """Return an object as the storage takes it."""
         obj = conversion.to_stored(kind, obj)
-        body = {key: value for key, value in obj.items() if key not in {"kind", "apiVersion"}}
+        body = {
+            key: value
+            for key, value in obj.items()
+            if key not in {"kind", "apiVersion"}
+        }
         meta = metadata.ordered(obj["metadata"])
 
         def encode(version: str) -> bytes:
@@ -212,7 +236,9 @@ class Objects:
             return rendering.encode({"metadata": ordered, **_rest(body)})
 
         labels: Mapping[str, str] = meta.get("labels") or {}
-        owners = tuple(text(as_dict(it), "uid") for it in as_list(meta.get("ownerReferences")))
+        owners = tuple(
+            text(as_dict(it), "uid") for it in as_list(meta.get("ownerReferences"))
+        )
         return Draft(encode, labels, selectable.fields(kind, obj), meta["uid"], owners)
 
     def creates_by_update(self, kind: Kind) -> bool:
@@ -253,8 +279,6 @@ class Objects:
         """Set what the server alone sets."""
         if not meta.get("name") and meta.get("generateName"):
             meta["name"] = meta["generateName"][:_NAME_LIMIT] + self._cluster.suffix()
-        for key in ("deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"):
-            meta.pop(key, None)
         meta["uid"] = self._cluster.uid()
         meta["creationTimestamp"] = self._cluster.timestamp()
         if metadata.has_generation(kind):
@@ -280,11 +304,17 @@ class Objects:
         if kind.storage == custom_objects.DEFINITIONS:
             custom_objects.prepare_definition(obj, None)
 
-    def _prepare_update(self, kind: Kind, new: Json, old: Json, *, subresource: str) -> None:
+    def _prepare_update(
+        self, kind: Kind, new: Json, old: Json, *, subresource: str
+    ) -> None:
         if kind.custom is not None:
             _prepare_custom(kind, new, old, subresource=subresource)
         elif subresource == "status":
             _keep_all_but_status(new, old)
+            _keep_metadata(kind, new["metadata"], old["metadata"])
+            defaults.default(kind, new)
+        elif subresource == "ephemeralcontainers":
+            pod_parts.keep_all_but_ephemeral(new, old)
             defaults.default(kind, new)
         elif not subresource:
             defaults.prepare_update(kind, new, old)
@@ -302,8 +332,10 @@ class Objects:
             errors += self._assign(kind, obj)
         return errors
 
-    def _validate_update(self, kind: Kind, new: Json, old: Json) -> list[FieldError]:
-        errors = validation.validate_update(kind, new, old)
+    def _validate_update(
+        self, kind: Kind, new: Json, old: Json, *, subresource: str
+    ) -> list[FieldError]:
+        errors = validation.validate_update(kind, new, old, subresource=subresource)
         if kind.custom is not None:
             errors += custom_objects.validate_update(kind, new, old)
         elif kind.storage == custom_objects.DEFINITIONS:
@@ -314,32 +346,55 @@ class Objects:
 
     def _assign(self, kind: Kind, obj: Json) -> list[FieldError]:
         meta = obj["metadata"]
-        table = self._storage.table(kind.storage)
-        key = key_of(kind, meta["namespace"], meta["name"])
-        return addresses.assign(kind, obj, key, table=table)
+        return self.addresses.assign(obj, key_of(kind, meta["namespace"], meta["name"]))
 
     def _check_preconditions(self, kind: Kind, new: Json, old: Json) -> None:
         meta, was = metadata.metadata_of(new), old["metadata"]
         version = meta.get("resourceVersion") or ""
         if version not in {"", "0"} and version != was["resourceVersion"]:
-            if not (version.isascii() and version.isdigit()):
-                message = f'strconv.ParseUint: parsing "{version}": invalid syntax'
-                raise status.StatusError(500, "", message)
+            check_version(version)
             raise status.conflict(kind, was["name"], _MODIFIED)
 
     def _count(self, kind: Kind, new: Json, old: Json) -> None:
         if not metadata.has_generation(kind):
             return
-        has_changed = metadata.content(new) != metadata.content(old)
+        has_changed = metadata.has_changed(kind, new, old)
         if kind.custom is not None and not kind.custom.has_status:
             has_changed = has_changed or new.get("status") != old.get("status")
         if has_changed:
             new["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
 
+def check_version(version: str) -> None:
+    """Make sure that a version is one.
+
+    Raises:
+        StatusError: it is not.
+    """
+    if version and not (version.isascii() and version.isdigit()):
+        message = f'strconv.ParseUint: parsing "{version}": invalid syntax'
+        raise status.StatusError(500, "", message)
+
+
+def _revision(version: str) -> int:
+    """Return the number that a version is; 0 for anything else."""
+    return int(version) if version.isascii() and version.isdigit() else 0
+
+
+def _existing(kind: Kind, obj: Json, held: Stored | None) -> status.StatusError:
+    error = status.already_exists(kind, obj["metadata"]["name"])
+    if held is not None and b'"deletionTimestamp"' in held.raw:
+        error.message = f"object is being deleted: {error.message}"
+    return error
+
+
 def spec_finalizers(obj: Json) -> list[str]:
     """Return the finalizers of a namespace's spec: they hold it as its metadata's do."""
-    return as_list(as_dict(obj.get("spec")).get("finalizers")) if obj["kind"] == "Namespace" else []
+    return (
+        as_list(as_dict(obj.get("spec")).get("finalizers"))
+        if obj["kind"] == "Namespace"
+        else []
+    )
 
 
 def _rest(body: Json) -> Json:
@@ -351,11 +406,26 @@ def _keep_all_but_status(new: Json, old: Json) -> None:
     state = new.get("status")
     for key in [key for key in new if key not in {"kind", "apiVersion", "metadata"}]:
         del new[key]
-    new.update({k: v for k, v in old.items() if k not in {"kind", "apiVersion", "metadata"}})
+    new.update(
+        {k: v for k, v in old.items() if k not in {"kind", "apiVersion", "metadata"}}
+    )
     if state is None:
         new.pop("status", None)
     else:
         new["status"] = state
+
+
+def _keep_metadata(kind: Kind, new: Json, old: Json) -> None:
+    """Take back what an update of ``/status`` changed of the metadata, if it may not do that."""
+    kept = managed_fields.ignored(kind, "status").get("f:metadata")
+    if kept is None:
+        return
+    names = {name[2:] for name in kept} or (new.keys() | old.keys()) - {"managedFields"}
+    for name in names:
+        if name in old:
+            new[name] = old[name]
+        else:
+            new.pop(name, None)
 
 
 def _prepare_custom(kind: Kind, new: Json, old: Json, *, subresource: str) -> None:

@@ -35,7 +35,10 @@ def index(kinds: Kinds) -> Json:
     """Return the index of the documents of version 3, each with its hash."""
     hashes = {path: it.hash for path, it in data.documents().items()}
     hashes |= {path: _custom_hash(own) for path, own in _custom(kinds).items()}
-    entries = {path: {"serverRelativeURL": _url(path, it)} for path, it in sorted(hashes.items())}
+    entries = {
+        path: {"serverRelativeURL": _url(path, it)}
+        for path, it in sorted(hashes.items())
+    }
     return {"paths": entries}
 
 
@@ -112,7 +115,9 @@ class OpenApi:
             headers = {"Content-Type": "text/plain; charset=utf-8"}
             return Response(headers=headers, body=self._index)
         if path == _V2:
-            return _served(request, self._v2_body(), {"Cache-Control": "no-cache, private"})
+            return _served(
+                request, self._v2_body(), {"Cache-Control": "no-cache, private"}
+            )
         if path.startswith(f"{_ROOT}/"):
             return self._document(request, path.removeprefix(f"{_ROOT}/"))
         return None
@@ -137,7 +142,8 @@ class OpenApi:
         found = index(self._kinds)
         self._index = msgspec.json.encode(found)
         self._hashes = {
-            path: it["serverRelativeURL"].rpartition("=")[2] for path, it in found["paths"].items()
+            path: it["serverRelativeURL"].rpartition("=")[2]
+            for path, it in found["paths"].items()
         }
         self._v2 = None
         self._generation = generation
@@ -149,7 +155,9 @@ class OpenApi:
     def _v2_body(self) -> _Body:
         if self._v2 is None:
             content = msgspec.json.encode(document_v2(self._kinds))
-            self._v2 = _Body(f'"{hashlib.sha512(content).hexdigest().upper()}"', content)
+            self._v2 = _Body(
+                f'"{hashlib.sha512(content).hexdigest().upper()}"', content
+            )
         return self._v2
 
 
@@ -159,8 +167,12 @@ def _served(request: Request, body: _Body, headers: dict[str, str]) -> Response:
     headers = headers | {"ETag": body.etag, "Vary": "Accept"}
     if request.headers.get("if-none-match") == body.etag:
         return Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(headers=headers | {"Content-Type": "application/json"}, body=body.content)
+    return Response(
+        headers=headers | {"Content-Type": "application/json"}, body=body.content
+    )
 
 
 def _accepts_json(accept: str) -> bool:
-    return any(entry.partition(";")[0].strip() in _JSON_RANGES for entry in accept.split(","))
+    return any(
+        entry.partition(";")[0].strip() in _JSON_RANGES for entry in accept.split(",")
+    )

@@ -74,20 +74,27 @@ def route(kinds: Kinds, path: str, *, target: str = "") -> Route:
         raise status.path_not_found()
     if is_watch and len(names) > 1:
         raise status.path_not_found()
-    return Route(kind, namespace, name, _subresource(kind, names[1:]), is_watch)
+    return Route(kind, namespace, name, _subresource(kind, names), is_watch)
 
 
 def _split(parts: list[str]) -> tuple[str, str, list[str]]:
     """Return namespace, resource and what follows it."""
-    if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in {"status", "finalize"}:
+    if (
+        parts[0] == "namespaces"
+        and len(parts) > 2
+        and parts[2] not in {"status", "finalize"}
+    ):
         return parts[1], parts[2], parts[3:]
     return "", parts[0], parts[1:]
 
 
-def _subresource(kind: Kind, rest: list[str]) -> Subresource | None:
+def _subresource(kind: Kind, names: list[str]) -> Subresource | None:
+    rest = names[1:]
     if not rest:
         return None
     found = kind.subresources.get(rest[0])
+    if found is None and kind.custom is not None and rest[0] in {"status", "scale"}:
+        raise status.not_found(kind, names[0])
     if found is None or (len(rest) > 1 and rest[0] != "proxy"):
         raise status.path_not_found()
     return found

@@ -37,9 +37,9 @@ _FIXED64: Final = 1
 _BYTES: Final = 2
 _START: Final = 3
 _END: Final = 4
-_FIXED32: Final = 5
 _LONG: Final = 0x80
 _WIRE_TYPES: Final = {"bool": 0, "int32": 0, "int64": 0, "float64": 1}
+_EMPTY: Final[tuple[JsonValue, ...]] = (None, False, 0, "", [])
 _DOUBLE: Final = struct.Struct("<d")
 _SCHEMA: Final = "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaProps"
 _SMALL: Final[dict[str, list[Line]]] = {
@@ -113,6 +113,15 @@ class Message:
                 found[number << 3 | _BYTES] = _packed(put)
         return found
 
+    @functools.cached_property
+    def silent(self) -> dict[int, str]:
+        """The names of the fields that are not there when they are empty, by tag."""
+        return {
+            line[0] << 3 | _WIRE_TYPES.get(line[3], _BYTES): line[2]
+            for line in self.lines
+            if _vanishes(line)
+        }
+
     def named(self, number: int) -> str:
         """Return what Go calls the field with a number, ``""`` if there is none."""
         return next((line[1] for line in self.lines if line[0] == number), "")
@@ -132,7 +141,7 @@ def read(what: Message, data: bytes, into: Json) -> Json:
     Raises:
         WireError: the bytes are no such message, in Go's words.
     """
-    fields = what.fields
+    fields, silent = what.fields, what.silent
     position, end = 0, len(data)
     try:
         while position < end:
@@ -150,6 +159,10 @@ def read(what: Message, data: bytes, into: Json) -> Json:
                 continue
             value = data[position]
             position += 1
+            if value == 0 and tag in silent:
+                # Most of what Go writes is such; the last value of a field counts.
+                into.pop(silent[tag], None)
+                continue
             if value >= _LONG:
                 value, position = varint(data, position - 1)
             if tag & 7 == _VARINT:
@@ -183,11 +196,21 @@ def _put(line: Line, lines: Lines) -> _Put:
         return _repeated(name, convert)
     if "." in kind:
         return _part(name, message(kind, lines))
-    if kind in {"time", "micro-time"} or (kind == "raw" and "p" not in flags):
-        return _value(name, convert, empty=lambda value: value is None)
-    if "p" in flags or "o" not in flags or kind in {"int-or-string", "quantity"}:
-        return _value(name, convert)
-    return _text(name) if kind == "string" else _value(name, convert, empty=lambda value: not value)
+    if kind == "string":
+        return _text(name)
+    return _value(name, convert, vanishes=_vanishes(line))
+
+
+def _vanishes(line: Line) -> bool:
+    """Whether a field is not there when it is empty."""
+    _, _, _, kind, flags = line
+    if set("rki") & set(flags) or "." in kind:
+        return False
+    if kind in {"time", "micro-time"}:
+        return True
+    if "p" in flags or kind in {"int-or-string", "quantity"}:
+        return False
+    return "o" in flags or kind == "raw"
 
 
 def _converter(kind: str, lines: Lines) -> _Convert:
@@ -202,34 +225,30 @@ def _converter(kind: str, lines: Lines) -> _Convert:
 
 
 def _text(name: str) -> _Put:
-    """Store a text that is not there when it is empty: most fields are such."""
-
     def put(into: Json, data: bytes) -> None:
-        if data:
-            into[name] = data.decode(errors="replace")
-        else:
-            into.pop(name, None)
+        into[name] = str(data, "utf-8", "replace")
 
     return put
 
 
-def _value(name: str, convert: _Convert, empty: Callable[[JsonValue], bool] | None = None) -> _Put:
+def _value(name: str, convert: _Convert, *, vanishes: bool) -> _Put:
     def put(into: Json, data: JsonValue) -> None:
         into[name] = convert(data)
 
     def put_unless_empty(into: Json, data: JsonValue) -> None:
+        # An empty value may be written at length.
         value = convert(data)
-        if empty is not None and empty(value):
+        if value in _EMPTY:
             into.pop(name, None)
         else:
             into[name] = value
 
-    return put if empty is None else put_unless_empty
+    return put_unless_empty if vanishes else put
 
 
 def _part(name: str, what: Message) -> _Put:
     def put(into: Json, data: bytes) -> None:
-        part = into.get(name)
+        part: Json | None = into.get(name)
         if part is None:
             part = into[name] = {}
         if data:
@@ -247,7 +266,7 @@ def _inline(what: Message) -> _Put:
 
 def _repeated(name: str, convert: _Convert) -> _Put:
     def put(into: Json, data: JsonValue) -> None:
-        items = into.get(name)
+        items: list[JsonValue] | None = into.get(name)
         if items is None:
             items = into[name] = []
         items.append(convert(data))
@@ -272,7 +291,7 @@ def _entries(name: str, kind: str, *, lines: Lines) -> _Put:
     convert = _converter(kind, lines)
 
     def put(into: Json, data: bytes) -> None:
-        entries = into.get(name)
+        entries: Json | None = into.get(name)
         if entries is None:
             entries = into[name] = {}
         pair = read(entry, data, {})

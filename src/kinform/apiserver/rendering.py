@@ -59,7 +59,9 @@ def envelope(kind: str, api_version: str) -> bytes:
 def document(value: JsonValue, form: Form) -> bytes:
     """Return any value in the syntax of a form."""
     if form.is_yaml:
-        text: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, sort_keys=True)
+        text: str = yaml.dump(
+            value, Dumper=_Dumper, default_flow_style=False, sort_keys=True
+        )
         return text.encode()
     if form.is_pretty:
         return msgspec.json.format(encode(value), indent=2)
@@ -73,7 +75,9 @@ class Renderer:
     ``include`` is the ``includeObject`` of a Table, ``now`` what ages in it are counted from.
     """
 
-    def __init__(self, kind: Kind, form: Form, *, include: str = "", now: datetime) -> None:
+    def __init__(
+        self, kind: Kind, form: Form, *, include: str = "", now: datetime
+    ) -> None:
         self._kind = kind
         self._form = form
         self._include = include
@@ -115,7 +119,9 @@ class Renderer:
         if self._is_plain:
             # Items of built-in kinds say nothing of their kind, those of custom ones do.
             items = b",".join(
-                [self._head + raw[1:] for raw in raws] if kind.custom is not None else raws
+                [self._head + raw[1:] for raw in raws]
+                if kind.custom is not None
+                else raws
             )
             start = envelope(kind.list_kind, kind.api_version)
             return b'%b"metadata":%b,"items":[%b]}\n' % (start, encode(metadata), items)

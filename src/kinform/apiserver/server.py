@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Self, final
 
 import yaml
 
-from kinform.apiserver import blanks, data
+from kinform.apiserver import blanks, data, protobuf, rbac_objects
 from kinform.apiserver.application import Application
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.fault_kinds import Fault, Stale
 from kinform.apiserver.fault_plan import FaultPlan
 from kinform.apiserver.http import HttpServer
+from kinform.apiserver.identity import (
+    Identities,
+    Login,
+    User,
+    service_account,
+    with_implied_groups,
+)
 from kinform.clock import offload
 from kinform.errors import UsageError
 
@@ -43,6 +51,8 @@ class APIServer:
             is in it, also if the server is killed. A later server with the same file goes on
             where this one was; watches from before get a 410. One server at a time can use it.
         faults: What is to go wrong, from the start.
+        rbac: Let others in than the token's holder, who may do everything: see `user` and
+            `service_account`. They may do what roles and bindings say.
 
     Example:
         >>> async def main() -> None:
@@ -59,8 +69,10 @@ class APIServer:
         seed: int | None = None,
         data: str | os.PathLike[str] | None = None,
         faults: FaultPlan | None = None,
+        rbac: bool = False,
     ) -> None:
         self._data = data
+        self._has_rbac = rbac
         self.faults: FaultPlan = FaultPlan() if faults is None else faults
         """What is to go wrong: see `kinform.apiserver.faults`."""
         self._lag: Fault | None = None
@@ -89,7 +101,9 @@ class APIServer:
         return self
 
     async def _start(self, cluster: Cluster) -> None:
-        self._application = Application(cluster, token=self.token, faults=self.faults)
+        self._application = Application(
+            cluster, token=self.token, rbac=self._has_rbac, faults=self.faults
+        )
         if self._journal is not None:
             self._application.reload()
         self._application.start()
@@ -139,33 +153,77 @@ class APIServer:
             raise UsageError("the server listens nowhere; start it, with a port")
         return f"http://127.0.0.1:{self._port}"
 
-    def kubeconfig(self) -> str:
+    def user(self, name: str, groups: Sequence[str] = ()) -> Login:
+        """Return a user with a new token, with no more rights than roles and bindings give it.
+
+        Nothing is stored: two users of one name are the same to the server.
+
+        Raises:
+            UsageError: the server was made without ``rbac``, or does not run.
+        """
+        someone = User(name=name, groups=tuple(groups))
+        return self._identities.issue(with_implied_groups(someone))
+
+    def service_account(self, namespace: str, name: str) -> Login:
+        """Create a service account, unless it is there, and return it with a new token.
+
+        The token is worth something as long as that account exists.
+
+        Raises:
+            StatusError: it cannot be created, for example for want of the namespace.
+            UsageError: the server was made without ``rbac``, or does not run.
+        """
+        identities = self._identities
+        objects = self.application.objects
+        uid = rbac_objects.account_uid(
+            objects, self.cluster, namespace=namespace, name=name
+        )
+        return identities.issue(service_account(namespace, name, uid=uid))
+
+    @property
+    def _identities(self) -> Identities:
+        access = self.application.access
+        if not access.has_rbac:
+            raise UsageError(
+                "users need APIServer(rbac=True); without it there is one token only"
+            )
+        return access.identities
+
+    def kubeconfig(self, user: Login | None = None) -> str:
         """Return a kubeconfig that any client of Kubernetes can use, with the token in it."""
+        token = self.token if user is None else user.token
         # kubectl sends no token without TLS, so the URL has it as well.
-        cluster = {"name": "kinform", "cluster": {"server": f"{self.url}/~{self.token}"}}
-        user = {"name": "kinform", "user": {"token": self.token}}
-        context = {"name": "kinform", "context": {"cluster": "kinform", "user": "kinform"}}
+        cluster = {"name": "kinform", "cluster": {"server": f"{self.url}/~{token}"}}
+        login = {"name": "kinform", "user": {"token": token}}
+        context = {
+            "name": "kinform",
+            "context": {"cluster": "kinform", "user": "kinform"},
+        }
         document = {
             "apiVersion": "v1",
             "kind": "Config",
             "clusters": [cluster],
-            "users": [user],
+            "users": [login],
             "contexts": [context],
             "current-context": "kinform",
         }
         text: str = yaml.safe_dump(document, sort_keys=False)
         return text
 
-    def connect(self) -> Client:
-        """Return a client of this server, to be used with ``async with``."""
+    def connect(self, user: Login | None = None) -> Client:
+        """Return a client of this server, to be used with ``async with``.
+
+        Without a ``user`` it may do everything.
+        """
         from kinform.client import connect
         from kinform.rest.config import Config
 
+        token = self.token if user is None else user.token
         if self._asked_port is not None:
-            return connect(Config(server=self.url, token=self.token))
+            return connect(Config(server=self.url, token=token))
         from kinform.apiserver.memory import MemoryTransport
 
-        config = Config(server="http://localhost", token=self.token)
+        config = Config(server="http://localhost", token=token)
         return connect(config, transport=MemoryTransport(self.application))
 
     def compact(self, revision: int | None = None) -> None:
@@ -215,3 +273,4 @@ def preload() -> None:
     data.api()
     data.schemas()
     blanks.preload()
+    protobuf.preload()

@@ -52,8 +52,12 @@ def apply(
     """
     shape = field_shapes.shape_of(schema, is_typed=kind.custom is None)
     _check(kind, shape, applied)
-    start = {"apiVersion": kind.api_version, "kind": kind.kind} if live is None else live
-    owner = Owner.of(manager, APPLY, api_version=kind.api_version, subresource=subresource)
+    start = (
+        {"apiVersion": kind.api_version, "kind": kind.kind} if live is None else live
+    )
+    owner = Owner.of(
+        manager, APPLY, api_version=kind.api_version, subresource=subresource
+    )
     owners = managed_fields.decode(at(start, "metadata", "managedFields")) or {}
     if not owners and live is not None:
         owners = managed_fields.owned_before(kind, schema, live, now=now)
@@ -65,12 +69,16 @@ def apply(
     if last is not None:
         merged = _pruned(shape, merged, (owners, owner, last.fields))
     found = field_shapes.changes(shape, start, merged)
-    found = field_shapes.Changes(*(field_sets.without(part, passed_by) for part in found))
+    found = field_shapes.Changes(
+        *(field_sets.without(part, passed_by) for part in found)
+    )
     changed = field_sets.union(found.added, found.modified)
     conflicts = _conflicts(owners, owner, changed)
     if conflicts and not force:
         allowed = _allowed(shape, start) if manager == _KUBECTL else {}
-        refused = {who: field_sets.difference(what, allowed) for who, what in conflicts.items()}
+        refused = {
+            who: field_sets.difference(what, allowed) for who, what in conflicts.items()
+        }
         refused = {who: what for who, what in refused.items() if what}
         if refused:
             raise _refusal(refused)
@@ -82,8 +90,6 @@ def apply(
         # To own what is as it is already is nothing that happened at a time.
         time = (last.time if last else None) if is_same else now
         owners[owner] = Entry(stated, kind.api_version, time)
-    if shape.is_typed:
-        merged = as_dict(apply_merge.without_nulls(merged, start))
     return _finished(merged, owners, applied if manager == _KUBECTL else None)
 
 
@@ -94,9 +100,13 @@ def _check(kind: Kind, shape: field_shapes.Shape, applied: Json) -> None:
     if not wrong:
         return
     problem = wrong[0] if len(wrong) == 1 else "errors:\n  " + "\n  ".join(wrong)
-    name = f"{text(applied, 'metadata', 'namespace')}/{text(applied, 'metadata', 'name')}"
+    name = (
+        f"{text(applied, 'metadata', 'namespace')}/{text(applied, 'metadata', 'name')}"
+    )
     called = f"{name}; {kind.group}/{kind.version}, Kind={kind.kind}"
-    raise StatusError(500, "", f"failed to create typed patch object ({called}): {problem}")
+    raise StatusError(
+        500, "", f"failed to create typed patch object ({called}): {problem}"
+    )
 
 
 def _pruned(
@@ -118,7 +128,8 @@ def _pruned(
     left = _fields_of(shape, apply_merge.remove(shape, merged, last))
     kept = field_sets.union(left, field_shapes.named(shape, owned))
     left = _fields_of(
-        shape, apply_merge.remove(shape, merged, field_sets.difference(everything, kept))
+        shape,
+        apply_merge.remove(shape, merged, field_sets.difference(everything, kept)),
     )
     gone = field_sets.intersection(field_sets.difference(everything, left), last)
     return as_dict(apply_merge.remove(shape, merged, gone))
@@ -160,11 +171,17 @@ def _allowed(shape: field_shapes.Shape, live: Json) -> FieldSet:
 def _refusal(conflicts: _Conflicts) -> StatusError:
     found = [
         (_called(owner), path)
-        for owner, fields in sorted(conflicts.items(), key=lambda item: _sorting(item[0]))
+        for owner, fields in sorted(
+            conflicts.items(), key=lambda item: _sorting(item[0])
+        )
         for path in field_sets.paths(fields)
     ]
     causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
+        {
+            "reason": "FieldManagerConflict",
+            "message": f"conflict with {who}",
+            "field": path,
+        }
         for who, path in found
     ]
     if len(found) == 1:
@@ -187,7 +204,9 @@ def _sorting(owner: Owner) -> str:
         "apiVersion": owner.api_version,
         "subresource": owner.subresource,
     }
-    return msgspec.json.encode({key: value for key, value in named.items() if value}).decode()
+    return msgspec.json.encode(
+        {key: value for key, value in named.items() if value}
+    ).decode()
 
 
 def _called(owner: Owner) -> str:
@@ -204,7 +223,9 @@ def _finished(merged: Json, owners: Owners, by_kubectl: Json | None) -> Json:
     managed_fields.set_entries(result, owners)
     annotations = as_dict(metadata.get("annotations"))
     if by_kubectl is not None and _LAST_APPLIED in annotations:
-        metadata["annotations"] = annotations | {_LAST_APPLIED: _last_applied(by_kubectl)}
+        metadata["annotations"] = annotations | {
+            _LAST_APPLIED: _last_applied(by_kubectl)
+        }
     return result
 
 

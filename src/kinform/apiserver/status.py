@@ -65,7 +65,9 @@ class StatusError(Exception):
         body: dict[str, object] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {"continue": self.continue_token} if self.continue_token else {},
+            "metadata": {"continue": self.continue_token}
+            if self.continue_token
+            else {},
             "status": "Failure",
             "message": self.message,
         }
@@ -162,7 +164,9 @@ def unsupported_media_type(accepted: str) -> StatusError:
 
 def too_large(message: str = "limit is 3145728") -> StatusError:
     """The body is longer than any object may be."""
-    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
+    return StatusError(
+        413, "RequestEntityTooLarge", f"Request entity too large: {message}"
+    )
 
 
 def expired(message: str) -> StatusError:
@@ -172,7 +176,10 @@ def expired(message: str) -> StatusError:
 
 def too_large_version(asked: int, current: int) -> StatusError:
     """That version is not there yet; to ask again in a second may help."""
-    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    cause = {
+        "reason": "ResourceVersionTooLarge",
+        "message": "Too large resource version",
+    }
     return StatusError(
         504,
         "Timeout",
@@ -185,7 +192,9 @@ def too_large_version(asked: int, current: int) -> StatusError:
 def too_many_requests(message: str, *, retry_after: int) -> StatusError:
     """Come back later."""
     details: dict[str, object] = {"retryAfterSeconds": retry_after}
-    return StatusError(429, "TooManyRequests", message, details=details, retry_after=retry_after)
+    return StatusError(
+        429, "TooManyRequests", message, details=details, retry_after=retry_after
+    )
 
 
 def not_implemented(message: str) -> StatusError:
@@ -196,4 +205,6 @@ def not_implemented(message: str) -> StatusError:
 def internal(message: str) -> StatusError:
     """A fault of the server's own."""
     details: dict[str, object] = {"causes": [{"message": message}]}
-    return StatusError(500, "InternalError", f"Internal error occurred: {message}", details=details)
+    return StatusError(
+        500, "InternalError", f"Internal error occurred: {message}", details=details
+    )

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, final
 
-from kinform.apiserver import decoding, json_patch, merge_patch, metadata, status
+from kinform.apiserver import field_errors, metadata, parts, status, tokens
 from kinform.apiserver.cluster import Cluster
-from kinform.apiserver.crd import scale
-from kinform.apiserver.deletion import DeleteOptions, Deletion
+from kinform.apiserver.deletion import Deletion
+from kinform.apiserver.evicting import Evicting
+from kinform.apiserver.field_errors import FieldError, Problem
 from kinform.apiserver.json import Json, as_dict, as_list, text
-from kinform.apiserver.kind import Kind
 from kinform.apiserver.objects import Objects
 from kinform.apiserver.paths import Route
+from kinform.apiserver.scaling import Scaling
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
 from kinform.apiserver.write_options import intent
 from kinform.apiserver.writing import Writing, Written
-from kinform.selectors.labels import LabelSelector
 
 __all__ = ["Subresources"]
 
@@ -36,14 +36,20 @@ class Subresources:
     """The subresources of one cluster's objects."""
 
     def __init__(
-        self, cluster: Cluster, *, objects: Objects, deletion: Deletion, writing: Writing
+        self,
+        cluster: Cluster,
+        *,
+        objects: Objects,
+        deletion: Deletion,
+        writing: Writing,
     ) -> None:
         self._cluster = cluster
         self._objects = objects
         self._deletion = deletion
         self._writing = writing
+        self._evicting = Evicting(cluster, objects, deletion)
         self._answers: dict[str, Callable[[Request, Route], Written]] = {
-            "scale": self._scale,
+            "scale": Scaling(cluster, objects).answer,
             "binding": self._bind,
             "eviction": self._evict,
             "finalize": self._finalize,
@@ -75,8 +81,9 @@ class Subresources:
         """POST to ``bindings``: the pod's name is in the body."""
         pods = self._cluster.kinds.find("", "v1", "pods")
         assert pods is not None
-        body, _ = decoding.decode(request.body, _content_type(request))
-        name = text(body, "metadata", "name")
+        name = text(parts.body(request, parts.BINDING), "metadata", "name")
+        if not name:
+            raise status.bad_request("Name parameter required.")
         return self._bind(request, Route(pods, route.namespace, name, None, is_watch=False))
 
     def _part(self, request: Request, route: Route) -> Written:
@@ -87,85 +94,44 @@ class Subresources:
             return self._writing.put(request, route)
         return self._writing.patch(request, route)
 
-    # --- scale
-
-    def _scale(self, request: Request, route: Route) -> Written:
-        kind = route.kind
-        current = self._objects.load(kind, route.key)
-        shown = scale.scale_of(kind, current)
-        if request.method == "GET":
-            return Written(shown)
-        options = "UpdateOptions" if request.method == "PUT" else "PatchOptions"
-        wish = intent(request, options)
-        wanted = self._wanted_scale(request, shown)
-        _check_version(kind, wanted, current)
-
-        def change(obj: Json) -> Json:
-            scale.set_scale(kind, obj, wanted)
-            return obj
-
-        changed = self._objects.update(kind, route.key, change, intent=wish, subresource="scale")
-        return Written(scale.scale_of(kind, changed))
-
-    def _wanted_scale(self, request: Request, shown: Json) -> Json:
-        content_type = _content_type(request)
-        if request.method == "PUT":
-            return decoding.decode(request.body, content_type)[0]
-        patch, _ = decoding.decode_patch(request.body, content_type)
-        if content_type == "application/json-patch+json":
-            return as_dict(json_patch.apply(shown, patch))
-        return merge_patch.apply(shown, patch)
-
     # --- pods
 
     def _bind(self, request: Request, route: Route) -> Written:
-        body, _ = decoding.decode(request.body, _content_type(request))
+        body = parts.body(request, parts.BINDING)
+        wish = intent(request, "CreateOptions")
         if text(body, "metadata", "name") != route.name:
             raise status.bad_request("name in URL does not match name in Binding object")
-        node = text(body, "target", "name")
-        wish = intent(request, "CreateOptions")
+        if errors := _target_problems(as_dict(body.get("target"))):
+            raise StatusError(500, "", field_errors.aggregate(errors))
+        uid = text(body, "metadata", "uid")
 
         def change(pod: Json) -> Json:
-            held = text(pod, "spec", "nodeName")
-            if held:
-                raise _already_bound(route, held)
-            pod["spec"]["nodeName"] = node
-            meta = metadata.metadata_of(pod)
-            given = as_dict(as_dict(body.get("metadata")).get("annotations"))
-            if given:
-                meta["annotations"] = {**as_dict(meta.get("annotations")), **given}
-            state = as_dict(pod.get("status"))
-            scheduled: Json = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
-            scheduled["lastTransitionTime"] = self._cluster.timestamp()
-            others = [it for it in as_list(state.get("conditions")) if it["type"] != "PodScheduled"]
-            pod["status"] = {**state, "conditions": [*others, scheduled]}
+            self._assign_node(pod, body, route)
             return pod
 
+        held = self._objects.held(route.kind, route.key)
+        if uid and uid != held.uid:
+            raise _other_pod(route, uid, held.uid)
         self._objects.update(route.kind, route.key, change, intent=wish, subresource="binding")
         return Written(dict(_SUCCESS), is_new=True)
 
-    def _evict(self, request: Request, route: Route) -> Written:
-        body, _ = decoding.decode(request.body, _content_type(request))
-        if text(body, "metadata", "name") != route.name:
-            raise status.bad_request("name in URL does not match name in Eviction object")
-        options = as_dict(body.get("deleteOptions"))
-        grace = options.get("gracePeriodSeconds")
-        is_dry = bool(options.get("dryRun")) or bool(request.query.get("dryRun"))
-        self._check_budgets(route)
-        self._deletion.delete(route.kind, route.key, DeleteOptions(grace=grace, is_dry=is_dry))
-        return Written(dict(_SUCCESS), is_new=True)
+    def _assign_node(self, pod: Json, body: Json, route: Route) -> None:
+        if held := text(pod, "spec", "nodeName"):
+            raise _already_bound(route, held)
+        pod["spec"]["nodeName"] = text(body, "target", "name")
+        meta = metadata.metadata_of(pod)
+        given = as_dict(as_dict(body.get("metadata")).get("annotations"))
+        if given:
+            meta["annotations"] = {**as_dict(meta.get("annotations")), **given}
+        state = as_dict(pod.get("status"))
+        scheduled: Json = {"type": "PodScheduled", "status": "True", "lastProbeTime": None}
+        scheduled["lastTransitionTime"] = self._cluster.timestamp()
+        others = [it for it in as_list(state.get("conditions")) if it["type"] != "PodScheduled"]
+        pod["status"] = {**state, "conditions": [*others, scheduled]}
 
-    def _check_budgets(self, route: Route) -> None:
-        """Refuse an eviction that a PodDisruptionBudget does not allow."""
-        held = self._objects.held(route.kind, route.key)
-        kind = self._cluster.kinds.find("policy", "v1", "poddisruptionbudgets")
-        assert kind is not None
-        for stored in self._cluster.storage.table(kind.storage).now(route.prefix):
-            budget = self._objects.load(kind, stored.key)
-            selector = LabelSelector.from_dict(as_dict(as_dict(budget.get("spec")).get("selector")))
-            allowed = as_dict(budget.get("status")).get("disruptionsAllowed", 0)
-            if selector.matches(held.labels) and not allowed:
-                raise _disruption(budget)
+    def _evict(self, request: Request, route: Route) -> Written:
+        self._evicting.evict(request, route)
+        return Written(dict(_SUCCESS), is_new=True)
 
     # --- others
 
@@ -185,24 +151,30 @@ class Subresources:
         return Written(changed, warnings=warnings)
 
     def _token(self, request: Request, route: Route) -> Written:
-        raise status.not_implemented(
-            f"{request.path}: {route.kind.plural} get no tokens here, the server knows its own only"
-        )
+        body = parts.body(request, parts.TOKEN)
+        held = self._objects.held(route.kind, route.key)
+        return Written(tokens.issue(self._cluster, route, body, uid=held.uid), is_new=True)
 
 
-def _content_type(request: Request) -> str:
-    return request.headers.get("content-type", "application/json").partition(";")[0].strip()
+def _target_problems(target: Json) -> list[FieldError]:
+    errors: list[FieldError] = []
+    kind = target.get("kind") or ""
+    if kind not in {"", "Node"}:
+        words = 'supported values: "Node", "<empty>"'
+        errors.append(FieldError(Problem.NOT_SUPPORTED, "target.kind", words, kind))
+    if not target.get("name"):
+        errors.append(field_errors.required("target.name"))
+    return errors
 
 
-def _check_version(kind: Kind, scale: Json, current: Json) -> None:
-    asked = text(scale, "metadata", "resourceVersion")
-    if asked and asked != current["metadata"]["resourceVersion"]:
-        raise status.conflict(
-            kind,
-            current["metadata"]["name"],
-            "the object has been modified; please apply your changes to the latest version "
-            "and try again",
-        )
+def _other_pod(route: Route, given: str, uid: str) -> StatusError:
+    return status.conflict(
+        route.kind,
+        route.name,
+        f"StorageError: invalid object, Code: 4, Key: /registry/pods/{route.key}, "
+        f"ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: "
+        f"{given}, UID in object meta: {uid}",
+    )
 
 
 def _already_bound(route: Route, node: str) -> StatusError:
@@ -212,16 +184,3 @@ def _already_bound(route: Route, node: str) -> StatusError:
     )
     details: dict[str, object] = {"name": route.name, "kind": "pods/binding"}
     return StatusError(409, "Conflict", message, details=details)
-
-
-def _disruption(budget: Json) -> StatusError:
-    name = budget["metadata"]["name"]
-    state = as_dict(budget.get("status"))
-    needed, healthy = state.get("desiredHealthy", 0), state.get("currentHealthy", 0)
-    cause = {
-        "reason": "DisruptionBudget",
-        "message": f"The disruption budget {name} needs {needed} healthy pods "
-        f"and has {healthy} currently",
-    }
-    message = "Cannot evict pod as it would violate the pod's disruption budget."
-    return StatusError(429, "TooManyRequests", message, details={"causes": [cause]})

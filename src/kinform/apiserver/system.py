@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from kinform.apiserver import custom_objects, data, field_errors, status
+from kinform.apiserver import custom_objects, data, reviews
 from kinform.apiserver.cluster import Cluster
-from kinform.apiserver.decoding import decode
 from kinform.apiserver.json import Json, as_dict, as_list
 from kinform.apiserver.kind import Kind
 from kinform.apiserver.objects import Objects
-from kinform.apiserver.paths import Route
 from kinform.apiserver.rendering import decode as decode_stored
 from kinform.apiserver.storage import Change
 from kinform.apiserver.wire import Request, Response
 from kinform.apiserver.write_options import Intent
-from kinform.apiserver.writing import Written
 
 __all__ = [
     "REVIEWS",
@@ -29,35 +26,45 @@ __all__ = [
     "version",
 ]
 
-REVIEWS: Final = frozenset(
-    """
-    selfsubjectaccessreviews.authorization.k8s.io subjectaccessreviews.authorization.k8s.io
-    localsubjectaccessreviews.authorization.k8s.io selfsubjectrulesreviews.authorization.k8s.io
-    selfsubjectreviews.authentication.k8s.io tokenreviews.authentication.k8s.io
-    """.split()
-)
-"""Kinds that are questions: created, answered and forgotten."""
+REVIEWS: Final = reviews.REVIEWS
+review = reviews.review
 _DEPRECATED: Final = {
-    "v1/Endpoints": ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"],
+    "v1/Endpoints": [
+        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+    ],
     "v1/ComponentStatus": ["v1 ComponentStatus is deprecated in v1.19+"],
 }
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
 _SERVER: Final = Intent(manager="kube-apiserver")
-USER: Final = "kinform-admin"
-GROUPS: Final = ("system:masters", "system:authenticated")
+_PRIORITIES: Final = {
+    "system-node-critical": (
+        2_000_001_000,
+        "Used for system critical pods that must not be moved from their current node.",
+    ),
+    "system-cluster-critical": (
+        2_000_000_000,
+        "Used for system critical pods that must run in the cluster, but can be moved to another "
+        "node if necessary.",
+    ),
+}
 
 
 def health(path: str, request: Request) -> Response | None:
     """Answer the health checks; None if the path is none of them."""
-    found = next((it for it in _HEALTH if path == it or path.startswith(f"{it}/")), None)
+    found = next(
+        (it for it in _HEALTH if path == it or path.startswith(f"{it}/")), None
+    )
     if found is None:
         return None
     if "verbose" in request.query:
         body = f"[+]ping ok\n[+]storage ok\n{found.removeprefix('/')} check passed\n".encode()
     else:
         body = b"ok"
-    headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+    headers = {
+        "Content-Type": "text/plain; charset=utf-8",
+        "X-Content-Type-Options": "nosniff",
+    }
     return Response(headers=headers, body=body)
 
 
@@ -85,7 +92,7 @@ def paths(cluster: Cluster) -> Json:
 
 
 def create_first_objects(objects: Objects, cluster: Cluster) -> None:
-    """Create the namespaces that every cluster has, and the server's own service."""
+    """Create what every cluster has: namespaces, priorities, and the server's own service."""
     namespaces = cluster.kinds.find("", "v1", "namespaces")
     services = cluster.kinds.find("", "v1", "services")
     assert namespaces is not None
@@ -93,6 +100,11 @@ def create_first_objects(objects: Objects, cluster: Cluster) -> None:
     for name in _NAMESPACES:
         if cluster.storage.table("namespaces").get(name) is None:
             _create(objects, namespaces, {"metadata": {"name": name}}, namespace="")
+    priorities = cluster.kinds.versions("priorityclasses.scheduling.k8s.io")[0]
+    for name, (value, description) in _PRIORITIES.items():
+        if cluster.storage.table(priorities.storage).get(name) is None:
+            said = {"metadata": {"name": name}, "value": value, "description": description}
+            _create(objects, priorities, said, namespace="")
     if cluster.storage.table("services").get("default/kubernetes") is None:
         labels = {"component": "apiserver", "provider": "kubernetes"}
         ports = [{"name": "https", "protocol": "TCP", "port": 443, "targetPort": 6443}]
@@ -139,44 +151,3 @@ def _serve(cluster: Cluster, name: str, raw: bytes | None) -> None:
 def _stored_version(definition: Json) -> str:
     versions = as_list(as_dict(definition.get("spec")).get("versions"))
     return next((it["name"] for it in versions if it.get("storage")), "")
-
-
-def review(request: Request, where: Route, cluster: Cluster) -> Written:
-    """Answer a question about rights or identity: whoever gets this far may do everything."""
-    obj, _ = decode(request.body, request.headers.get("content-type", "application/json"))
-    kind = where.kind
-    answer: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}}
-    spec = as_dict(obj.get("spec"))
-    if kind.kind == "SelfSubjectReview":
-        answer["metadata"] = {"creationTimestamp": cluster.timestamp()}
-        answer["status"] = {"userInfo": {"username": USER, "groups": list(GROUPS)}}
-        return Written(answer, is_new=True)
-    answer["spec"] = spec
-    if kind.kind == "SelfSubjectRulesReview":
-        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-        urls = {"verbs": ["*"], "nonResourceURLs": ["*"]}
-        rules = {"resourceRules": [everything], "nonResourceRules": [urls], "incomplete": False}
-        answer |= {"spec": {}, "status": rules}
-    elif kind.kind == "TokenReview":
-        answer["status"] = {"user": {}, "error": "invalid bearer token"}
-    else:
-        _check_review(kind, spec)
-        answer["status"] = {"allowed": True}
-    return Written(answer, is_new=True)
-
-
-def _check_review(kind: Kind, spec: Json) -> None:
-    if bool(spec.get("resourceAttributes")) != bool(spec.get("nonResourceAttributes")):
-        return
-    why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
-    error = field_errors.invalid("spec.resourceAttributes", None, why)
-    nameless = Kind(
-        group=kind.group,
-        version=kind.version,
-        kind="",
-        plural="",
-        singular="",
-        namespaced=False,
-        verbs=(),
-    )
-    raise status.invalid(nameless, "", [error])

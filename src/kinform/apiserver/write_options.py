@@ -45,8 +45,7 @@ def intent(request: Request, options: str, *, is_apply: bool = False) -> Intent:
         errors += _patch_problems(request, manager, is_apply=is_apply)
     if problem := dry_run_problem(request.query.get("dryRun", [])):
         errors.append(problem)
-    if len(manager.encode()) > _MANAGER_LIMIT:
-        errors.append(field_errors.too_long("fieldManager", _MANAGER_LIMIT))
+    errors += _manager_problems(manager)
     if level not in _LEVELS:
         errors.append(field_errors.not_supported("fieldValidation", level, _LEVELS))
     if errors:
@@ -66,12 +65,28 @@ def dry_run_problem(values: list[str]) -> FieldError | None:
     return field_errors.not_supported("dryRun", values, ["All"])
 
 
-def _patch_problems(request: Request, manager: str, *, is_apply: bool) -> list[FieldError]:
+def _manager_problems(manager: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if len(manager.encode()) > _MANAGER_LIMIT:
+        errors.append(field_errors.too_long("fieldManager", _MANAGER_LIMIT))
+    for position, character in enumerate(manager):
+        if not character.isprintable():
+            at = len(manager[:position].encode())
+            detail = f"invalid character U+{ord(character):04X} (at position {at})"
+            errors.append(field_errors.invalid("fieldManager", manager, detail))
+    return errors
+
+
+def _patch_problems(
+    request: Request, manager: str, *, is_apply: bool
+) -> list[FieldError]:
     if is_apply:
         text = "is required for apply patch"
         return [] if manager else [field_errors.required("fieldManager", text)]
     if "force" in request.query:
-        return [field_errors.forbidden("force", "may not be specified for non-apply patch")]
+        return [
+            field_errors.forbidden("force", "may not be specified for non-apply patch")
+        ]
     return []
 
 

@@ -18,10 +18,10 @@ from kinform.apiserver import (
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.deletion import Deleted, DeleteOptions, Deletion
 from kinform.apiserver.field_errors import FieldError, Problem
-from kinform.apiserver.json import Json
+from kinform.apiserver.json import Json, text
 from kinform.apiserver.kind import Kind
 from kinform.apiserver.kinds import schema_of
-from kinform.apiserver.objects import Objects
+from kinform.apiserver.objects import Objects, check_version
 from kinform.apiserver.options import ListOptions
 from kinform.apiserver.paths import Route
 from kinform.apiserver.reading import Page, page
@@ -35,6 +35,8 @@ APPLY: Final = ("application/apply-patch+yaml", "application/apply-patch+cbor")
 _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
+_CUSTOM_PATCHES: Final = (_JSON_PATCH, _MERGE_PATCH, APPLY[0])
+"""What custom resources take, as their refusals list it."""
 
 
 class Written(NamedTuple):
@@ -60,18 +62,26 @@ class Writing:
         obj, warnings = self.body(request, route.kind, wish)
         created = self._objects.create(route.kind, obj, wish, namespace=route.namespace)
         return Written(
-            created, is_new=True, warnings=warnings + custom_objects.advice(route.kind, created)
+            created,
+            is_new=True,
+            warnings=warnings + custom_objects.advice(route.kind, created),
         )
 
     def put(self, request: Request, route: Route) -> Written:
         """PUT to an object, or to its status."""
         wish = intent(request, "UpdateOptions")
         obj, warnings = self.body(request, route.kind, wish)
-        metadata.names_match(route.kind, obj, namespace=route.namespace, name=route.name)
+        metadata.names_match(
+            route.kind, obj, namespace=route.namespace, name=route.name
+        )
         kind, objects = route.kind, self._objects
-        if self._is_absent(route) and not route.subresource and objects.creates_by_update(kind):
+        if (
+            self._is_absent(route)
+            and not route.subresource
+            and objects.creates_by_update(kind)
+        ):
             _check_uid(kind, obj, "")
-            obj["metadata"].pop("resourceVersion", None)
+            check_version(obj["metadata"].pop("resourceVersion", None) or "")
             created = objects.create(kind, obj, wish, namespace=route.namespace)
             return Written(created, is_new=True, warnings=warnings)
         held = objects.held(kind, route.key)
@@ -81,7 +91,9 @@ class Writing:
         changed = objects.update(
             kind, route.key, lambda _: obj, intent=wish, subresource=_subresource(route)
         )
-        return Written(changed, warnings=warnings + custom_objects.advice(kind, changed))
+        return Written(
+            changed, warnings=warnings + custom_objects.advice(kind, changed)
+        )
 
     def patch(self, request: Request, route: Route) -> Written:
         """PATCH of an object, or of its status."""
@@ -90,28 +102,36 @@ class Writing:
         if content_type in APPLY:
             return self._apply(request, route, wish)
         kind = route.kind
-        if content_type not in (_JSON_PATCH, _MERGE_PATCH) and (
-            content_type != _STRATEGIC or kind.custom is not None
-        ):
+        if kind.custom is not None and content_type not in _CUSTOM_PATCHES:
+            raise status.unsupported_media_type(", ".join(_CUSTOM_PATCHES))
+        if content_type not in (_JSON_PATCH, _MERGE_PATCH, _STRATEGIC):
             raise StatusError(
                 415, "UnsupportedMediaType", "415: Unsupported Media Type", details={}
             )
         base = self._objects.load(kind, route.key)
-        patched, warnings = _patched(request.body, content_type, kind, base=base, wish=wish)
+        patched, warnings = _patched(
+            request.body, content_type, kind, base=base, wish=wish
+        )
         metadata.names_match(kind, patched, namespace=route.namespace, name=route.name)
         changed = self._objects.update(
-            kind, route.key, lambda _: patched, intent=wish, subresource=_subresource(route)
+            kind,
+            route.key,
+            lambda _: patched,
+            intent=wish,
+            subresource=_subresource(route),
         )
-        return Written(changed, warnings=warnings + custom_objects.advice(kind, changed))
+        return Written(
+            changed, warnings=warnings + custom_objects.advice(kind, changed)
+        )
 
     def _apply(self, request: Request, route: Route, wish: Intent) -> Written:
-        kind = route.kind
-        applied, warnings = _checked(request.body, "application/yaml", kind, wish=wish)
-        metadata.names_match(kind, applied, namespace=route.namespace, name=route.name)
+        kind, objects = route.kind, self._objects
         is_new = self._is_absent(route)
-        live = None if is_new else self._objects.load(kind, route.key)
         if is_new and route.subresource:
             raise status.not_found(kind, route.name)
+        applied, complaints = decoding.decode_apply(request.body)
+        _check_identity(kind, applied)
+        live = None if is_new else objects.load(kind, route.key)
         merged = server_side_apply.apply(
             kind,
             schema_of(kind),
@@ -122,32 +142,45 @@ class Writing:
             now=self._cluster.timestamp(),
             subresource=_subresource(route),
         )
+        decoding.convert(kind, schema_of(kind), merged)
+        warnings = _complained(complaints, wish)
+        uid = metadata.metadata_of(merged).get("uid")
+        if is_new and uid:
+            raise status.conflict(
+                kind,
+                route.name,
+                f"uid mismatch: the provided object specified uid {uid}, and no existing object "
+                "was found",
+            )
+        metadata.names_match(kind, merged, namespace=route.namespace, name=route.name)
         if is_new:
-            if applied["metadata"].get("resourceVersion"):
-                raise status.not_found(kind, route.name)
-            created = self._objects.create(
+            check_version(merged["metadata"].pop("resourceVersion", None) or "")
+            changed = objects.create(
                 kind, merged, wish, namespace=route.namespace, applied=True
             )
-            return Written(
-                created, is_new=True, warnings=warnings + custom_objects.advice(kind, created)
+        else:
+            changed = objects.update(
+                kind,
+                route.key,
+                lambda _: merged,
+                intent=wish,
+                subresource=_subresource(route),
+                applied=True,
             )
-        changed = self._objects.update(
-            kind,
-            route.key,
-            lambda _: merged,
-            intent=wish,
-            subresource=_subresource(route),
-            applied=True,
-        )
-        return Written(changed, warnings=warnings + custom_objects.advice(kind, changed))
+        advice = custom_objects.advice(kind, changed)
+        return Written(changed, is_new=is_new, warnings=warnings + advice)
 
     def delete(self, route: Route, options: DeleteOptions) -> Deleted:
         """DELETE of an object."""
         return self._deletion.delete(route.kind, route.key, options)
 
-    def delete_all(self, route: Route, options: DeleteOptions, listing: ListOptions) -> Page:
+    def delete_all(
+        self, route: Route, options: DeleteOptions, listing: ListOptions
+    ) -> Page:
         """DELETE of a collection; return it as it was."""
-        found = page(self._cluster.storage, route.kind.storage, route.prefix, options=listing)
+        found = page(
+            self._cluster.storage, route.kind.storage, route.prefix, options=listing
+        )
         table = self._cluster.storage.table(route.kind.storage)
         for stored in found.items:
             if table.get(stored.key) is not None:
@@ -156,7 +189,9 @@ class Writing:
 
     # --- the steps
 
-    def body(self, request: Request, kind: Kind, wish: Intent) -> tuple[Json, list[str]]:
+    def body(
+        self, request: Request, kind: Kind, wish: Intent
+    ) -> tuple[Json, list[str]]:
         """Read an object from a request, with what there is to complain about it.
 
         Raises:
@@ -169,11 +204,35 @@ class Writing:
         return self._cluster.storage.table(route.kind.storage).get(route.key) is None
 
 
-def _checked(body: bytes, content_type: str, kind: Kind, *, wish: Intent) -> tuple[Json, list[str]]:
+def _checked(
+    body: bytes, content_type: str, kind: Kind, *, wish: Intent
+) -> tuple[Json, list[str]]:
     is_custom = kind.custom is not None
-    obj, duplicates = decoding.decode(body, content_type, kind=kind.kind, is_custom=is_custom)
+    obj, duplicates = decoding.decode(
+        body, content_type, kind=kind.kind, api_version=kind.api_version, is_custom=is_custom
+    )
     checked = decoding.check(kind, schema_of(kind), obj, duplicates=duplicates)
     return obj, decoding.complain(wish.field_validation, checked.complaints, kind)
+
+
+def _check_identity(kind: Kind, applied: Json) -> None:
+    """Make sure that a configuration says of what it is one."""
+    api_version, given = text(applied, "apiVersion"), text(applied, "kind")
+    if api_version != kind.api_version or given != kind.kind:
+        group_version = api_version if "/" in api_version else f"/{api_version}"
+        raise status.bad_request(f"invalid object type: {group_version}, Kind={given}")
+
+
+def _complained(complaints: list[str], wish: Intent) -> list[str]:
+    """Return what is to be warned of a configuration, unless that is a reason to refuse it."""
+    if not complaints or wish.field_validation == "Ignore":
+        return []
+    if wish.field_validation != "Strict":
+        return complaints
+    problems = "\n  ".join(("yaml: unmarshal errors:", *complaints))
+    raise status.bad_request(
+        f"error strict decoding YAML: error converting YAML to JSON: {problems}"
+    )
 
 
 def _patched(
@@ -188,7 +247,9 @@ def _patched(
         result = strategic_merge.apply(base, patch, schema_of(kind))
     else:
         result = merge_patch.apply(base, patch)
-    shown = decoding.Patched(patch if is_strategic else result, is_strategic=is_strategic)
+    shown = decoding.Patched(
+        patch if is_strategic else result, is_strategic=is_strategic
+    )
     checked = decoding.check(kind, schema_of(kind), result, patched=shown)
     found = [*complaints, *checked.complaints]
     return result, decoding.complain(wish.field_validation, found, kind, patched=shown)
@@ -214,6 +275,9 @@ def _check_uid(kind: Kind, obj: Json, uid: str) -> None:
 
 def _unconditional(kind: Kind, name: str) -> StatusError:
     error = FieldError(
-        Problem.INVALID, "metadata.resourceVersion", "must be specified for an update", 0
+        Problem.INVALID,
+        "metadata.resourceVersion",
+        "must be specified for an update",
+        0,
     )
     return status.invalid(kind, name, [error])

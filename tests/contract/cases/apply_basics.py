@@ -11,6 +11,7 @@ from tests.contract.cases.kinds_bodies import (
     named,
     only,
     pod,
+    seen,
     service,
     template,
     whole,
@@ -91,7 +92,8 @@ async def conflict_with_update(s: Session) -> None:
 async def conflict_with_many(s: Session) -> None:
     for manager in ("two", "three", "four"):
         await apply(s, config({"k": "v"}), manager=manager, quiet=True)
-    await apply(s, config({"k": "w"}))
+    view = seen(lambda body: sorted(each["message"] for each in body["details"]["causes"]))
+    await apply(s, config({"k": "w"}), view=view)
 
 
 @case("apply", "an update takes a field from who applied it")

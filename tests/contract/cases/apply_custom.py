@@ -33,7 +33,7 @@ SPEC = {
     },
     "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
-SCHEMA = {"type": "object", "properties": {"spec": {"type": "object", "properties": SPEC}}}
+SCHEMA: Body = {"type": "object", "properties": {"spec": {"type": "object", "properties": SPEC}}}
 SHOWN = only("metadata", "spec")
 
 

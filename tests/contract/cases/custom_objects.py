@@ -18,7 +18,8 @@ FIELDS: Body = {
     "colour": {"type": "string", "enum": ["red", "green"]},
     "size": {"type": "integer", "minimum": 1, "maximum": 9},
     "small": {"type": "integer", "format": "int32"},
-    "open": {"type": "number", "minimum": 0, "exclusiveMinimum": True, "multipleOf": 0.5},
+    "open": {"type": "number", "minimum": 0, "exclusiveMinimum": True},
+    "half": {"type": "number", "multipleOf": 0.5},
     "flag": {"type": "boolean"},
     "list": {
         "type": "array",
@@ -106,7 +107,7 @@ def version(spec: Body, name: str = "v1", **more: Any) -> Body:
         "maximum": {"spec": {"size": 10}},
         "int32": {"spec": {"small": 3_000_000_000}},
         "exclusive": {"spec": {"open": 0}},
-        "multiple": {"spec": {"open": 0.7}},
+        "multiple": {"spec": {"half": 0.7}},
         "no_items": {"spec": {"list": []}},
         "many_items": {"spec": {"list": ["a", "b", "c"]}},
         "bad_item": {"spec": {"list": ["abcd", 5]}},

@@ -10,6 +10,7 @@ from tests.contract.cases.kinds_bodies import (
     DEPLOYMENTS,
     JOBS,
     LEASES,
+    RELEASE,
     REPLICASETS,
     SERVICEACCOUNTS,
     STATEFULSETS,
@@ -27,7 +28,6 @@ from tests.contract.session import Session
 
 META = only("kind", "metadata")
 HOLD = {"finalizers": ["example.com/hold"]}
-RELEASE = {"metadata": {"finalizers": None}}
 ROLES = "/apis/rbac.authorization.k8s.io/v1/namespaces/{ns}/roles"
 CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 OTHER_UID = "11111111-1111-1111-1111-111111111111"
@@ -65,6 +65,8 @@ async def answer(s: Session, *, path: str, body: Body) -> None:
     s.exchanges[-1].is_quiet = made.status == 201
     await s.delete(f"{path}/a", propagationPolicy="Background")
     await s.get(f"{path}/a", view=META)
+    if path == CLAIMS:
+        await s.change(f"{path}/a", RELEASE)
 
 
 @case("delete", "what the deletion of a custom object answers")

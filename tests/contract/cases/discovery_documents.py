@@ -113,8 +113,7 @@ async def aggregated_forms(s: Session) -> None:
     kind = seen(lambda body: [body["kind"], body["apiVersion"]])
     beta = AGGREGATED.replace("v=v2", "v=v2beta1")
     for accept in (f"{AGGREGATED},application/json", beta, f"{beta},{AGGREGATED}"):
-        answer = await s.get("/apis", headers={"Accept": accept}, view=kind)
-        assert "etag" in answer.headers or answer.status != 200
+        await s.get("/apis", headers={"Accept": accept}, view=kind)
 
 
 @case("discovery", "the version of the server")
@@ -168,7 +167,7 @@ async def nothing(s: Session, *, path: str) -> None:
         "post_groups": {"method": "POST", "path": "/apis"},
         "post_health": {"method": "POST", "path": "/healthz"},
         "post_server_version": {"method": "POST", "path": "/version"},
-        "unknown_method": {"method": "BREW", "path": CONFIGMAPS},
+        "trace": {"method": "TRACE", "path": CONFIGMAPS},
         "delete_namespaces": {"method": "DELETE", "path": NAMESPACES},
         "get_binding": {"method": "GET", "path": "/api/v1/namespaces/{ns}/bindings"},
         "put_review": {

@@ -16,6 +16,7 @@ __all__ = [
     "JOBS",
     "LEASES",
     "NODES",
+    "RELEASE",
     "REPLICASETS",
     "SERVICEACCOUNTS",
     "STATEFULSETS",
@@ -54,6 +55,10 @@ DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 QUOTED: Final = re.compile(
     r"""((?:\\*"(resourceVersion|creationTimestamp|time)\\*"):\\*")[0-9TZ:-]+"""
 )
+
+
+RELEASE: Final[Body] = {"metadata": {"finalizers": None}}
+"""A patch: volumes and claims have a finalizer, and no controller here would remove it."""
 
 
 def named(name: str, **more: Any) -> Body:

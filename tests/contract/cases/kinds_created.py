@@ -12,6 +12,7 @@ from tests.contract.cases.kinds_bodies import (
     JOBS,
     LEASES,
     NODES,
+    RELEASE,
     REPLICASETS,
     SERVICEACCOUNTS,
     STATEFULSETS,
@@ -270,11 +271,15 @@ CLUSTER: dict[str, dict[str, object]] = {
 @each("kinds", "a small object with its defaults", NAMESPACED)
 async def small(s: Session, *, path: str, body: Body) -> None:
     await s.post(path, _here(s, body))
+    if path == CLAIMS:
+        await s.change(f"{path}/a", RELEASE)
 
 
 @each("kinds", "a small cluster-scoped object with its defaults", CLUSTER)
 async def small_cluster(s: Session, *, path: str, body: Body) -> None:
     await s.post(path, named(s.unique("a"), **body))
+    if path.endswith("/persistentvolumes"):
+        await s.change(f"{path}/{s.unique('a')}", RELEASE)
 
 
 @case("kinds", "an event of one version is read as the other")

@@ -58,7 +58,6 @@ async def terminating(s: Session) -> None:
         f"{path}/held", lambda answer: "deletionTimestamp" in answer.meta, view=only("kind")
     )
     await s.change(f"{path}/held", {"metadata": {"finalizers": None}})
-    await s.eventually(f"{NAMESPACES}/{name}", gone)
 
 
 @case("namespaces", "a terminating namespace says in its conditions what it waits for")
@@ -78,7 +77,6 @@ async def conditions(s: Session) -> None:
         ),
     )
     await s.change(f"{path}/held", {"metadata": {"finalizers": None}})
-    await s.eventually(f"{NAMESPACES}/{name}", gone)
 
 
 @case("namespaces", "a finalizer of a namespace's metadata keeps it when it is empty")

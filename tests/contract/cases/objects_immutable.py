@@ -9,6 +9,7 @@ from tests.contract.cases.kinds_bodies import (
     DAEMONSETS,
     DEPLOYMENTS,
     JOBS,
+    RELEASE,
     REPLICASETS,
     STATEFULSETS,
     Body,
@@ -184,6 +185,8 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
 async def immutable(s: Session, *, path: str, body: Body, patch: Body) -> None:
     await s.make(path, body)
     await s.patch(f"{path}/a", patch)
+    if path == CLAIMS:
+        await s.change(f"{path}/a", RELEASE)
 
 
 @case("objects", "of a pod the images can be changed, more containers cannot be added")
@@ -210,5 +213,7 @@ async def service_type(s: Session) -> None:
     await s.make(SERVICES, service())
     external = {"spec": {"type": "ExternalName", "externalName": "example.com"}}
     await s.patch(f"{SERVICES}/a", external)
-    await s.patch(f"{SERVICES}/a", {"spec": {"type": "ClusterIP", "externalName": None}})
+    back = {"spec": {"type": "ClusterIP", "externalName": None}}
+    types = seen(lambda body: [body["spec"]["type"], bool(body["spec"]["clusterIP"])])
+    await s.patch(f"{SERVICES}/a", back, view=types)
     await s.patch(f"{SERVICES}/a", {"spec": {"type": "Nonsense"}})

@@ -37,7 +37,7 @@ data:
   k: w
 colour: red
 """
-MODES = {
+MODES: dict[str, Body] = {
     "ignore": {"mode": "Ignore"},
     "warn": {"mode": "Warn"},
     "strict": {"mode": "Strict"},
@@ -266,7 +266,7 @@ async def managed_lists(s: Session) -> None:
 @case("objects", "managedFields of a body: an empty list clears them, others are checked")
 async def managed_in_body(s: Session) -> None:
     await s.make(CONFIGMAPS, named("a", data={"k": "v"}))
-    empty = {"metadata": {"managedFields": [{}]}}
+    empty: Body = {"metadata": {"managedFields": [{}]}}
     await s.patch(f"{CONFIGMAPS}/a", empty, view=MANAGED)
     await s.patch(f"{CONFIGMAPS}/a", {"data": {"k": "w"}}, view=MANAGED)
     for entry in (

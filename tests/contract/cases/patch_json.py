@@ -88,7 +88,7 @@ async def json_patch(s: Session, *, patch: object) -> None:
         "map_for_text": {"patch": {"data": {"k": {"deep": "x"}}}},
         "text_for_map": {"patch": {"data": "x"}},
         "finalizers_replaced": {"patch": {"metadata": {"finalizers": ["example.com/b"]}}},
-        "kind": {"patch": {"kind": "Secret"}},
+        "kind": {"patch": {"kind": "ServiceAccount"}},
         "api_version": {"patch": {"apiVersion": "v2"}},
         "kind_same": {"patch": {"kind": "ConfigMap", "apiVersion": "v1", "data": {"n": "1"}}},
         "metadata_removed": {"patch": {"metadata": None}},

@@ -14,6 +14,7 @@ from tests.contract.cases.kinds_bodies import (
     JOBS,
     LEASES,
     NODES,
+    RELEASE,
     REPLICASETS,
     SERVICEACCOUNTS,
     STATEFULSETS,
@@ -110,7 +111,8 @@ async def pod_init(s: Session) -> None:
     await s.make(PODS, pod(initContainers=containers, readinessGates=[{"conditionType": "x"}]))
     waiting = {"state": {"waiting": {"reason": "PodInitializing"}}}
     first = {**state(state={"terminated": {"exitCode": 0}}), "name": "i"}
-    for second in ({"running": {}}, {"waiting": {"reason": "CrashLoopBackOff"}}):
+    seconds: list[Body] = [{"running": {}}, {"waiting": {"reason": "CrashLoopBackOff"}}]
+    for second in seconds:
         init = [first, {**state(state=second), "name": "j"}]
         status = {"initContainerStatuses": init, "containerStatuses": [state(**waiting)]}
         await s.patch(f"{PODS}/a/status", {"status": status}, quiet=True)
@@ -236,6 +238,8 @@ async def kinds(s: Session, *, path: str, body: Body, status: Body | None) -> No
     if status is not None:
         await s.patch(f"{path}/a/status", {"status": status}, quiet=True)
     await s.get(f"{path}/a", headers={"Accept": TABLE}, includeObject="None")
+    if path == CLAIMS:
+        await s.change(f"{path}/a", RELEASE)
 
 
 @case("tables", "an event, with who said it and of what")

@@ -13,15 +13,13 @@ __all__ = ["kinds_of"]
 _VERBS: Final = (
     "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch",
 )  # fmt: skip
-_LAST_VERBS: Final = ("delete", "deletecollection", "get", "list", "watch")
 _SUBRESOURCE_VERBS: Final = ("get", "patch", "update")
 
 
 def kinds_of(obj: Json) -> list[Kind]:
     """Return the served versions of a definition as kinds, in the order of its spec.
 
-    Nothing is served before the definition is established. While it is being deleted, its
-    objects can be read and deleted alone.
+    Nothing is served before the definition is established.
     """
     if not establishing.is_established(obj):
         return []
@@ -32,7 +30,6 @@ def kinds_of(obj: Json) -> list[Kind]:
 def _kind(obj: Json, version: Json) -> Kind:
     called = as_dict(at(obj, "status", "acceptedNames"))
     name = text(obj, "metadata", "name")
-    is_ending = establishing.is_terminating(obj)
     return Kind(
         group=text(obj, "spec", "group"),
         version=text(version, "name"),
@@ -40,7 +37,7 @@ def _kind(obj: Json, version: Json) -> Kind:
         plural=text(called, "plural"),
         singular=text(called, "singular"),
         namespaced=text(obj, "spec", "scope") == "Namespaced",
-        verbs=_LAST_VERBS if is_ending else _VERBS,
+        verbs=_VERBS,
         short_names=tuple(as_list(called.get("shortNames"))),
         categories=tuple(as_list(called.get("categories"))),
         subresources=_subresources(version, text(called, "kind")),
@@ -79,4 +76,5 @@ def _custom(obj: Json, version: Json) -> CustomVersion:
         selectable_fields=tuple(text(one, "jsonPath") for one in selectable),
         is_deprecated=is_deprecated,
         deprecation_warning=warning,
+        is_terminating=establishing.is_terminating(obj),
     )

@@ -11,7 +11,7 @@ from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at, text
 from kinform.apiserver.kind import Kind
 
-__all__ = ["problems", "scale_of", "set_scale"]
+__all__ = ["problems", "replicas_path", "scale_of", "set_scale"]
 
 _MOST: Final = (1 << 31) - 1
 _BUILTIN: Final = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
@@ -42,6 +42,11 @@ def scale_of(kind: Kind, obj: Json) -> Json:
         "spec": {"replicas": replicas} if replicas else {},
         "status": state,
     }
+
+
+def replicas_path(kind: Kind) -> tuple[str, ...]:
+    """Return where an object of a kind has the number of replicas that there should be."""
+    return tuple(_paths(kind)["specReplicasPath"][1:].split("."))
 
 
 def set_scale(kind: Kind, obj: Json, scale: Json) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kinform.apiserver.defaults import core, others, pods, rbac, services, workloads
+from kinform.apiserver.defaults import conditions, core, others, pods, rbac, services, workloads
 from kinform.apiserver.json import Json
 from kinform.apiserver.kind import Kind
 from kinform.apiserver.quantities import QuantityError
@@ -52,6 +52,7 @@ def default_owned(kind: Kind, obj: Json) -> None:
         StatusError: A quantity cannot be read.
     """
     _fill(_OWNED.get(kind.storage) or _DEFAULTS.get(kind.storage), kind, obj)
+    conditions.complete(kind, obj)
 
 
 def default(kind: Kind, obj: Json) -> None:

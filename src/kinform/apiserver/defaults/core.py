@@ -70,6 +70,7 @@ def _namespace(obj: Json) -> None:
         labels[_METADATA_NAME] = metadata["name"]
         metadata["labels"] = labels
     obj.setdefault("spec", {})
+    _drop_empty(obj["spec"], "finalizers")
     status = as_dict(obj.get("status"))
     status.setdefault("phase", "Active")
     obj["status"] = status

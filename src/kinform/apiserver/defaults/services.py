@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import ipaddress
-from collections.abc import Collection
+import itertools
+from collections.abc import Collection, Container
 from typing import Final
 
 from kinform.apiserver.field_errors import FieldError, invalid
@@ -22,8 +23,14 @@ __all__ = [
     "prepare_update",
 ]
 
-RANGE: Final = "10.0.0.0/24"
+RANGE: Final = "10.0.0.0/16"
 """Where the addresses of Services are from."""
+
+_NETWORK: Final = ipaddress.IPv4Network(RANGE)
+_FIRST: Final = int(_NETWORK.network_address) + 1
+_LAST: Final = int(_NETWORK.broadcast_address)
+_KEPT: Final = _FIRST + 256
+"""Where the part begins that is not kept for those who ask."""
 
 _FIRST_PORT: Final = 30000
 _LAST_PORT: Final = 32767
@@ -36,20 +43,24 @@ def needs_address(spec: Json) -> bool:
     return spec.get("type") != "ExternalName" and spec.get("clusterIP") != _HEADLESS
 
 
-def allocate(used: Collection[str]) -> str:
+def allocate(used: Container[str], *, start: int = 0) -> str:
     """Return an address of `RANGE` that is not among the ``used`` ones; the first one is kept.
 
-    The lower sixteenth is for those who ask for an address, and is touched only when the rest
-    is used up, as the real server does it.
+    The lower part is for those who ask for an address, and is touched only when the rest is used
+    up, as the real server does it.
+
+    Args:
+        start: How many addresses to pass over: whoever knows that so many are used need not
+            look at them again.
 
     Raises:
         LookupError: all are used.
     """
-    taken = frozenset(used)
-    hosts = [str(host) for host in ipaddress.ip_network(RANGE).hosts()]
-    kept = max(16, len(hosts) // 16)
-    for address in hosts[kept:] + hosts[1:kept]:
-        if address not in taken:
+    above = range(_KEPT, _LAST)
+    start %= len(above)
+    for number in itertools.chain(above[start:], above[:start], range(_FIRST + 1, _KEPT)):
+        address = str(ipaddress.IPv4Address(number))
+        if address not in used:
             return address
     raise LookupError("range is full")
 
@@ -67,12 +78,15 @@ def allocate_port(used: Collection[int]) -> int:
     raise LookupError("range is full")
 
 
-def assign(obj: Json, *, addresses: Collection[str], ports: Collection[int]) -> list[FieldError]:
+def assign(
+    obj: Json, *, addresses: Container[str], ports: Collection[int], start: int = 0
+) -> list[FieldError]:
     """Give a Service the address and the ports of nodes that it needs and has not, in place.
 
     Args:
         addresses: those of all other Services.
         ports: the node ports of all other Services.
+        start: from where to look for a free address, see `allocate`.
 
     Returns:
         What is wrong with an address or a port that was asked for; nothing is assigned then.
@@ -82,7 +96,7 @@ def assign(obj: Json, *, addresses: Collection[str], ports: Collection[int]) -> 
     if errors:
         return errors
     if needs_address(spec) and not spec.get("clusterIP"):
-        spec["clusterIP"] = allocate(addresses)
+        spec["clusterIP"] = allocate(addresses, start=start)
         spec["clusterIPs"] = [spec["clusterIP"]]
     used = {*ports, *(port.get("nodePort", 0) for port in as_list(spec.get("ports")))}
     if _has_node_ports(spec):
@@ -95,17 +109,13 @@ def assign(obj: Json, *, addresses: Collection[str], ports: Collection[int]) -> 
     return []
 
 
-def _asked_address(spec: Json, addresses: Collection[str]) -> list[FieldError]:
+def _asked_address(spec: Json, addresses: Container[str]) -> list[FieldError]:
     address = spec.get("clusterIP")
     if not needs_address(spec) or not address:
         return []
-    network = ipaddress.ip_network(RANGE)
-    if ipaddress.ip_address(address) not in network:
-        why = (
-            f"failed to allocate IP {address}: the provided IP ({address}) is not in the valid "
-            f"range. The range of valid IPs is {RANGE}"
-        )
-    elif address in {str(network.network_address), str(network.broadcast_address)}:
+    asked = ipaddress.ip_address(address)
+    ends = {_NETWORK.network_address, _NETWORK.broadcast_address}
+    if asked not in _NETWORK or asked in ends:
         why = "the provided network does not match the current range"
         why = f"failed to allocate IP {address}: {why}"
     elif address in addresses:
@@ -151,6 +161,8 @@ def default(obj: Json) -> None:
     default_owned(obj)
     spec: Json = obj["spec"]
     if spec["type"] != "ExternalName":
+        if spec.get("clusterIP") and not spec.get("clusterIPs"):
+            spec["clusterIPs"] = [spec["clusterIP"]]
         _default_families(spec)
 
 
@@ -173,8 +185,6 @@ def default_owned(obj: Json) -> None:
     spec["internalTrafficPolicy"] = spec.get("internalTrafficPolicy") or "Cluster"
     if kind == "LoadBalancer" and spec.get("allocateLoadBalancerNodePorts") is None:
         spec["allocateLoadBalancerNodePorts"] = True
-    if spec.get("clusterIP") and not spec.get("clusterIPs"):
-        spec["clusterIPs"] = [spec["clusterIP"]]
 
 
 def _default_affinity(spec: Json) -> None:

@@ -74,7 +74,8 @@ class Kubelets:
             self._renew(text(node, "metadata", "name"))
         if number % _STATUS_STEPS == 0 or "conditions" not in as_dict(node.get("status")):
             state, now = as_dict(node.get("status")), self._world.now
-            facts = dict.fromkeys(_PRESSURES, ("False", "KubeletHasSufficient"))
+            facts: dict[str, tuple[str, str]] = {}
+            facts |= dict.fromkeys(_PRESSURES, ("False", "KubeletHasSufficient"))
             facts["Ready"] = ("True", "KubeletReady")
             conditions = [
                 {
@@ -181,7 +182,8 @@ class Kubelets:
 
     def _complete(self, pod: Json) -> None:
         now = self._world.now
-        ended = {"exitCode": 0, "reason": "Completed", "finishedAt": now, "startedAt": now}
+        ended = {"exitCode": 0, "reason": "Completed", "finishedAt": now}
+        ended["startedAt"] = _started(pod) or now
         status = _status(pod, now, phase="Succeeded", state={"terminated": ended})
         self._world.set_status(pod, status, manager=_KUBELET)
 
@@ -191,7 +193,8 @@ def crash(world: World, pod: Json) -> None:
     now = world.now
     state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting"}}
     status = _status(pod, now, phase="Running", state=state)
-    ended = {"exitCode": 137, "reason": "Error", "finishedAt": now, "startedAt": now}
+    ended = {"exitCode": 137, "reason": "Error", "finishedAt": now}
+    ended["startedAt"] = _started(pod) or now
     for container in status["containerStatuses"]:
         container["restartCount"] += 1
         container["lastState"] = {"terminated": ended}
@@ -229,6 +232,12 @@ def _waiting(state: Json) -> str:
     """Return why a pod's containers wait, ``""`` if they do not."""
     states = (as_dict(it.get("state")) for it in as_list(state.get("containerStatuses")))
     return next((reason for it in states if (reason := text(it, "waiting", "reason"))), "")
+
+
+def _started(pod: Json) -> str:
+    """Return since when a pod's containers run."""
+    statuses = as_list(as_dict(pod.get("status")).get("containerStatuses"))
+    return text(statuses[0], "state", "running", "startedAt") if statuses else ""
 
 
 def _first(pod: Json) -> str:

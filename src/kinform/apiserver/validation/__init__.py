@@ -11,8 +11,12 @@ from typing import Final
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json
 from kinform.apiserver.kind import Kind
-from kinform.apiserver.validation import core, others, rbac, workloads
-from kinform.apiserver.validation.metadata import validate_metadata, validate_metadata_update
+from kinform.apiserver.validation import core, others, pods_update, rbac, statuses, workloads
+from kinform.apiserver.validation.metadata import (
+    validate_metadata,
+    validate_metadata_update,
+    validate_metadata_update_again,
+)
 
 __all__ = ["validate", "validate_update"]
 
@@ -28,6 +32,10 @@ _VALIDATE_UPDATE: Final[Mapping[str, Callable[[Json, Json], list[FieldError]]]] 
     **others.VALIDATE_UPDATE,
     **workloads.VALIDATE_UPDATE,
 }
+_PARTS: Final[Mapping[str, Mapping[str, Callable[[Json, Json], list[FieldError]]]]] = {
+    "status": statuses.VALIDATE_STATUS,
+    "ephemeralcontainers": {"pods": pods_update.validate_ephemeral_update},
+}
 
 
 def validate(kind: Kind, obj: Json) -> list[FieldError]:
@@ -39,16 +47,15 @@ def validate(kind: Kind, obj: Json) -> list[FieldError]:
     return errors
 
 
-def validate_update(
-    kind: Kind, new: Json, old: Json, *, subresource: str = ""
-) -> list[FieldError]:
+def validate_update(kind: Kind, new: Json, old: Json, *, subresource: str = "") -> list[FieldError]:
     """Return what is wrong with a change from ``old`` to ``new``, metadata included.
 
     A function in a table ``VALIDATE_UPDATE`` does the whole of it for its kind, the rules that
-    hold at creation included; kinds without one are checked as new objects are.
+    hold at creation included; kinds without one are checked as new objects are. Some
+    subresources have rules of their own.
     """
     errors = validate_metadata_update(kind, new, old, subresource=subresource)
-    check = _VALIDATE_UPDATE.get(kind.storage)
+    check = _PARTS.get(subresource, {}).get(kind.storage) or _VALIDATE_UPDATE.get(kind.storage)
     if check is not None:
         errors += check(new, old)
     elif (whole := _VALIDATE.get(kind.storage)) is not None:

@@ -139,9 +139,10 @@ _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDele
 def validate_metadata(kind: Kind, obj: Json) -> list[FieldError]:
     """Return what is wrong with the metadata of a new object."""
     looks = _looks_of(kind, "")
-    is_strict = looks == _NOT_AGAIN or not _STRICT.isdisjoint(sum(looks, ()))
+    is_strict = looks == _NOT_AGAIN or not _STRICT.isdisjoint(looks[0] + looks[1])
+    metadata: Json = obj.get("metadata") or {}
     errors: list[FieldError] = []
-    _look_new(kind, obj.get("metadata") or {}, errors, is_strict=is_strict)
+    _look_new(kind, metadata, errors, is_strict=is_strict)
     return errors
 
 
@@ -152,8 +153,11 @@ def validate_metadata_update(
 
     What the server sets itself may be missing in ``new``, but not be different.
     """
-    looks = (_NEW, _CHANGE, *_looks_of(kind, subresource)[0])
-    return _looked(kind, new, old, looks=looks)
+    before, after = _looks_of(kind, subresource)
+    once = (_NEW if _STRICT.isdisjoint(before + after) else _NEW_STRICT, _CHANGE)
+    if not _looked(kind, new, old, looks=once):
+        return []  # to look again finds nothing else
+    return _looked(kind, new, old, looks=(_NEW, _CHANGE, *before))
 
 
 def validate_metadata_update_again(
@@ -170,7 +174,8 @@ def _looks_of(kind: Kind, subresource: str) -> _Looks:
 
 
 def _looked(kind: Kind, new: Json, old: Json, *, looks: Sequence[str]) -> list[FieldError]:
-    after: Json = new.get("metadata") or {}
+    # What an update says of the generation is ignored, not judged.
+    after: Json = {**(new.get("metadata") or {}), "generation": 0}
     before: Json = old.get("metadata") or {}
     errors: list[FieldError] = []
     for look in looks:

@@ -10,7 +10,7 @@ from kinform.apiserver.validation.pods import check_pod_spec
 from kinform.apiserver.validation.pods_containers import check_image
 from kinform.apiserver.validation.pods_internal import difference
 
-__all__ = ["validate_pod_update"]
+__all__ = ["validate_ephemeral_update", "validate_pod_update"]
 
 _MAY_NOT: Final = (
     "pod updates may not change fields other than `spec.containers[*].image`,"
@@ -46,6 +46,26 @@ def validate_pod_update(new: Json, old: Json) -> list[FieldError]:
     _check_gates(after, before, errors)
     _check_tolerations(after, before, errors)
     _check_rest(after, before, errors)
+    return errors
+
+
+def validate_ephemeral_update(new: Json, old: Json) -> list[FieldError]:
+    """Return what is wrong with a pod's new ephemeral containers: there can only be more."""
+    errors: list[FieldError] = []
+    after: Json = new.get("spec") or {}
+    check_pod_spec(after, "spec", errors)
+    path = "spec.ephemeralContainers"
+    given = {one.get("name"): one for one in after.get("ephemeralContainers") or ()}
+    for one in old["spec"].get("ephemeralContainers") or ():
+        name = one.get("name")
+        if name not in given:
+            errors.append(
+                forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')
+            )
+        elif given[name] != one:
+            errors.append(
+                forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n')
+            )
     return errors
 
 

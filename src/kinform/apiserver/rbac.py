@@ -1,0 +1,290 @@
+"""Role-based access control: what roles and their bindings allow. Pure.
+
+A `Policy` is made of the roles and bindings as they are at one moment, and answers any number
+of questions. As in Kubernetes, rights only add up: there is no rule that forbids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, final
+
+import msgspec
+
+from kinform.apiserver.identity import User, account_parts
+from kinform.apiserver.json import Json, as_dict, as_list, text
+
+__all__ = ["Attributes", "Decision", "Grant", "Objects", "Policy", "Rule"]
+
+GROUP: Final = "rbac.authorization.k8s.io"
+_ALL: Final = "*"
+
+
+class Attributes(NamedTuple):
+    """What somebody wants to do."""
+
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+    """Of a request that is about no resource; empty for all others."""
+
+    @property
+    def full_resource(self) -> str:
+        """The resource with its subresource, as rules call it."""
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+
+class Decision(NamedTuple):
+    """Whether somebody may do something, and why, as far as there is something to say."""
+
+    is_allowed: bool
+    reason: str = ""
+
+
+@final
+class Rule(msgspec.Struct, frozen=True, kw_only=True):
+    """One rule of a role."""
+
+    verbs: tuple[str, ...] = ()
+    groups: tuple[str, ...] = msgspec.field(name="apiGroups", default=())
+    resources: tuple[str, ...] = ()
+    names: tuple[str, ...] = msgspec.field(name="resourceNames", default=())
+    urls: tuple[str, ...] = msgspec.field(name="nonResourceURLs", default=())
+
+    def allows(self, asked: Attributes) -> bool:
+        """Tell whether the rule allows this."""
+        if not _has(self.verbs, asked.verb):
+            return False
+        if asked.path:
+            return any(_covers_url(url, asked.path) for url in self.urls)
+        return (
+            _has(self.groups, asked.group)
+            and any(_covers_resource(it, asked.full_resource) for it in self.resources)
+            and (not self.names or asked.name in self.names)
+        )
+
+    def covers(self, one: Rule) -> bool:
+        """Tell whether all that ``one``, a rule about a single thing, allows is allowed here."""
+        if not _has(self.verbs, one.verbs[0]):
+            return False
+        if one.urls:
+            return any(_covers_url(url, one.urls[0]) for url in self.urls)
+        return (
+            _has(self.groups, one.groups[0])
+            and any(_covers_resource(it, one.resources[0]) for it in self.resources)
+            and (not self.names or bool(one.names and one.names[0] in self.names))
+        )
+
+    def singles(self) -> Iterator[Rule]:
+        """Yield rules about a single verb and thing each, which allow the same together."""
+        for group in self.groups:
+            for resource in self.resources:
+                for name in self.names or ("",):
+                    for verb in self.verbs:
+                        yield Rule(
+                            verbs=(verb,),
+                            groups=(group,),
+                            resources=(resource,),
+                            names=(name,) if name else (),
+                        )
+        for url in self.urls:
+            for verb in self.verbs:
+                yield Rule(verbs=(verb,), urls=(url,))
+
+    def to_dict(self) -> Json:
+        """Return the rule as reviews show it."""
+        rule: Json = {"verbs": list(self.verbs)}
+        if self.urls:
+            return rule | {"nonResourceURLs": list(self.urls)}
+        rule |= {"apiGroups": list(self.groups), "resources": list(self.resources)}
+        return rule | {"resourceNames": list(self.names)} if self.names else rule
+
+
+def _has(values: Sequence[str], value: str) -> bool:
+    return value in values or _ALL in values
+
+
+def _covers_resource(rule: str, asked: str) -> bool:
+    if rule in {_ALL, asked}:
+        return True
+    # Only the first part can be left open: there is no "pods/*".
+    return rule.startswith("*/") and asked.partition("/")[2] == rule[2:]
+
+
+def _covers_url(rule: str, asked: str) -> bool:
+    return rule == asked or (rule.endswith(_ALL) and asked.startswith(rule.rstrip(_ALL)))
+
+
+@final
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    """What one binding gives to one subject."""
+
+    order: int
+    namespace: str
+    """Where it holds; empty: everywhere."""
+    rules: tuple[Rule, ...]
+    reason: str
+    lost: str = ""
+    """The role that is bound, such as ``role/reader``, if there is none of that name."""
+
+
+class Objects(NamedTuple):
+    """Everything a policy is made of."""
+
+    roles: Sequence[Json] = ()
+    cluster_roles: Sequence[Json] = ()
+    role_bindings: Sequence[Json] = ()
+    cluster_role_bindings: Sequence[Json] = ()
+
+
+@final
+class Policy:
+    """Who may do what, according to these roles and bindings."""
+
+    def __init__(self, objects: Objects) -> None:
+        self._roles = {
+            (text(it, "metadata", "namespace"), text(it, "metadata", "name")): _rules(it)
+            for it in objects.roles
+        }
+        named = {text(it, "metadata", "name"): it for it in objects.cluster_roles}
+        self._roles |= _aggregated(named)
+        self._grants: dict[tuple[str, str], list[Grant]] = {}
+        self._of_users: dict[tuple[str, tuple[str, ...]], Sequence[Grant]] = {}
+        bindings = (*objects.cluster_role_bindings, *objects.role_bindings)
+        for order, binding in enumerate(bindings):
+            self._bind(binding, order)
+
+    def _bind(self, binding: Json, order: int) -> None:
+        namespace = text(binding, "metadata", "namespace")
+        name = text(binding, "metadata", "name")
+        kind, role = text(binding, "roleRef", "kind"), text(binding, "roleRef", "name")
+        rules = self.rules_of(namespace if kind == "Role" else "", role)
+        lost = f"{kind.lower()}/{role}" if rules is None else ""
+        bound = f'RoleBinding "{name}/{namespace}"' if namespace else f'ClusterRoleBinding "{name}"'
+        for subject in map(as_dict, as_list(binding.get("subjects"))):
+            key, shown = _subject(subject, namespace)
+            reason = f'RBAC: allowed by {bound} of {kind} "{role}" to {key[0]} "{shown}"'
+            grant = Grant(
+                order=order, namespace=namespace, rules=rules or (), reason=reason, lost=lost
+            )
+            self._grants.setdefault(key, []).append(grant)
+
+    def rules_of(self, namespace: str, name: str) -> tuple[Rule, ...] | None:
+        """Return the rules of a role, or without a namespace of a cluster role, if there is one."""
+        return self._roles.get((namespace, name))
+
+    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
+        """Yield what a user has in a namespace, or without one in the whole cluster."""
+        key = (user.name, user.groups)
+        found = self._of_users.get(key)
+        if found is None:
+            found = self._of_users[key] = self._found(user)
+        for grant in found:
+            if not grant.namespace or grant.namespace == namespace:
+                yield grant
+
+    def _found(self, user: User) -> Sequence[Grant]:
+        keys = [("User", user.name), *(("Group", group) for group in user.groups)]
+        account = account_parts(user.name)
+        if account is not None:
+            keys.append(("ServiceAccount", "/".join(account)))
+        found: dict[int, Grant] = {}
+        for key in keys:
+            for grant in self._grants.get(key, ()):
+                found.setdefault(grant.order, grant)
+        return [found[order] for order in sorted(found)]
+
+    def decide(self, user: User, asked: Attributes) -> Decision:
+        """Tell whether a user may do something."""
+        for grant in self.grants(user, asked.namespace):
+            if any(rule.allows(asked) for rule in grant.rules):
+                return Decision(is_allowed=True, reason=grant.reason)
+        errors = self.errors(user, asked.namespace)
+        return Decision(is_allowed=False, reason=f"RBAC: {errors}" if errors else "")
+
+    def errors(self, user: User, namespace: str, called: str = "") -> str:
+        """Return which roles are bound to a user and do not exist; ``called``: their resource."""
+        found = [
+            f'{called or f"{kind}.{GROUP}"} "{name}" not found'
+            for kind, _, name in (
+                it.lost.partition("/") for it in self.grants(user, namespace) if it.lost
+            )
+        ]
+        return f"[{', '.join(found)}]" if len(found) > 1 else "".join(found)
+
+    def rules(self, user: User, namespace: str) -> list[Rule]:
+        """Return all rules that hold for a user in a namespace, or in the whole cluster."""
+        return [rule for grant in self.grants(user, namespace) for rule in grant.rules]
+
+    def missing(self, user: User, namespace: str, wanted: Iterable[Rule]) -> list[Rule]:
+        """Return what of the ``wanted`` rules a user has not, as rules about single things."""
+        held = self.rules(user, namespace)
+        return [
+            one
+            for rule in wanted
+            for one in rule.singles()
+            if not any(own.covers(one) for own in held)
+        ]
+
+
+def _rules(role: Json) -> tuple[Rule, ...]:
+    return tuple(msgspec.convert(as_list(role.get("rules")), list[Rule]))
+
+
+def _aggregated(roles: Mapping[str, Json]) -> dict[tuple[str, str], tuple[Rule, ...]]:
+    """Return the rules of cluster roles, among them those that they take from others."""
+    parts: dict[str, set[str]] = {}
+    for name, role in roles.items():
+        selectors = as_list(as_dict(role.get("aggregationRule")).get("clusterRoleSelectors"))
+        parts[name] = {
+            other
+            for other, it in roles.items()
+            if other != name
+            and any(_selects(as_dict(one), it["metadata"].get("labels") or {}) for one in selectors)
+        }
+    return {("", name): _whole(name, roles, parts) for name in roles}
+
+
+def _whole(name: str, roles: Mapping[str, Json], parts: Mapping[str, set[str]]) -> tuple[Rule, ...]:
+    reached, waiting = {name}, [name]
+    rules: dict[Rule, None] = {}
+    while waiting:
+        here = waiting.pop()
+        rules |= dict.fromkeys(_rules(roles[here]))
+        new = parts[here] - reached
+        reached |= new
+        waiting += sorted(new, reverse=True)
+    return tuple(rules)
+
+
+def _selects(selector: Json, labels: Mapping[str, str]) -> bool:
+    wanted = as_dict(selector.get("matchLabels"))
+    if any(labels.get(key) != value for key, value in wanted.items()):
+        return False
+    return all(_meets(as_dict(it), labels) for it in as_list(selector.get("matchExpressions")))
+
+
+def _meets(expression: Json, labels: Mapping[str, str]) -> bool:
+    key, values = text(expression, "key"), as_list(expression.get("values"))
+    match text(expression, "operator"):
+        case "In":
+            return labels.get(key) in values
+        case "NotIn":
+            return labels.get(key) not in values
+        case "Exists":
+            return key in labels
+        case _:
+            return key not in labels
+
+
+def _subject(subject: Json, namespace: str) -> tuple[tuple[str, str], str]:
+    """Return what a subject is found by, and how it is shown."""
+    kind, name = text(subject, "kind"), text(subject, "name")
+    if kind != "ServiceAccount":
+        return (kind, name), name
+    home = text(subject, "namespace") or namespace
+    return (kind, f"{home}/{name}"), f"{name}/{home}"

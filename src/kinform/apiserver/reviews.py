@@ -1,0 +1,118 @@
+"""Reviews: questions about rights and identity, asked by creating an object that is not kept."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from kinform.apiserver import decoding, field_errors, managed_fields, status
+from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.field_errors import FieldError
+from kinform.apiserver.json import Json, as_dict
+from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.paths import Route
+from kinform.apiserver.status import StatusError
+from kinform.apiserver.validation.labels import in_order
+from kinform.apiserver.wire import Request
+from kinform.apiserver.write_options import intent
+from kinform.apiserver.writing import Written
+
+__all__ = ["REVIEWS", "review"]
+
+REVIEWS: Final = frozenset(
+    """
+    selfsubjectaccessreviews.authorization.k8s.io subjectaccessreviews.authorization.k8s.io
+    localsubjectaccessreviews.authorization.k8s.io selfsubjectrulesreviews.authorization.k8s.io
+    selfsubjectreviews.authentication.k8s.io tokenreviews.authentication.k8s.io
+    """.split()
+)
+"""Kinds that are questions: created, answered and forgotten."""
+_USER: Final = "kinform-admin"
+_GROUPS: Final = ("system:masters", "system:authenticated")
+_RESOURCES: Final = "resourceAttributes"
+_URLS: Final = "nonResourceAttributes"
+_RULES: Final[Json] = {
+    "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+    "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+    "incomplete": False,
+}
+
+
+def review(request: Request, where: Route, cluster: Cluster) -> Written:
+    """Answer a question: whoever gets this far may do everything.
+
+    Raises:
+        StatusError: it makes no sense.
+    """
+    kind = where.kind
+    wish = intent(request, "CreateOptions")
+    content_type = request.headers.get("content-type", "")
+    obj, duplicates = decoding.decode(request.body, content_type, kind=kind.kind)
+    checked = decoding.check(kind, schema_of(kind), obj, duplicates=duplicates)
+    warnings = decoding.complain(wish.field_validation, checked.complaints, kind)
+    now = cluster.timestamp()
+    meta = as_dict(obj.get("metadata"))
+    obj["metadata"] = {**meta, "namespace": where.namespace} if where.namespace else meta
+    if kind.kind == "SelfSubjectReview":
+        answer: Json = {"kind": kind.kind, "apiVersion": kind.api_version}
+        answer["metadata"] = {"creationTimestamp": now}
+        answer["status"] = {"userInfo": {"username": _USER, "groups": list(_GROUPS)}}
+        return Written(answer, is_new=True, warnings=warnings)
+    if kind.kind == "SelfSubjectRulesReview":
+        if not as_dict(obj.get("spec")).get("namespace"):
+            raise status.bad_request("no namespace on request")
+        answer = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}, "spec": {}}
+        return Written({**answer, "status": dict(_RULES)}, is_new=True, warnings=warnings)
+    obj["spec"] = as_dict(obj.get("spec"))
+    managed_fields.on_create(kind, schema_of(kind), obj, manager=wish.manager, now=now)
+    if kind.kind == "TokenReview":
+        if not obj["spec"].get("token"):
+            raise status.bad_request("token is required for TokenReview in authentication")
+        obj["status"] = {"user": {}, "error": "invalid bearer token"}
+    else:
+        _check(kind, obj, namespace=where.namespace)
+        obj["status"] = {"allowed": True}
+    return Written(obj, is_new=True, warnings=warnings)
+
+
+def _check(kind: Kind, obj: Json, *, namespace: str) -> None:
+    """Refuse a question of access that is not clear."""
+    spec = obj["spec"]
+    is_local = kind.kind == "LocalSubjectAccessReview"
+    errors = _attribute_problems(spec, is_local=is_local)
+    if not kind.kind.startswith("Self") and not spec.get("user") and not spec.get("groups"):
+        why = "at least one of user or group must be specified"
+        errors.append(field_errors.invalid("spec.user", "", why))
+    given = {k: v for k, v in obj["metadata"].items() if k != "managedFields"}
+    if given != ({"namespace": namespace} if is_local else {}):
+        why = "must be empty except for namespace" if is_local else "must be empty"
+        errors.append(field_errors.invalid("metadata", in_order(obj["metadata"]), why))
+    asked = as_dict(spec.get(_RESOURCES)).get("namespace", "")
+    if is_local and not errors and asked != namespace:
+        path = "spec.resourceAttributes.namespace"
+        errors.append(field_errors.invalid(path, asked, "must match metadata.namespace"))
+    if errors:
+        raise _nameless(kind, errors)
+
+
+def _attribute_problems(spec: Json, *, is_local: bool) -> list[FieldError]:
+    resources, urls = spec.get(_RESOURCES), spec.get(_URLS)
+    if urls is not None and (is_local or resources is not None):
+        why = (
+            "disallowed on this kind of request"
+            if is_local
+            else "cannot be specified in combination with resourceAttributes"
+        )
+        shown = {"Path": urls.get("path", ""), "Verb": urls.get("verb", "")}
+        return [field_errors.invalid(f"spec.{_URLS}", in_order(shown), why)]
+    if urls is None and resources is None:
+        why = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+        return [field_errors.invalid(f"spec.{_RESOURCES}", None, why)]
+    return []
+
+
+def _nameless(kind: Kind, errors: list[FieldError]) -> StatusError:
+    """Return a refusal that does not say what it refuses, as the server words these."""
+    return status.invalid(msgspec.structs.replace(kind, kind="", plural=""), "", errors)

@@ -1,0 +1,156 @@
+"""The ``scale`` subresource: reading and writing how many there should be."""
+
+from __future__ import annotations
+
+from typing import Final, final
+
+from kinform.apiserver import (
+    decoding,
+    json_patch,
+    merge_patch,
+    metadata,
+    parts,
+    server_side_apply,
+    status,
+    strategic_merge,
+)
+from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.crd import scale
+from kinform.apiserver.json import Json, as_dict, as_list, at, text
+from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.objects import Objects
+from kinform.apiserver.paths import Route
+from kinform.apiserver.status import StatusError
+from kinform.apiserver.wire import Request
+from kinform.apiserver.write_options import Intent, intent
+from kinform.apiserver.writing import APPLY, Written
+
+__all__ = ["Scaling"]
+
+_MODIFIED: Final = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+@final
+class Scaling:
+    """The scales of one cluster's objects."""
+
+    def __init__(self, cluster: Cluster, objects: Objects) -> None:
+        self._cluster = cluster
+        self._objects = objects
+
+    def answer(self, request: Request, route: Route) -> Written:
+        """GET, PUT or PATCH a scale.
+
+        Raises:
+            StatusError: there is none, or it cannot be so.
+        """
+        kind = route.kind
+        current = self._objects.load(kind, route.key)
+        if request.method == "GET":
+            return Written(scale.scale_of(kind, current))
+        media = parts.content_type(request)
+        is_apply = request.method == "PATCH" and media in APPLY
+        options = "UpdateOptions" if request.method == "PUT" else "PatchOptions"
+        wish = intent(request, options, is_apply=is_apply)
+        if is_apply:
+            changed = self._apply(request, route, current, wish=wish)
+        else:
+            changed = self._update(request, route, current, wish=wish)
+        return Written(scale.scale_of(kind, changed))
+
+    def _update(self, request: Request, route: Route, current: Json, *, wish: Intent) -> Json:
+        kind = route.kind
+        if request.method == "PUT":
+            wanted = parts.body(request, parts.SCALE)
+        else:
+            wanted = _patched(request, kind, current)
+        metadata.names_match(parts.SCALE, wanted, namespace=route.namespace, name=route.name)
+        asked = text(wanted, "metadata", "resourceVersion")
+        if asked and asked != current["metadata"]["resourceVersion"]:
+            raise status.conflict(kind, route.name, _MODIFIED)
+
+        def change(obj: Json) -> Json:
+            scale.set_scale(kind, obj, wanted)
+            return obj
+
+        return self._objects.update(kind, route.key, change, intent=wish, subresource="scale")
+
+    def _apply(self, request: Request, route: Route, current: Json, *, wish: Intent) -> Json:
+        """Apply a scale as what it means of the object; who refuses it speaks of the scale."""
+        kind = route.kind
+        wanted, _ = decoding.decode(request.body, "application/yaml", kind="Scale")
+        decoding.check(parts.SCALE, parts.schema(parts.SCALE), wanted)
+        metadata.names_match(parts.SCALE, wanted, namespace=route.namespace, name=route.name)
+        applied: Json = {"apiVersion": kind.api_version, "kind": kind.kind}
+        applied["metadata"] = {"name": route.name, "namespace": route.namespace}
+        if at(wanted, "spec", "replicas") is not None:
+            scale.set_scale(kind, applied, wanted)
+        try:
+            merged = server_side_apply.apply(
+                kind,
+                schema_of(kind),
+                applied,
+                live=current,
+                manager=wish.manager,
+                force=wish.force,
+                now=self._cluster.timestamp(),
+                subresource="scale",
+            )
+        except StatusError as exc:
+            raise _of_scale(exc, kind) from exc
+        return self._objects.update(
+            kind,
+            route.key,
+            lambda _: merged,
+            intent=wish,
+            subresource="scale",
+            applied=True,
+        )
+
+
+def _patched(request: Request, kind: Kind, current: Json) -> Json:
+    """Return the scale as a patch makes it."""
+    shown = scale.scale_of(kind, current)
+    if owners := _owners(kind, current):
+        shown["metadata"]["managedFields"] = owners
+    media = parts.content_type(request)
+    patch, _ = decoding.decode_patch(request.body, media)
+    is_strategic = media == "application/strategic-merge-patch+json"
+    if media == "application/json-patch+json":
+        result = json_patch.apply(shown, patch)
+    elif is_strategic:
+        result = strategic_merge.apply(shown, patch, parts.schema(parts.SCALE))
+    else:
+        result = merge_patch.apply(shown, patch)
+    patched = decoding.Patched(patch if is_strategic else result, is_strategic=is_strategic)
+    decoding.check(parts.SCALE, parts.schema(parts.SCALE), result, patched=patched)
+    return result
+
+
+def _owners(kind: Kind, obj: Json) -> list[Json]:
+    """Return the entries of who owns the number of replicas, as they are of a scale."""
+    path = scale.replicas_path(kind)
+    found: list[Json] = []
+    for entry in map(as_dict, as_list(obj["metadata"].get("managedFields"))):
+        if at(entry, "fieldsV1", *(f"f:{name}" for name in path)) is not None:
+            owned = {"f:spec": {"f:replicas": {}}}
+            found.append({**entry, "apiVersion": parts.SCALE.api_version, "fieldsV1": owned})
+    return found
+
+
+def _of_scale(error: StatusError, kind: Kind) -> StatusError:
+    own, named = f"using {kind.api_version}", f"using {parts.SCALE.api_version}"
+    path = "." + ".".join(scale.replicas_path(kind))
+
+    def told(words: str) -> str:
+        return words.replace(own, named).replace(path, ".spec.replicas")
+
+    error.message = told(error.message)
+    for cause in map(as_dict, as_list((error.details or {}).get("causes"))):
+        for key in ("message", "field"):
+            if key in cause:
+                cause[key] = told(cause[key])
+    return error

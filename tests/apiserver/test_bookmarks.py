@@ -1,0 +1,48 @@
+"""Bookmarks: a promise that nothing before them is still to be told."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+import msgspec
+
+from kinform.apiserver import APIServer
+from kinform.apiserver.json import Json
+from kinform.apiserver.wire import Request, Response
+from kinform.testing import in_virtual_time
+
+CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+async def answer(api: APIServer, method: str, query: str = "", body: bytes = b"") -> Response:
+    headers = {"authorization": "Bearer x", "content-type": "application/json"}
+    request = Request.of(method, CONFIG_MAPS + query, headers=headers, body=body)
+    return await api.application.handle(request)
+
+
+async def create(api: APIServer, name: str) -> None:
+    response = await answer(api, "POST", body=b'{"metadata":{"name":"%s"}}' % name.encode())
+    assert response.status == 201
+
+
+@in_virtual_time
+async def test_a_bookmark_never_runs_ahead_of_a_client_that_reads_slowly() -> None:
+    """While one event is on its way another change happens, and a bookmark becomes due."""
+    async with APIServer(port=None, token="x") as api:
+        version = api.cluster.storage.revision
+        watch = await answer(
+            api, "GET", f"?watch=1&allowWatchBookmarks=true&resourceVersion={version}"
+        )
+        assert not isinstance(watch.body, bytes)
+        told = list[Json]()
+        async with contextlib.aclosing(watch.body) as chunks:
+            await create(api, "a")
+            told.append(msgspec.json.decode(await anext(chunks)))
+            await create(api, "b")
+            await asyncio.sleep(100)
+            for _ in range(3):
+                told.append(msgspec.json.decode(await anext(chunks)))
+    assert [it["type"] for it in told] == ["ADDED", "BOOKMARK", "ADDED", "BOOKMARK"]
+    versions = [int(it["object"]["metadata"]["resourceVersion"]) for it in told]
+    assert versions == [version + 1, version + 1, version + 2, version + 2]
