@@ -16,10 +16,10 @@ import msgspec
 from kinform.apiserver import (
     data,
     escalation,
+    judging,
     paths,
     rbac_objects,
     rendering,
-    reviews,
     status,
     system,
 )
@@ -256,7 +256,7 @@ class Application:
             return self._page(request, where, found)
         if where.kind.storage in system.REVIEWS:
             answer = system.review(request, where, self.cluster)
-            reviews.judge(self.access, request, answer.obj)
+            judging.judge(self.access, request, answer.obj)
             return self._written(request, where, answer)
         verbs: dict[str, Callable[[Request, Route], Written]] = {
             "create": self.writing.create,

@@ -24,6 +24,7 @@ __all__ = [
     "difference",
     "intersection",
     "is_valid",
+    "ordered",
     "paths",
     "union",
     "without",
@@ -123,8 +124,6 @@ def paths(one: FieldSet) -> Iterator[str]:
 
 def ordered(one: FieldSet) -> FieldSet:
     """Return a set in the order in which the server writes it."""
-    if len(one) < 2:  # noqa: PLR2004 (one is in order)
-        return {name: ordered(below) for name, below in one.items()}
     return {name: ordered(one[name]) if one[name] else {} for name in sorted(one, key=_sorting)}
 
 

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from kinform.apiserver import data
-from kinform.apiserver.access import GROUP
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.json import Json
 from kinform.apiserver.objects import Objects
+from kinform.apiserver.rbac import GROUP
 from kinform.apiserver.write_options import Intent
 
 __all__ = ["account_uid", "create_first_roles"]
