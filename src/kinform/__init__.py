@@ -214,15 +214,11 @@ _HOMES: Final[dict[str, str]] = {
 }
 """Where each name lives."""
 
-_MODULES: Final = frozenset(
-    {"cache", "clock", "errors", "meta", "rest", "selectors", "testing"}
-)
+_MODULES: Final = frozenset({"cache", "clock", "errors", "meta", "rest", "selectors", "testing"})
 """The submodules that ``kinform.name`` loads by itself."""
 
 
-if (
-    not TYPE_CHECKING
-):  # a checker that saw it would take every misspelt name for an object
+if not TYPE_CHECKING:  # a checker that saw it would take every misspelt name for an object
 
     def __getattr__(name: str) -> object:
         if name in _HOMES:

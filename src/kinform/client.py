@@ -78,15 +78,10 @@ def connect(
     """
 
     def load() -> Config:
-        return loading.load(
-            config, context=context, kubeconfig=kubeconfig, namespace=namespace
-        )
+        return loading.load(config, context=context, kubeconfig=kubeconfig, namespace=namespace)
 
     return Client(
-        load,
-        transport=transport,
-        rate_limiter=rate_limiter,
-        warning_handler=warning_handler,
+        load, transport=transport, rate_limiter=rate_limiter, warning_handler=warning_handler
     )
 
 
@@ -109,9 +104,7 @@ class Client:
         rate_limiter: RateLimiter | None = None,
         warning_handler: WarningHandler | None = None,
     ) -> None:
-        self._load: Callable[[], Config] = (
-            config if callable(config) else lambda: config
-        )
+        self._load: Callable[[], Config] = config if callable(config) else lambda: config
         self._transport = transport
         self._rate_limiter = rate_limiter
         self._warning_handler = warning_handler
@@ -178,11 +171,7 @@ class Client:
     ) -> ResourceClient[Object]: ...
     @overload
     def resource(
-        self,
-        resource: str | GroupVersionResource,
-        *,
-        model: type[T],
-        namespace: str | None = None,
+        self, resource: str | GroupVersionResource, *, model: type[T], namespace: str | None = None
     ) -> ResourceClient[T]: ...
     @overload
     def resource(
@@ -217,35 +206,21 @@ class Client:
         place = self.config.namespace if namespace is None else namespace
         if isinstance(resource, Resource):
             if model is not None:
-                raise UsageError(
-                    "a Resource has its model; use resource.with_model(...)"
-                )
+                raise UsageError("a Resource has its model; use resource.with_model(...)")
             return ResourceClient(
-                connection,
-                Finder(resource),
-                resource.model,
-                namespace=place,
-                label=str(resource),
+                connection, Finder(resource), resource.model, namespace=place, label=str(resource)
             )
         if isinstance(resource, type):
             if model is not None:
                 raise UsageError("give a model class, or a name with model=, not both")
             model, resource = resource, _declared(resource)
         if not isinstance(resource, str | GroupVersionResource):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
-            raise UsageError(
-                f"{resource!r} names no resource; give 'v1/pods' or a model class"
-            )
+            raise UsageError(f"{resource!r} names no resource; give 'v1/pods' or a model class")
         chosen = model_or_object(model)
-        model_decoder(
-            chosen
-        )  # an unusable model is an error here, not at the first answer
+        model_decoder(chosen)  # an unusable model is an error here, not at the first answer
         name = str(resource)
-        finder = Finder(
-            lambda fresh: self._opened(self._discovery).find(name, fresh=fresh)
-        )
-        return ResourceClient(
-            connection, finder, chosen, namespace=place, label=str(resource)
-        )
+        finder = Finder(lambda fresh: self._opened(self._discovery).find(name, fresh=fresh))
+        return ResourceClient(connection, finder, chosen, namespace=place, label=str(resource))
 
     @overload
     def informer(
@@ -326,9 +301,7 @@ class Client:
         """Return an informer of what is selected: `informer` for those who pass it on."""
         named = isinstance(selection.resource, str)
         model = selection.model if named else None
-        client = self._resource(
-            selection.resource, model, namespace=selection.namespace
-        )
+        client = self._resource(selection.resource, model, namespace=selection.namespace)
         if selection.metadata_only:
             client = cast("ResourceClient[T]", client.metadata_only)
         options.setdefault("name", str(selection))
@@ -357,11 +330,7 @@ class Client:
 
     def _opened(self, part: T | None) -> T:
         if part is None or self._closed:
-            state = (
-                "closed"
-                if self._closed
-                else "not open yet: async with connect() as client"
-            )
+            state = "closed" if self._closed else "not open yet: async with connect() as client"
             raise UsageError(f"this client is {state}")
         return part
 

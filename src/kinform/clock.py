@@ -43,9 +43,7 @@ class SystemClock:
 
     def boot(self) -> float:
         """Return the boot clock: it counts suspend and never jumps (Linux; elsewhere monotonic)."""
-        return (
-            time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
-        )
+        return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
     def wall(self) -> float:
         """Return the wall clock."""

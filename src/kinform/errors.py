@@ -90,22 +90,13 @@ class ApiError(KinformError):
     """Seconds the server asked us to wait, from the header or from ``details``."""
 
     def __init__(
-        self,
-        status: Status,
-        *,
-        method: str = "",
-        url: str = "",
-        retry_after: float | None = None,
+        self, status: Status, *, method: str = "", url: str = "", retry_after: float | None = None
     ) -> None:
         super().__init__(status, method, url)
         self.status = status
         self.method = method
         self.url = url
-        if (
-            retry_after is None
-            and status.details
-            and status.details.retry_after_seconds
-        ):
+        if retry_after is None and status.details and status.details.retry_after_seconds:
             retry_after = float(status.details.retry_after_seconds)
         self.retry_after = retry_after
 
@@ -225,12 +216,7 @@ class TransportError(KinformError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        failure: TransportFailure,
-        method: str = "",
-        url: str = "",
+        self, message: str, *, failure: TransportFailure, method: str = "", url: str = ""
     ) -> None:
         super().__init__(message, failure, method, url)
         self.message = message
@@ -251,13 +237,7 @@ class DecodeError(KinformError):
     """
 
     def __init__(
-        self,
-        message: str,
-        *,
-        path: str = "",
-        key: str = "",
-        method: str = "",
-        url: str = "",
+        self, message: str, *, path: str = "", key: str = "", method: str = "", url: str = ""
     ) -> None:
         super().__init__(message, path, key, method, url)
         self.message = message
@@ -416,17 +396,13 @@ def _printable(status: Status) -> Status:
     message = status.message or ""
     if len(message) <= _LONGEST_MESSAGE and message.isprintable():
         return status
-    shown = "".join(
-        char if char.isprintable() else " " for char in message[:_LONGEST_MESSAGE]
-    )
+    shown = "".join(char if char.isprintable() else " " for char in message[:_LONGEST_MESSAGE])
     return msgspec.structs.replace(status, message=shown)
 
 
 def status_of_code(code: int, *, method: str, message: str) -> Status:
     """Return the `Status` for an answer that carries none, from its HTTP code alone."""
-    reason = _REASON_OF_CODE.get(code) or (
-        "InternalError" if code >= 500 else "Unknown"
-    )
+    reason = _REASON_OF_CODE.get(code) or ("InternalError" if code >= 500 else "Unknown")
     if code == 409 and method == "POST":
         reason = "AlreadyExists"
     return Status(status="Failure", code=code, reason=reason, message=message)

@@ -30,13 +30,9 @@ class Finder:
     an answer from memory will not do.
     """
 
-    def __init__(
-        self, find: Callable[[bool], Awaitable[APIResource]] | Resource[object]
-    ) -> None:
+    def __init__(self, find: Callable[[bool], Awaitable[APIResource]] | Resource[object]) -> None:
         self._find = None if isinstance(find, Resource) else find
-        self._found: Found | None = (
-            _essence(find) if isinstance(find, Resource) else None
-        )
+        self._found: Found | None = _essence(find) if isinstance(find, Resource) else None
         self._must_ask = False
 
     async def __call__(self) -> Found:

@@ -57,11 +57,7 @@ class GroupVersion(NamedTuple):
     @property
     def path(self) -> str:
         """The URL path of this version: ``/api/v1`` or ``/apis/apps/v1``."""
-        return (
-            f"/apis/{self.group}/{self.version}"
-            if self.group
-            else f"/api/{self.version}"
-        )
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def __str__(self) -> str:
         return f"{self.group}/{self.version}" if self.group else self.version
@@ -103,9 +99,7 @@ class GroupVersionResource(NamedTuple):
         """
         head, _, resource = text.rpartition("/")
         if not head or not resource:
-            raise ValueError(
-                f"{text!r} is not a resource like 'v1/pods' or 'apps/v1/deployments'"
-            )
+            raise ValueError(f"{text!r} is not a resource like 'v1/pods' or 'apps/v1/deployments'")
         return cls(*GroupVersion.parse(head), resource)
 
     @property
@@ -156,9 +150,7 @@ class OwnerReference(msgspec.Struct, frozen=True, gc=False):
     block_owner_deletion: bool | None = field(name="blockOwnerDeletion", default=None)
 
 
-class ObjectMeta(
-    msgspec.Struct, frozen=True, gc=False
-):  # strings and their dicts: no cycles
+class ObjectMeta(msgspec.Struct, frozen=True, gc=False):  # strings and their dicts: no cycles
     """The metadata every object carries, read without decoding the rest of it.
 
     Nothing is required: bookmarks have no name, some servers send null for labels. Absent
@@ -198,11 +190,7 @@ class ObjectMeta(
     @property
     def annotations(self) -> Mapping[str, str]:
         """The annotations, read-only."""
-        return (
-            MappingProxyType(self.raw_annotations)
-            if self.raw_annotations
-            else _NO_STRINGS
-        )
+        return MappingProxyType(self.raw_annotations) if self.raw_annotations else _NO_STRINGS
 
     @property
     def owner_references(self) -> Sequence[OwnerReference]:
@@ -255,9 +243,7 @@ class StatusDetails(msgspec.Struct, frozen=True):
     kind: str | None = None
     uid: str | None = None
     causes: tuple[StatusCause, ...] | None = None
-    retry_after_seconds: int | None = msgspec.field(
-        name="retryAfterSeconds", default=None
-    )
+    retry_after_seconds: int | None = msgspec.field(name="retryAfterSeconds", default=None)
 
 
 class Status(msgspec.Struct, frozen=True):

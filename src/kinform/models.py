@@ -24,7 +24,9 @@ __all__ = ["decoder_of", "encode", "is_projection", "read", "resource_of", "unre
 
 T = TypeVar("T")
 
-_SUPPORTED: Final = "a msgspec.Struct, dataclass, TypedDict, attrs class, pydantic (v2) model, dict or Object"
+_SUPPORTED: Final = (
+    "a msgspec.Struct, dataclass, TypedDict, attrs class, pydantic (v2) model, dict or Object"
+)
 _ATOMS: Final = (str, int, bytes, type(None))
 
 
@@ -37,9 +39,7 @@ class _Validator(Protocol):
 class _Dumpable(Protocol):
     """What we use of a pydantic model."""
 
-    def model_dump(
-        self, *, mode: str, by_alias: bool, exclude_none: bool
-    ) -> object: ...
+    def model_dump(self, *, mode: str, by_alias: bool, exclude_none: bool) -> object: ...
 
 
 class _Complaints(Protocol):
@@ -78,9 +78,7 @@ def resource_of(model: object) -> str | None:
     name = getattr(model, "__resource__", None)
     if name is None or (isinstance(name, str) and name):
         return name
-    raise UsageError(
-        f"__resource__ of {_name(model)} is {name!r}, expected text like 'v1/pods'"
-    )
+    raise UsageError(f"__resource__ of {_name(model)} is {name!r}, expected text like 'v1/pods'")
 
 
 def read(decode: Callable[[bytes], T], raw: bytes, *, meta: ObjectMeta) -> T:
@@ -98,30 +96,22 @@ def read(decode: Callable[[bytes], T], raw: bytes, *, meta: ObjectMeta) -> T:
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
         raise unreadable(exc, meta) from exc.__cause__
     except Exception as exc:  # the user's function: one bad object must not be a crash
-        raise DecodeError(
-            f"the decoder raised {type(exc).__name__}", key=str(meta.key)
-        ) from exc
+        raise DecodeError(f"the decoder raised {type(exc).__name__}", key=str(meta.key)) from exc
 
 
 def unreadable(exc: Exception, meta: ObjectMeta, *, path: str = "$") -> DecodeError:
     """Turn what msgspec raised while reading below ``path`` into a `DecodeError`."""
     if isinstance(exc, RecursionError):
-        return DecodeError(
-            "nests deeper than this Python can read", path=path, key=str(meta.key)
-        )
+        return DecodeError("nests deeper than this Python can read", path=path, key=str(meta.key))
     if isinstance(exc, UnicodeDecodeError):
         return DecodeError("invalid UTF-8", path=path, key=str(meta.key))
     said = heads.decode_error(cast("msgspec.DecodeError", exc))
     message = said.message
-    if (
-        exc.__cause__ is not None
-    ):  # a __post_init__, a validator: its words may hold the value
+    if exc.__cause__ is not None:  # a __post_init__, a validator: its words may hold the value
         message = f"the model refused it with {type(exc.__cause__).__name__}"
     elif message.startswith("Invalid enum value"):
         message = "Invalid enum value"
-    return DecodeError(
-        message, path=path + said.path.removeprefix("$"), key=str(meta.key)
-    )
+    return DecodeError(message, path=path + said.path.removeprefix("$"), key=str(meta.key))
 
 
 def encode(body: object) -> bytes:
@@ -143,9 +133,7 @@ def encode(body: object) -> bytes:
         if isinstance(plain, dict | list):
             return msgspec.json.encode(cast("object", plain))
     except RecursionError:
-        raise UsageError(
-            f"{_name(type(body))} holds itself or nests too deep to write"
-        ) from None
+        raise UsageError(f"{_name(type(body))} holds itself or nests too deep to write") from None
     except (TypeError, ValueError, OverflowError) as exc:
         raise UsageError(f"{_name(type(body))} has no JSON form: {exc}") from exc
     raise UsageError(
@@ -178,9 +166,7 @@ def _decoder(model: object) -> Callable[[bytes], object]:
     cls = cast("type[object]", origin)
     if _is_pydantic(cls):
         return _pydantic_decoder(cast("_Validator", model))
-    if hasattr(
-        cls, "__pydantic_validator__"
-    ):  # msgspec would read it, and validate nothing
+    if hasattr(cls, "__pydantic_validator__"):  # msgspec would read it, and validate nothing
         raise UsageError(f"{_name(model)} is a pydantic dataclass; make it a BaseModel")
     declares = dataclasses.is_dataclass(cls) or any(
         hasattr(cls, mark) for mark in ("__attrs_attrs__", "__required_keys__")
@@ -200,27 +186,18 @@ def _pydantic_decoder(model: _Validator) -> Callable[[bytes], object]:
         except ValueError as exc:
             if not hasattr(exc, "errors"):
                 raise
-            raise _pydantic_error(
-                cast("_Complaints", exc)
-            ) from None  # its text quotes the input
+            raise _pydantic_error(cast("_Complaints", exc)) from None  # its text quotes the input
 
     return decode
 
 
 def _pydantic_error(exc: _Complaints) -> DecodeError:
     """Return pydantic's first complaint, without the input it complains about."""
-    complaints = exc.errors(
-        include_url=False, include_context=False, include_input=False
-    )
+    complaints = exc.errors(include_url=False, include_context=False, include_input=False)
     first = complaints[0]
-    path = "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"]
-    )
+    path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"])
     message = str(first["msg"])
-    if first["type"] in {
-        "value_error",
-        "assertion_error",
-    }:  # the words of the user's validator
+    if first["type"] in {"value_error", "assertion_error"}:  # the words of the user's validator
         message = "the model's validator refused the value"
     more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
     return DecodeError(message + more, path=f"${path}")
@@ -234,9 +211,7 @@ def _plain(value: object, *, nulls: bool) -> object:
         raise ValueError(f"{value} is not a JSON number")  # msgspec would write null
     if isinstance(value, Mapping):
         items = cast("Mapping[object, object]", value).items()
-        return {
-            key: _plain(v, nulls=nulls) for key, v in items if nulls or v is not None
-        }
+        return {key: _plain(v, nulls=nulls) for key, v in items if nulls or v is not None}
     if isinstance(value, list | tuple | ListView):
         return [_plain(v, nulls=nulls) for v in cast("Sequence[object]", value)]
     if not is_projection(value):

@@ -252,9 +252,7 @@ class Object(Mapping[str, object]):
         return self
 
     def __reduce__(self) -> tuple[Callable[[bytes], Object], tuple[bytes]]:
-        return Object.from_bytes, (
-            self.raw,
-        )  # to another process: whatever the form, as bytes
+        return Object.from_bytes, (self.raw,)  # to another process: whatever the form, as bytes
 
     def __repr__(self) -> str:
         kind = str(self.gvk) if self.api_version or self.kind else ""
@@ -285,9 +283,7 @@ class Object(Mapping[str, object]):
     def _value(self, path: Path) -> object:
         """Return the plain value at ``path``, fresh; None or `UNSET` where there is none."""
         if (part := self._window(path)) is not UNSET:
-            with contextlib.suppress(
-                msgspec.DecodeError
-            ):  # the whole tells what is wrong
+            with contextlib.suppress(msgspec.DecodeError):  # the whole tells what is wrong
                 return _reader(path[1:])(part)
         raw = self.raw
         try:
@@ -313,9 +309,7 @@ def _reader(path: Path) -> Callable[[bytes | Raw], object]:
         for step in reversed(path):
             shape = list[shape] if isinstance(step, int) else _struct(step, shape)
             shape = shape | None
-    except (
-        ValueError
-    ):  # a member name msgspec does not take: quotes, control characters
+    except ValueError:  # a member name msgspec does not take: quotes, control characters
         return functools.partial(_walk, path=path)
     decode = msgspec.json.Decoder(shape).decode
 
@@ -335,9 +329,7 @@ def _reader(path: Path) -> Callable[[bytes | Raw], object]:
 
 def _struct(member: str, shape: Any) -> type[msgspec.Struct]:
     # gc=False: these live for one call and JSON has no cycles.
-    return msgspec.defstruct(
-        "At", [("v", shape, UNSET)], rename={"v": member}, gc=False
-    )
+    return msgspec.defstruct("At", [("v", shape, UNSET)], rename={"v": member}, gc=False)
 
 
 def _walk(raw: bytes | Raw, path: Path) -> object:
@@ -349,15 +341,10 @@ def _walk(raw: bytes | Raw, path: Path) -> object:
                 inner = _members.decode(inner)[step]
             else:
                 inner = _elements.decode(inner)[step]
-        except (
-            msgspec.ValidationError,
-            LookupError,
-        ):  # not an object or array, or not in it
+        except (msgspec.ValidationError, LookupError):  # not an object or array, or not in it
             return UNSET
     return _anything.decode(inner)
 
 
 def _json_path(path: Path) -> str:
-    return "$" + "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" for step in path
-    )
+    return "$" + "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)

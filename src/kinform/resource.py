@@ -17,14 +17,7 @@ from kinform.models import is_projection, resource_of
 from kinform.objects import Object
 from kinform.sansio.heads import Body
 
-__all__ = [
-    "Resource",
-    "body_reader",
-    "encode",
-    "is_projection",
-    "model_decoder",
-    "resource_of",
-]
+__all__ = ["Resource", "body_reader", "encode", "is_projection", "model_decoder", "resource_of"]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -60,9 +53,7 @@ class Resource(Generic[T_co]):
     def of(cls, resource: str, *, kind: str, namespaced: bool) -> Resource[Object]: ...
     @overload
     @classmethod
-    def of(
-        cls, resource: str, *, kind: str, namespaced: bool, model: type[M]
-    ) -> Resource[M]: ...
+    def of(cls, resource: str, *, kind: str, namespaced: bool, model: type[M]) -> Resource[M]: ...
     @classmethod
     def of(
         cls, resource: str, *, kind: str, namespaced: bool, model: type[object] = Object
@@ -77,9 +68,7 @@ class Resource(Generic[T_co]):
         except ValueError as exc:
             raise UsageError(str(exc)) from None
         decode = model_decoder(model)
-        return Resource(
-            gvr=gvr, kind=kind, namespaced=namespaced, model=model, decode=decode
-        )
+        return Resource(gvr=gvr, kind=kind, namespaced=namespaced, model=model, decode=decode)
 
     def with_model(self, model: type[M]) -> Resource[M]:
         """Return the same resource, its objects read as ``model``.

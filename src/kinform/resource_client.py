@@ -8,17 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import (
-    Final,
-    Generic,
-    Literal,
-    TypeAlias,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    final,
-    overload,
-)
+from typing import Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack, final, overload
 
 from kinform import writes
 from kinform.cache.informer import InformerOptions, SharedInformer
@@ -159,9 +149,7 @@ class ResourceClient(Generic[T]):
             timeout=timeout,
         )
         if limit is not None or continue_token:
-            one = dataclasses.replace(
-                options, limit=limit, continue_token=continue_token
-            )
+            one = dataclasses.replace(options, limit=limit, continue_token=continue_token)
             return await self._fetch(one)
         return await ListPager(self._fetch, page_size=page_size).list(options)
 
@@ -211,9 +199,7 @@ class ResourceClient(Generic[T]):
             watch=True,
             allow_watch_bookmarks=True,
             send_initial_events=send_initial_events,
-            resource_version_match=None
-            if send_initial_events is None
-            else "NotOlderThan",
+            resource_version_match=None if send_initial_events is None else "NotOlderThan",
         )
 
         @contextlib.asynccontextmanager
@@ -257,9 +243,7 @@ class ResourceClient(Generic[T]):
 
         async def fetch(options: ListOptions) -> ListResult[T]:
             with self._find.doubted_if_not_found():
-                return await (await request(options, listing=True)).list(
-                    self._model, isolate=True
-                )
+                return await (await request(options, listing=True)).list(self._model, isolate=True)
 
         @contextlib.asynccontextmanager
         async def watch(options: ListOptions) -> AsyncGenerator[Receiving[T]]:
@@ -271,9 +255,7 @@ class ResourceClient(Generic[T]):
             async with stack:
                 yield events.with_bookmarks()
 
-        return ListWatch(
-            list=fetch, watch=watch, reconnects=self._connection.reconnects
-        )
+        return ListWatch(list=fetch, watch=watch, reconnects=self._connection.reconnects)
 
     def informer(
         self,
@@ -290,9 +272,7 @@ class ResourceClient(Generic[T]):
             SelectorError: a selector cannot be read.
             UsageError: an option makes no sense.
         """
-        source = self.list_watch(
-            label_selector=label_selector, field_selector=field_selector
-        )
+        source = self.list_watch(label_selector=label_selector, field_selector=field_selector)
         options.setdefault("name", self._label)
         return SharedInformer(source, model=self._model, **options)
 
@@ -322,9 +302,7 @@ class ResourceClient(Generic[T]):
         @contextlib.asynccontextmanager
         async def connect() -> AsyncGenerator[HttpResponse]:
             request = await self._request("GET", name, subresource="log")
-            async with (
-                request.header("Accept", "*/*").params(params).stream() as response
-            ):
+            async with request.header("Accept", "*/*").params(params).stream() as response:
                 yield response
 
         return LogStream(connect)
@@ -354,9 +332,7 @@ class ResourceClient(Generic[T]):
         if self._subresource is None:
             content = writes.with_kind(content, resource)
         target = self._namespace if name is None else self._place(name)
-        namespace = (
-            writes.namespace_of(content, target) if resource.namespaced else target
-        )
+        namespace = writes.namespace_of(content, target) if resource.namespaced else target
         request = await self._request("POST", name, namespace=namespace)
         options = WriteOptions(field_manager, field_validation, dry_run)
         return await request.params(options).body(content).into(self._model)
@@ -379,11 +355,7 @@ class ResourceClient(Generic[T]):
         """
         content = writes.whole_object(body)
         resource = await self._find()
-        content = (
-            writes.with_kind(content, resource)
-            if self._subresource is None
-            else content
-        )
+        content = writes.with_kind(content, resource) if self._subresource is None else content
         name = writes.name_of(content, self._namespace)
         request = await self._request("PUT", name)
         options = WriteOptions(field_manager, field_validation, dry_run)
@@ -487,17 +459,11 @@ class ResourceClient(Generic[T]):
             UsageError: ``body`` has no name, or holds ``managedFields``.
         """
         resource, content = await self._find(), writes.content_of(body)
-        content = (
-            writes.with_kind(content, resource)
-            if self._subresource is None
-            else content
-        )
+        content = writes.with_kind(content, resource) if self._subresource is None else content
         writes.refuse_managed_fields(content)
         name = writes.name_of(content, self._namespace)
         options = WriteOptions(field_manager, field_validation, dry_run, force=force)
-        return await self._patch(
-            name, content, patch_type=PatchType.APPLY, options=options
-        )
+        return await self._patch(name, content, patch_type=PatchType.APPLY, options=options)
 
     async def delete(
         self,
@@ -545,9 +511,7 @@ class ResourceClient(Generic[T]):
     ) -> None:
         """Delete every object of the namespace that matches. Without selectors: all of them."""
         if self._namespace == ALL_NAMESPACES and (await self._find()).namespaced:
-            raise UsageError(
-                "delete_collection works in one namespace: in_namespace(...) first"
-            )
+            raise UsageError("delete_collection works in one namespace: in_namespace(...) first")
         request = await self._request("DELETE", listing=True)
         request.params(_selecting(label_selector, field_selector))
         request.body(
@@ -586,9 +550,7 @@ class ResourceClient(Generic[T]):
     async def _fetch(self, options: ListOptions) -> ListResult[T]:
         if options.resource_version and not options.resource_version_match:
             # Without a match the server would read limit + version as "exactly".
-            options = dataclasses.replace(
-                options, resource_version_match="NotOlderThan"
-            )
+            options = dataclasses.replace(options, resource_version_match="NotOlderThan")
         request = (await self._request("GET", listing=True)).params(options)
         if options.timeout is not None:
             request.timeout(options.timeout)
@@ -637,10 +599,7 @@ def _patch_type(patch: object) -> PatchType:
 def _named(name: Name, fields: FieldSelectorLike) -> str:
     """Return the field selector for one object by its name, and ``fields`` besides."""
     wanted = name.name if isinstance(name, ObjectName) else name
-    both = (
-        FieldSelector.of(fields),
-        FieldSelector.from_fields({"metadata.name": wanted}),
-    )
+    both = (FieldSelector.of(fields), FieldSelector.from_fields({"metadata.name": wanted}))
     return ",".join(filter(None, map(str, both)))
 
 
@@ -649,9 +608,7 @@ def _selecting(
 ) -> ListOptions:
     """Return the options with these selectors, checked and in their canonical form."""
     return ListOptions(
-        label_selector=label_selector(labels),
-        field_selector=field_selector(fields),
-        **others,
+        label_selector=label_selector(labels), field_selector=field_selector(fields), **others
     )
 
 

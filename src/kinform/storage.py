@@ -97,14 +97,10 @@ class Codec:
         import zstandard
 
         self._error = zstandard.ZstdError
-        self._dictionary = (
-            zstandard.ZstdCompressionDict(dictionary) if dictionary else None
-        )
+        self._dictionary = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
         self._local = threading.local()
         # The first use digests the dictionary, for all threads: let no two be the first.
-        self.decompress(
-            zstandard.ZstdCompressor(dict_data=self._dictionary).compress(b"{}")
-        )
+        self.decompress(zstandard.ZstdCompressor(dict_data=self._dictionary).compress(b"{}"))
 
     def decompress(self, data: bytes) -> bytes:
         """Return what was compressed to ``data``.
@@ -127,9 +123,7 @@ class Codec:
 
     def packer(self) -> Packer:
         """Return what packs objects for this codec. Takes a millisecond."""
-        return Packer(
-            self, b"" if self._dictionary is None else self._dictionary.as_bytes()
-        )
+        return Packer(self, b"" if self._dictionary is None else self._dictionary.as_bytes())
 
     def _decompressor(self) -> zstandard.ZstdDecompressor:
         import zstandard
@@ -222,14 +216,7 @@ class Packer:
     two megabytes, so one does not keep it longer than needed.
     """
 
-    __slots__ = (
-        "_codec",
-        "_compressor",
-        "_lock",
-        "objects",
-        "packed_bytes",
-        "raw_bytes",
-    )
+    __slots__ = ("_codec", "_compressor", "_lock", "objects", "packed_bytes", "raw_bytes")
 
     objects: int
     """How many were packed so far."""
@@ -325,9 +312,7 @@ class Sharing:
         self._labels[mark] = kept = {text(k, k): text(v, v) for k, v in labels.items()}
         return kept
 
-    def _same_owners(
-        self, owners: tuple[OwnerReference, ...]
-    ) -> tuple[OwnerReference, ...]:
+    def _same_owners(self, owners: tuple[OwnerReference, ...]) -> tuple[OwnerReference, ...]:
         kept = self._owners.get(owners)
         if kept is not None:
             return kept

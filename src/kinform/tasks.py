@@ -7,22 +7,14 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable
 from typing import Generic, TypeVar, final
 
-__all__ = [
-    "SharedCalls",
-    "background",
-    "cancellations",
-    "gather",
-    "pass_on_cancellation",
-]
+__all__ = ["SharedCalls", "background", "cancellations", "gather", "pass_on_cancellation"]
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
 @contextlib.asynccontextmanager
-async def background(
-    work: Coroutine[object, object, R],
-) -> AsyncGenerator[asyncio.Task[R]]:
+async def background(work: Coroutine[object, object, R]) -> AsyncGenerator[asyncio.Task[R]]:
     """Run ``work`` beside the block; when the block is left it is cancelled and waited for.
 
     Unlike a ``TaskGroup`` it may stand in an async generator: it belongs to no task, so the block
@@ -82,9 +74,7 @@ class SharedCalls(Generic[K, R]):
     async def call(self, key: K, work: Callable[[], Awaitable[R]]) -> R:
         """Return what ``work()`` returns, called by this task or by another that wants ``key``."""
         while (outcome := self._under_way.get(key)) is not None:
-            await asyncio.wait(
-                [outcome]
-            )  # cancelling this wait does not touch the outcome
+            await asyncio.wait([outcome])  # cancelling this wait does not touch the outcome
             if not outcome.cancelled():
                 return outcome.result()
         outcome = self._under_way[key] = asyncio.get_running_loop().create_future()

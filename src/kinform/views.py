@@ -15,10 +15,10 @@ __all__ = ["DICT_CHANGES", "DictView", "ListView", "read_only", "refusing"]
 C = TypeVar("C")
 J = TypeVar("J", dict[str, object], list[object])
 
-DICT_CHANGES: Final = (
-    "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update"
+DICT_CHANGES: Final = "__setitem__ __delitem__ __ior__ clear pop popitem setdefault update"
+LIST_CHANGES: Final = (
+    "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort"
 )
-LIST_CHANGES: Final = "__setitem__ __delitem__ __iadd__ __imul__ append clear extend insert pop remove reverse sort"
 
 
 def _refuse(self: object, /, *_args: object, **_kwargs: object) -> NoReturn:

@@ -61,9 +61,7 @@ def content_of(body: object) -> Content:
     try:
         return msgspec.json.decode(encode(body), type=Content)
     except msgspec.DecodeError:
-        raise UsageError(
-            f"expected an object with fields, got {type(body).__name__}"
-        ) from None
+        raise UsageError(f"expected an object with fields, got {type(body).__name__}") from None
 
 
 def whole_object(body: object) -> Content:
@@ -85,11 +83,7 @@ def with_kind(content: Content, resource: Found) -> Content:
     return {
         "apiVersion": str(resource.gvr.group_version),
         "kind": resource.kind,
-        **{
-            key: value
-            for key, value in content.items()
-            if value or key not in _TYPE_META
-        },
+        **{key: value for key, value in content.items() if value or key not in _TYPE_META},
     }
 
 
@@ -148,9 +142,7 @@ def delete_options(
     """Return the body of a DELETE; what is ``None`` is left to the server."""
     seconds = None if grace_period is None else max(0, round(grace_period))
     conditions = {"uid": uid, "resourceVersion": resource_version}
-    preconditions = {
-        key: value for key, value in conditions.items() if value is not None
-    }
+    preconditions = {key: value for key, value in conditions.items() if value is not None}
     values: Content = {
         "kind": "DeleteOptions",
         "apiVersion": "v1",
@@ -218,9 +210,7 @@ def _changed(given: object, answer: object) -> object:
         raise UsageError("change must be a plain function, not an async one")
     kind: type[object] = type(answer)
     if kind in {str, bytes, bool, int, float, list, tuple, set}:
-        raise UsageError(
-            f"change must return nothing or the whole object, got {kind.__name__}"
-        )
+        raise UsageError(f"change must return nothing or the whole object, got {kind.__name__}")
     return answer
 
 

@@ -15,7 +15,7 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-from kinform.apiserver import kinds, managed_fields, schemas, server_side_apply
+from kinform.apiserver import decoding, kinds, managed_fields, schemas, server_side_apply
 from kinform.apiserver.kind import CustomVersion, Kind, Subresource
 from kinform.apiserver.schemas import Schema
 from kinform.apiserver.status import StatusError
@@ -91,6 +91,8 @@ def replay(step: Step, live: dict[str, Any] | None) -> dict[str, Any]:
                 now=now,
                 subresource=subresource,
             )
+            new = copy.deepcopy(new)
+            decoding.convert(kind, schema, new)
         except StatusError as error:
             return error.to_dict()
     else:

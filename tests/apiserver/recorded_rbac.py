@@ -307,7 +307,7 @@ def essence(code: int, body: bytes) -> Json:
         found = json.loads(body)
     except ValueError:
         return {"code": code}
-    if found.get("kind") == "Status":
+    if found.get("kind") == "Status" and "message" in found:
         return {"code": code, "message": found["message"], "details": found.get("details")}
     if "Review" in found.get("kind", ""):
         return {"code": code, "status": {k: _sorted(it) for k, it in found["status"].items()}}

@@ -87,10 +87,10 @@ def service(**spec: Any) -> Json:
 def test_a_service_is_given_an_address_and_the_ports_it_needs() -> None:
     obj = service(type="LoadBalancer", ports=[{"port": 80}], externalTrafficPolicy="Local")
 
-    errors = services.assign(obj, addresses=["10.0.0.17"], ports=[30000])
+    errors = services.assign(obj, addresses=["10.0.1.1"], ports=[30000])
 
     assert errors == []
-    assert obj["spec"]["clusterIP"] == "10.0.0.18"
+    assert obj["spec"]["clusterIP"] == "10.0.1.2"
     assert obj["spec"]["clusterIPs"] == ["10.0.0.18"]
     assert obj["spec"]["ports"][0]["nodePort"] == 30001
     assert obj["spec"]["healthCheckNodePort"] == 30002

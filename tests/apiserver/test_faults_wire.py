@@ -136,6 +136,14 @@ async def test_close_after_so_many_bytes(server: APIServer) -> None:
     assert (len(watched.body), watched.is_whole) == (100, False)
 
 
+async def test_close_loses_nothing_of_what_was_sent_before(server: APIServer) -> None:
+    body = {"metadata": {"name": "large"}, "data": {"key": "x" * 900_000}}
+    assert (await ask(server, CONFIGS, method="POST", body=body)).status == 201
+    server.faults.add(faults.close(verb="list", after_bytes=800_000))
+    answer = await ask(server, CONFIGS)
+    assert (len(answer.body), answer.is_whole) == (800_000, False)
+
+
 async def test_half_open_is_silent_after_so_many_events(server: APIServer) -> None:
     server.faults.add(faults.half_open(after_events=1))
     async with wire(server) as silent, wire(server) as sound:

@@ -131,6 +131,24 @@ async def test_without_sockets_it_works_under_virtual_time() -> None:
             _ = server.url
 
 
+@in_virtual_time
+async def test_ages_in_the_table_of_a_watch_are_those_of_the_moment() -> None:
+    async with APIServer(port=None) as server, server.connect() as client:
+        configmaps = client.resource("v1/configmaps")
+        await configmaps.create({"metadata": {"name": "a"}})
+        table = "application/json;as=Table;v=v1;g=meta.k8s.io"
+        request = client.rest("v1").get().namespace("default").resource("configmaps")
+        request = request.params({"watch": "true"}).header("Accept", table)
+        async with request.stream() as response:
+            ages = []
+            for _ in range(2):
+                event = json.loads(await response.read_some())
+                ages.append(event["object"]["rows"][0]["cells"][-1])
+                await asyncio.sleep(90)
+                await configmaps.patch("a", {"data": {"k": "v"}})
+    assert ages == ["0s", "90s"]
+
+
 async def test_the_same_seed_gives_the_same_names_and_uids() -> None:
     async def made() -> tuple[str, str]:
         async with APIServer(port=None, seed=7) as server, server.connect() as client:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -11,6 +12,9 @@ Json = dict[str, Any]
 
 # Found only when the address is to be given out: see the tests of the defaults.
 ON_ALLOCATION = "failed to allocate IP"
+
+# What changed of a claim was not recorded here: see the tests of repeated refusals.
+DIFFERENCE = re.compile(r"\n@@ .*?\n(?=, |\]|$)", re.DOTALL)
 
 
 def refused(what: str) -> list[Any]:
@@ -36,4 +40,4 @@ def test_a_wrong_change_is_refused_in_the_words_of_the_real_server(
 ) -> None:
     _, errors = updated(path, old, new)
 
-    assert expected == aggregate(errors)
+    assert expected == DIFFERENCE.sub("", aggregate(errors))

@@ -116,12 +116,18 @@ class Session(Wire):
     async def eventually(
         self, path: str, until: Callable[[Answer], bool], **options: Option
     ) -> Answer:
-        """GET until the answer is as wanted, at most for some seconds; only the last is kept."""
+        """GET until the answer is as wanted; only that answer is kept.
+
+        Raises:
+            TimeoutError: it was not for many seconds.
+        """
         deadline = asyncio.get_running_loop().time() + PATIENCE
         while True:
             answer = await self.get(path, **options)
-            if until(answer) or asyncio.get_running_loop().time() > deadline:
+            if until(answer):
                 return answer
+            if asyncio.get_running_loop().time() > deadline:
+                raise TimeoutError(f"{path} never became what it was to become")
             self.exchanges.pop()
             await asyncio.sleep(POLL_INTERVAL)
 
@@ -138,6 +144,8 @@ class Session(Wire):
     async def close(self) -> None:
         """Delete what is cluster-scoped, namespaces last, without waiting for its end."""
         for path in sorted(self.created, key=lambda path: "/namespaces/" in path):
+            if self.target.is_ours and "/namespaces/" in path:
+                continue
             with suppress(aiohttp.ClientError):
                 await self.delete(path, quiet=True)
 

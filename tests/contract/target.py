@@ -46,6 +46,9 @@ class Target:
     headers: dict[str, str] = field(default_factory=dict[str, str])
     ssl: ssl.SSLContext | bool = True
     compact: Callable[[], Awaitable[object]] = _cannot_compact
+    is_ours: bool = False
+    """Nobody else uses it and it goes afterwards: namespaces need not be deleted, which the real
+    server does at a few in a second only."""
 
 
 def of_embedded(server: APIServer) -> Target:
@@ -60,7 +63,7 @@ def of_embedded(server: APIServer) -> Target:
 def of_control_plane(plane: ControlPlane) -> Target:
     """Return the first apiserver of a control plane, for its administrator."""
     shared = of_kubeconfig(plane.kubeconfig_path)
-    return Target(shared.url, ssl=shared.ssl, compact=plane.compact)
+    return Target(shared.url, ssl=shared.ssl, compact=plane.compact, is_ours=True)
 
 
 def of_kubeconfig(path: Path) -> Target:

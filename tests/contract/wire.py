@@ -6,6 +6,7 @@ they are on the wire; ``continue_`` stands for ``continue``.
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -192,10 +193,13 @@ def _pairs(query: Mapping[str, object]) -> list[tuple[str, str]]:
     ]
 
 
-def _content(body: object) -> bytes | None:
-    if body is None or isinstance(body, bytes):
-        return body
-    return body.encode() if isinstance(body, str) else json.dumps(body).encode()
+def _content(body: object) -> io.BytesIO | None:
+    if body is None:
+        return None
+    if isinstance(body, str):
+        body = body.encode()
+    # A stream, because aiohttp warns of large bytes.
+    return io.BytesIO(body if isinstance(body, bytes) else json.dumps(body).encode())
 
 
 def _joined(headers: CIMultiDictProxy[str]) -> dict[str, str]:

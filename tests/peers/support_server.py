@@ -68,12 +68,12 @@ class Served:
         self.kubeconfig.touch(0o600)
         self.kubeconfig.write_text(server.kubeconfig(), encoding="utf-8")
 
-    def create(self, resource: str, obj: dict[str, Any]) -> None:
+    def create(self, resource: str, obj: dict[str, Any], namespace: str | None = None) -> None:
         """Create an object, with kinform's own client."""
 
         async def create() -> None:
             async with self._server.connect() as client:
-                await client.resource(resource).create(obj)
+                await client.resource(resource, namespace=namespace).create(obj)
 
         asyncio.run_coroutine_threadsafe(create(), self._loop).result(TIMEOUT)
 

@@ -43,13 +43,11 @@ def test_objects_are_created_read_replaced_and_deleted(core: Any, namespace: str
     replaced = core.replace_namespaced_config_map("red", namespace, found)
     assert replaced.data == {"b": "2"}
     assert replaced.metadata.resource_version != made.metadata.resource_version
-    assert core.delete_namespaced_config_map("red", namespace).status == "Success"
+    assert core.delete_namespaced_config_map("red", namespace)["status"] == "Success"
     assert core.list_namespaced_config_map(namespace).items == []
 
 
-def test_a_deployment_is_made_of_models_scaled_and_given_a_status(
-    api: Any, namespace: str
-) -> None:
+def test_a_deployment_is_made_of_models_scaled_and_given_a_status(api: Any, namespace: str) -> None:
     apps = client.AppsV1Api(api)
     labels = {"app": "web"}
     spec = client.V1DeploymentSpec(
@@ -157,7 +155,7 @@ def test_a_watch_sees_what_comes_changes_and_goes_and_resumes(core: Any, namespa
         again.stop()
 
 
-def test_a_watch_goes_on_after_the_servers_timeout(core: Any, namespace: str) -> None:
+def test_a_watch_ends_at_its_timeout(core: Any, namespace: str) -> None:
     watcher = watch.Watch()
     core.create_namespaced_config_map(namespace, config_map("map-0"))
     stream = watcher.stream(core.list_namespaced_config_map, namespace, timeout_seconds=1)
@@ -232,7 +230,7 @@ def test_manifests_are_created_whatever_their_kind(api: Any, namespace: str) -> 
         "metadata": {"name": "web"},
         "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]},
     }
-    ((made,),) = [utils.create_from_dict(api, service, namespace=namespace)]
+    (made,) = utils.create_from_dict(api, service, namespace=namespace)
     assert made.spec.cluster_ip.startswith("10.")
     with pytest.raises(utils.FailToCreateError, match="AlreadyExists"):
         utils.create_from_dict(api, service, namespace=namespace)

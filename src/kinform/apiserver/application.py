@@ -53,6 +53,7 @@ __all__ = ["Application"]
 
 log: Final = logging.getLogger("kinform.apiserver")
 
+_OF_ONE: Final = frozenset({"get", "update", "patch", "delete"})
 _BODY_LIMIT: Final = 3 * 1024 * 1024
 _COMPRESSED: Final = 128 * 1024
 """Bodies from this size on are compressed for clients that accept it."""
@@ -143,9 +144,7 @@ class Application:
         except (StatusError, NoSuchPath, paths.Unreadable):
             return Subject()
         kind = where.kind
-        return Subject(
-            _verb(request, where) or "", kind.plural, kind.group, where.namespace
-        )
+        return Subject(_verb(request, where) or "", kind.plural, kind.group, where.namespace)
 
     async def _handled(self, request: Request) -> Response:
         try:
@@ -156,25 +155,17 @@ class Application:
             text = f'Internal Server Error: "{request.target}": {exc}\n'
             response = Response(status=500, headers=dict(_PLAIN), body=text.encode())
         except NoSuchPath:
-            response = Response(
-                status=404, headers=dict(_TEXT), body=b"404 page not found\n"
-            )
+            response = Response(status=404, headers=dict(_TEXT), body=b"404 page not found\n")
         except Broken:
             raise
         except RecursionError:
-            response = _refusal(
-                request, status.bad_request("the body is nested too deeply")
-            )
+            response = _refusal(request, status.bad_request("the body is nested too deeply"))
         except Exception as exc:
             log.exception("%s %s failed", request.method, request.path)
-            response = _refusal(
-                request, status.internal(f"{type(exc).__name__}: see the log")
-            )
+            response = _refusal(request, status.internal(f"{type(exc).__name__}: see the log"))
         self._settle()
         try:
-            await (
-                self.cluster.storage.saved()
-            )  # what a crash could undo is told to nobody
+            await self.cluster.storage.saved()  # what a crash could undo is told to nobody
         except Unsaved as exc:
             response = _refusal(request, status.internal(str(exc)))
         return await _compressed(request, response)
@@ -216,13 +207,11 @@ class Application:
         if (plain := system.health(path, request)) is not None:
             return plain
         if path == "/version":
-            return Response(
-                headers=dict(_JSON), body=rendering.encode(system.version())
-            )
+            _check_reads(request)
+            body = _document(system.version(), Form(is_pretty=True))
+            return Response(headers=dict(_JSON), body=body)
         if path == "/":
-            return Response(
-                headers=dict(_JSON), body=rendering.encode(system.paths(self.cluster))
-            )
+            return Response(headers=dict(_JSON), body=rendering.encode(system.paths(self.cluster)))
         if path.startswith("/openapi"):
             return self._openapi.answer(request)
         if path.count("/") > 3 or not path.startswith("/api"):
@@ -232,8 +221,19 @@ class Application:
             return found
         legacy = document(self.cluster.kinds, path.strip("/"), address=self.address)
         if legacy is None:
+            self._check_version(path)
             return None
+        if path != "/apis":
+            _check_reads(request)
         return Response(headers=dict(_JSON), body=rendering.encode(legacy))
+
+    def _check_version(self, path: str) -> None:
+        """Refuse a version of a group that has others."""
+        root, *parts = path.strip("/").split("/")
+        is_core = root == "api" and len(parts) == 1
+        is_group = root == "apis" and len(parts) == 2
+        if is_core or (is_group and any(it.group == parts[0] for it in self.cluster.kinds.all())):
+            raise status.path_not_found()
 
     # --- resources
 
@@ -254,6 +254,9 @@ class Application:
             listing = list_options(request, where.kind)
             found = self.writing.delete_all(where, options, listing)
             return self._page(request, where, found)
+        if where.kind.storage == "bindings":
+            answer = self._subresources.bind_by_name(request, where)
+            return self._written(request, where, answer)
         if where.kind.storage in system.REVIEWS:
             answer = system.review(request, where, self.cluster)
             judging.judge(self.access, request, answer.obj)
@@ -265,9 +268,7 @@ class Application:
         }
         write = verbs[verb]
         if self.access.has_rbac:
-            escalation.check(
-                self.access, self.cluster, request=request, where=where, write=write
-            )
+            escalation.check(self.access, self.cluster, request=request, where=where, write=write)
         return self._written(request, where, write(request, where))
 
     @property
@@ -296,15 +297,11 @@ class Application:
 
     async def _list(self, request: Request, where: Route) -> Response:
         options = list_options(request, where.kind)
-        self._renderer(
-            request, where
-        )  # what cannot be shown is refused before it is looked for
+        self._renderer(request, where)  # what cannot be shown is refused before it is looked for
         reads = self._reads
         while True:
             try:
-                found = page(
-                    reads.storage, where.kind.storage, where.prefix, options=options
-                )
+                found = page(reads.storage, where.kind.storage, where.prefix, options=options)
             except Future as exc:
                 if not await reads.reached(exc.revision, within=CATCH_UP):
                     current = reads.storage.revision
@@ -325,18 +322,14 @@ class Application:
         if where.name:
             options = _of_one(options, where)
         watch = Watch(self._reads, where, options, renderer=renderer)
-        return Response(
-            headers={"Content-Type": form.content_type}, body=watch.chunks()
-        )
+        return Response(headers={"Content-Type": form.content_type}, body=watch.chunks())
 
     def _delete(self, request: Request, where: Route) -> Response:
         renderer, form = self._renderer(request, where)
         options = delete_options(request)
         deleted = self.writing.delete(where, options)
         answer = deleted.answer(where.kind)
-        is_status = (
-            answer["kind"] == "Status" and deleted.is_gone and not deleted.is_returned
-        )
+        is_status = answer["kind"] == "Status" and deleted.is_gone and not deleted.is_returned
         body = renderer.document(answer) if is_status else renderer.object(answer)
         code = 202 if options.is_cascading and not deleted.is_gone else 200
         return _of(form, body, code=code)
@@ -344,9 +337,7 @@ class Application:
     def _written(self, request: Request, where: Route, written: Written) -> Response:
         renderer, form = self._renderer(request, where)
         is_own = written.obj.get("kind") == where.kind.kind
-        body = (
-            renderer.object(written.obj) if is_own else renderer.document(written.obj)
-        )
+        body = renderer.object(written.obj) if is_own else renderer.document(written.obj)
         response = _of(form, body, code=201 if written.is_new else 200)
         response.warnings += written.warnings
         return response
@@ -357,7 +348,7 @@ class Application:
         can_watch = where.is_watch or (request.method == "GET" and not where.name)
         form = negotiate(request, is_watch=is_watch, can_watch=can_watch)
         include = request.option("includeObject")
-        return Renderer(where.kind, form, include=include, now=self.cluster.now()), form
+        return Renderer(where.kind, form, include=include, now=self.cluster.now), form
 
 
 def _verb(request: Request, where: Route) -> str | None:
@@ -376,9 +367,7 @@ def _verb(request: Request, where: Route) -> str | None:
         verb = "create"
     elif method == "DELETE" and bool(where.namespace) == where.kind.namespaced:
         verb = "deletecollection"
-    verbs = (
-        where.subresource.verbs if where.subresource is not None else where.kind.verbs
-    )
+    verbs = where.subresource.verbs if where.subresource is not None else where.kind.verbs
     return verb if verb in verbs else None
 
 
@@ -386,27 +375,20 @@ def _mismatch(asked: str, what: str, where: Route, *, suffix: str = "") -> Statu
     """Refuse to show an object as a list, or a list as an object."""
     kind = where.kind
     package = kind.group.partition(".")[0] or "core"
-    name = (
-        f"{package}.{kind.kind}" if kind.custom is None else "unstructured.Unstructured"
-    )
-    message = (
-        f"you requested {asked}, but the requested object is {what} (*{name}{suffix})"
-    )
+    name = f"{package}.{kind.kind}" if kind.custom is None else "unstructured.Unstructured"
+    message = f"you requested {asked}, but the requested object is {what} (*{name}{suffix})"
     return StatusError(406, "NotAcceptable", message)
 
 
 def _impossible(request: Request, where: Route) -> StatusError:
+    if where.name and not where.subresource and not _OF_ONE.intersection(where.kind.verbs):
+        return status.path_not_found()
     error = status.method_not_allowed()
     can_list = "list" in where.kind.verbs
-    if (
-        request.method == "GET"
-        and not where.name
-        and boolean(request, "watch")
-        and can_list
-    ):
+    if request.method == "GET" and not where.name and boolean(request, "watch") and can_list:
         plural = where.kind.plural
         error.message = f'watch is not supported on resources of kind "{plural}"'
-        error.details = {"kind": plural}
+        error.details = dict[str, object](kind=plural)
     return error
 
 
@@ -431,9 +413,13 @@ def _refusal(request: Request, error: StatusError) -> Response:
     headers = {"Content-Type": form.content_type}
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
-    return Response(
-        status=error.code, headers=headers, body=_document(error.to_dict(), form)
-    )
+    body = _document(error.to_dict(), form)
+    return Response(status=error.code, headers=headers, body=body, warnings=list(error.warnings))
+
+
+def _check_reads(request: Request) -> None:
+    if request.method not in {"GET", "HEAD"}:
+        raise status.method_not_allowed()
 
 
 def _document(value: Json, form: Form) -> bytes:

@@ -7,16 +7,12 @@ share with them what did not change.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from kinform.apiserver.field_sets import SELF, FieldSet, is_dict, is_list, paths
 from kinform.apiserver.field_shapes import LEAF, LIST, MAP, Shape, item_name
 from kinform.apiserver.json import Json, JsonValue, as_list
 
-__all__ = ["merge", "mistakes", "remove", "without_nulls"]
-
-_NONE: Final = object()
-"""Not anything of a live object."""
+__all__ = ["merge", "mistakes", "remove"]
 
 
 def merge(shape: Shape, live: JsonValue, config: JsonValue) -> JsonValue:
@@ -48,9 +44,7 @@ def _merged_fields(shape: Shape, live: Json, config: Json) -> Json:
     return merged
 
 
-def _merged_items(
-    shape: Shape, live: list[JsonValue], config: list[JsonValue]
-) -> list[JsonValue]:
+def _merged_items(shape: Shape, live: list[JsonValue], config: list[JsonValue]) -> list[JsonValue]:
     """Merge item by item: in the order of the configuration, with the others where they were.
 
     An item that only the live list has comes after those it came after, as far as the
@@ -63,17 +57,13 @@ def _merged_items(
         if isinstance(place, int):
             merged.append(live[place])
         else:
-            twins = [
-                item for item, name in zip(live, names, strict=True) if name == place
-            ]
+            twins = [item for item, name in zip(live, names, strict=True) if name == place]
             found = twins[0] if len(twins) == 1 else None
             merged.append(merge(shape.below, found, stated[place]))
     return merged
 
 
-def _order(
-    live: list[str | None], config: list[str | None]
-) -> Iterator[int | str | None]:
+def _order(live: list[str | None], config: list[str | None]) -> Iterator[int | str | None]:
     """Return where each item comes from: a name of the configuration, or an index of the live list.
 
     All names of the configuration are there, in their order. Live items that it does not mention
@@ -84,18 +74,13 @@ def _order(
     shared = [name for name in config if name in had]
     index = position = next_shared = 0
     while index < len(live) or position < len(config):
-        if index < len(live) and (
-            position == len(config) or live[index] != config[position]
-        ):
+        if index < len(live) and (position == len(config) or live[index] != config[position]):
             name = live[index]
             if name not in stated:
                 yield index
                 index += 1
                 continue
-            if (
-                position == len(config)
-                or name not in shared[next_shared : next_shared + 1]
-            ):
+            if position == len(config) or name not in shared[next_shared : next_shared + 1]:
                 index += 1
                 continue
         name = config[position]
@@ -130,9 +115,7 @@ def _without_fields(shape: Shape, value: Json, gone: FieldSet) -> Json:
     return left
 
 
-def _without_items(
-    shape: Shape, value: list[JsonValue], gone: FieldSet
-) -> list[JsonValue]:
+def _without_items(shape: Shape, value: list[JsonValue], gone: FieldSet) -> list[JsonValue]:
     left: list[JsonValue] = []
     for item in value:
         branch = gone.get(item_name(shape, item) or "")
@@ -141,28 +124,6 @@ def _without_items(
         elif branch and SELF not in branch:
             left.append(remove(shape.below, item, branch))
     return left
-
-
-def without_nulls(merged: JsonValue, live: JsonValue) -> JsonValue:
-    """Return what was merged without the fields that are null, as built-in kinds keep it.
-
-    What is the live object's own is left alone.
-    """
-    if merged is live:
-        return merged
-    if is_dict(merged):
-        before = live if is_dict(live) else {}
-        return {
-            name: without_nulls(value, before.get(name))
-            for name, value in merged.items()
-            if value is not None or (name in before and before[name] is None)
-        }
-    if is_list(merged):
-        kept = {id(item) for item in as_list(live)}
-        return [
-            item if id(item) in kept else without_nulls(item, _NONE) for item in merged
-        ]
-    return merged
 
 
 def mistakes(shape: Shape, config: Json) -> list[str]:
@@ -204,9 +165,7 @@ def _wrong_fields(shape: Shape, value: Json, path: str) -> Iterator[tuple[str, s
             yield from _mistakes(below or shape.below, inner, f"{path}.{name}")
 
 
-def _wrong_items(
-    shape: Shape, value: list[JsonValue], path: str
-) -> Iterator[tuple[str, str]]:
+def _wrong_items(shape: Shape, value: list[JsonValue], path: str) -> Iterator[tuple[str, str]]:
     seen: set[str] = set()
     for index, item in enumerate(value):
         name = item_name(shape, item)
@@ -233,9 +192,7 @@ def _without_key(shape: Shape, item: JsonValue) -> str:
 def _wrong_scalar(wanted: str, value: JsonValue) -> str:
     """Return what is wrong with a scalar, in the server's words for it."""
     if wanted == "string" and not isinstance(value, str):
-        return (
-            f"expected string, got &value.valueUnstructured{{Value:{_in_full(value)}}}"
-        )
+        return f"expected string, got &value.valueUnstructured{{Value:{_in_full(value)}}}"
     if wanted == "boolean" and not isinstance(value, bool):
         return f"expected boolean, got &{{{_shown(value)}}}"
     is_number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -17,12 +17,7 @@ __all__ = ["blank", "preload"]
 def blank(kind: Kind, metadata: Json) -> Json:
     """Return an object of ``kind`` with this metadata and no content."""
     content: Json = {} if kind.custom is not None else _blanks().get(str(kind.gvk), {})
-    return {
-        "kind": kind.kind,
-        "apiVersion": kind.api_version,
-        "metadata": metadata,
-        **content,
-    }
+    return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, **content}
 
 
 def preload() -> None:
@@ -33,7 +28,4 @@ def preload() -> None:
 @functools.cache
 def _blanks() -> dict[str, Json]:
     """Return what a real server's bookmarks had beside metadata, by kind; most have nothing."""
-    return cast(
-        "dict[str, Json]",
-        msgspec.json.decode(FOLDER.joinpath("blanks.json").read_bytes()),
-    )
+    return cast("dict[str, Json]", msgspec.json.decode(FOLDER.joinpath("blanks.json").read_bytes()))

@@ -100,9 +100,7 @@ class Patched:
 
     def refusal(self, why: str) -> StatusError:
         """Return the refusal of the patch."""
-        return status.invalid(
-            _NOBODY, "", [field_errors.invalid("patch", self.text, why)]
-        )
+        return status.invalid(_NOBODY, "", [field_errors.invalid("patch", self.text, why)])
 
 
 def check(
@@ -126,6 +124,8 @@ def check(
     try:
         if kind.custom is None:
             is_strategic = patched is not None and patched.is_strategic
+            if patched is not None and not is_strategic and not obj.get("apiVersion"):
+                return Checked(_unversioned(kind, obj))
             _identify(kind, obj, is_strategic=is_strategic)
             return Checked(_builtin(schema, obj, duplicates, is_strategic=is_strategic))
         _identify_custom(kind, obj, is_patched=patched is not None)
@@ -157,9 +157,7 @@ def convert(kind: Kind, schema: Schema, obj: Json) -> None:
         called = f"{kind.group}/{kind.version}, Kind={kind.kind}"
         name = f"{text(obj, 'metadata', 'namespace')}/{text(obj, 'metadata', 'name')}; {called}"
         what = f"unable to convert unstructured object to {called}"
-        message = (
-            f"failed to convert new object ({name}) to proper version: {what}: {exc}"
-        )
+        message = f"failed to convert new object ({name}) to proper version: {what}: {exc}"
         raise StatusError(500, "", message) from exc
 
 
@@ -184,9 +182,7 @@ def complain(
     why = "strict decoding error: " + ", ".join(first + others)
     if patched is not None:
         raise patched.refusal(why)
-    raise status.bad_request(
-        _unhandled(kind, why, given=kind.kind, version=kind.version)
-    )
+    raise status.bad_request(_unhandled(kind, why, given=kind.kind, version=kind.version))
 
 
 def check_level(level: str, options: str) -> None:
@@ -226,6 +222,14 @@ def _identify(kind: Kind, obj: Json, *, is_strategic: bool) -> None:
     obj["kind"], obj["apiVersion"] = given, api_version
 
 
+def _unversioned(kind: Kind, obj: Json) -> list[str]:
+    """Read what a patch left without a version: the server finds no field that it knows in it."""
+    unknown = sorted(obj.keys() - {"kind", "apiVersion"})
+    obj.clear()
+    obj["kind"], obj["apiVersion"] = kind.kind, kind.api_version
+    return [_complaint(name) for name in unknown]
+
+
 def _builtin(
     schema: Schema, obj: Json, duplicates: Sequence[str], *, is_strategic: bool
 ) -> list[str]:
@@ -237,9 +241,7 @@ def _builtin(
         raise walk.wrong
     if not walk.unknown and not duplicates:
         return []
-    found = [
-        (shapes.steps(path), _unknown(shapes.steps(path))) for path in walk.unknown
-    ]
+    found = [(shapes.steps(path), _unknown(shapes.steps(path))) for path in walk.unknown]
     first: list[str] = []
     for one in duplicates:
         if not isinstance(one, Duplicate):
@@ -261,9 +263,7 @@ def _refuse_other(kind: Kind, given: str, api_version: str) -> None:
     if given == kind.kind and (is_retired or (other and other.storage == kind.storage)):
         raise _mismatched(kind, api_version)
     if other is None:
-        raise Wrong(
-            f'no kind "{given}" is registered for version "{api_version}" {_SCHEME}'
-        )
+        raise Wrong(f'no kind "{given}" is registered for version "{api_version}" {_SCHEME}')
     internal = kind.group.partition(".")[0] or "core"
     types = f"converting ({gvk.version}.{given}) to ({internal}.{kind.kind})"
     raise Wrong(f"{types}: unknown conversion")
@@ -286,9 +286,7 @@ def _identify_custom(kind: Kind, obj: Json, *, is_patched: bool) -> None:
     api_version = text(obj, "apiVersion")
     if api_version != kind.api_version:
         if is_patched:
-            must = field_errors.invalid(
-                "apiVersion", api_version, f"must be {kind.api_version}"
-            )
+            must = field_errors.invalid("apiVersion", api_version, f"must be {kind.api_version}")
             raise status.invalid(kind, name, [must])
         raise _mismatched(kind, api_version)
     given = text(obj, "kind")
@@ -329,9 +327,7 @@ def _metadata(meta: shapes.Shape, obj: Json, path: _Steps) -> list[str]:
             raise walk.wrong
     except Wrong as exc:
         if path:
-            raise Wrong(
-                f"{written(path)}.metadata: Invalid value: {shown}: {exc}"
-            ) from exc
+            raise Wrong(f"{written(path)}.metadata: Invalid value: {shown}: {exc}") from exc
         raise
     return [_unknown((*path, "metadata", *shapes.steps(one))) for one in walk.unknown]
 

@@ -1,13 +1,15 @@
 """Objects that one table keeps and several groups or versions serve, each in its own form.
 
-Events are the built-in case: ``events.k8s.io`` calls by other names what the core group stores.
-All other versions of a kind, custom ones included, have the same form.
+Events are one such case: ``events.k8s.io`` calls by other names what the core group stores.
+Autoscalers are the other one: version 1 is narrower than version 2, which is stored. All other
+versions of a kind, custom ones included, have the same form.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from kinform.apiserver import autoscalers
 from kinform.apiserver.json import Json
 from kinform.apiserver.kind import Kind
 
@@ -30,13 +32,19 @@ _OMITTED_EMPTY: Final = frozenset({"reportingController", "reportingInstance"})
 
 def is_converted(kind: Kind) -> bool:
     """Tell whether objects of a kind are stored in another form than they are served."""
-    return kind.group == "events.k8s.io"
+    return kind.group == "events.k8s.io" or _is_first_autoscaler(kind)
+
+
+def _is_first_autoscaler(kind: Kind) -> bool:
+    return kind.group == "autoscaling" and kind.version == "v1"
 
 
 def to_served(kind: Kind, obj: Json) -> Json:
     """Return a stored object in the form of ``kind``."""
     if not is_converted(kind):
         return obj
+    if _is_first_autoscaler(kind):
+        return autoscalers.to_first(obj)
     found = {_EVENTS.get(field, field): value for field, value in obj.items()}
     return {k: v for k, v in found.items() if v != "" or k not in _OMITTED_EMPTY}
 
@@ -45,5 +53,7 @@ def to_stored(kind: Kind, obj: Json) -> Json:
     """Return an object of ``kind`` in the form in which it is stored."""
     if not is_converted(kind):
         return obj
+    if _is_first_autoscaler(kind):
+        return autoscalers.to_second(obj)
     found = {_STORED.get(field, field): value for field, value in obj.items()}
     return {"reportingComponent": "", "reportingInstance": "", **found}

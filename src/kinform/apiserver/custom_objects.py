@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+import base64
+from typing import Final, cast
 
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.crd import (
@@ -14,7 +15,7 @@ from kinform.apiserver.crd import (
     validating,
 )
 from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.json import Json
+from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
 from kinform.apiserver.kind import CustomVersion, Kind
 from kinform.apiserver.rendering import decode
 
@@ -34,6 +35,8 @@ __all__ = [
     "validate_update",
 ]
 
+_WRITTEN_OUT: Final = 1e21
+"""From here on numbers are written with an exponent."""
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
 kinds_of = kinds.kinds_of
 
@@ -41,10 +44,33 @@ kinds_of = kinds.kinds_of
 def complete(kind: Kind, obj: Json) -> None:
     """Drop what the schema does not know and fill in its defaults, in place."""
     custom = _custom(kind)
+    _make_whole(obj)
     pruning.coerce(kind, custom.schema, obj)
     if not custom.preserves_unknown_fields:
         pruning.prune(custom.schema, obj)
     defaulting.default(custom.schema, obj)
+
+
+def _make_whole(value: JsonValue) -> None:
+    """Make whole numbers of floats that are none but in writing, in place: 2.0 is kept as 2."""
+    if isinstance(value, dict):
+        entries = as_dict(cast("object", value))
+        for key, item in entries.items():
+            if type(item) is float:
+                entries[key] = _whole(item)
+            elif isinstance(item, (dict, list)):
+                _make_whole(cast("JsonValue", item))
+    elif isinstance(value, list):
+        items = as_list(cast("object", value))
+        for index, item in enumerate(items):
+            if type(item) is float:
+                items[index] = _whole(item)
+            elif isinstance(item, (dict, list)):
+                _make_whole(cast("JsonValue", item))
+
+
+def _whole(number: float) -> int | float:
+    return int(number) if number.is_integer() and abs(number) < _WRITTEN_OUT else number
 
 
 def validate(kind: Kind, obj: Json) -> list[FieldError]:
@@ -65,8 +91,23 @@ def _custom(kind: Kind) -> CustomVersion:
 
 
 def advice(kind: Kind, obj: Json) -> list[str]:
-    """Return what to warn the author of an object of: parts that this server cannot evaluate."""
-    return definitions.warnings(obj) if kind.storage == DEFINITIONS else []
+    """Return what to warn the author of an object of: parts that are of no use as they are."""
+    if kind.storage == DEFINITIONS:
+        return definitions.warnings(obj)
+    if kind.storage == "secrets" and obj.get("type") == "kubernetes.io/tls":
+        return _certificate_advice(as_dict(obj.get("data")))
+    return []
+
+
+def _certificate_advice(data: Json) -> list[str]:
+    for key, called in (("tls.crt", "certificate"), ("tls.key", "key")):
+        try:
+            content = base64.b64decode(data.get(key) or "")
+        except ValueError:
+            continue
+        if b"-----BEGIN" not in content:
+            return [f"tls: failed to find any PEM data in {called} input"]
+    return []
 
 
 def prepare_definition(new: Json, old: Json | None) -> None:
@@ -80,9 +121,7 @@ def prepare_definition(new: Json, old: Json | None) -> None:
 def establish(obj: Json, cluster: Cluster) -> None:
     """Give a CustomResourceDefinition the status that the server's controllers give it."""
     kind = cluster.kinds.versions(DEFINITIONS)[0]
-    others = (
-        decode(kind, stored.raw) for stored in cluster.storage.table(DEFINITIONS).now()
-    )
+    others = (decode(kind, stored.raw) for stored in cluster.storage.table(DEFINITIONS).now())
     establishing.establish(obj, others, cluster.timestamp())
 
 

@@ -25,7 +25,9 @@ _VERSION: Final = "v98765"
 _REFERENCE: Final = re.compile(rb'"\$ref":"#/components/schemas/([^"]+)"')
 _SUBRESOURCES: Final = ("status", "scale")
 _EMBEDDED_REQUIRED: Final = ("kind", "apiVersion")
-_CONVENTIONS: Final = "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+_CONVENTIONS: Final = (
+    "More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md"
+)
 _EMBEDDED: Final[Json] = {
     "apiVersion": {
         "description": "apiVersion defines the versioned schema of this representation of an "
@@ -88,9 +90,7 @@ def _made_from_template(kind: Kind) -> Json:
     for name in _SUBRESOURCES:
         if name not in kind.subresources:
             made["paths"] = {
-                path: it
-                for path, it in made["paths"].items()
-                if not path.endswith(f"/{name}")
+                path: it for path, it in made["paths"].items() if not path.endswith(f"/{name}")
             }
     return made
 
@@ -99,15 +99,11 @@ def _made_from_template(kind: Kind) -> Json:
 def _template(*, namespaced: bool) -> str:
     """Return the paths and the own schemas of one of the made-up kinds, as JSON."""
     template = data.custom_template()
-    plural, name = (
-        ("zznamespaceds", "Zznamespaced") if namespaced else ("zzclusters", "Zzcluster")
-    )
+    plural, name = ("zznamespaceds", "Zznamespaced") if namespaced else ("zzclusters", "Zzcluster")
     paths: Json = template.document["paths"]
     part = {
         "paths": {path: it for path, it in paths.items() if plural in path.split("/")},
-        "schemas": {
-            key: it for key, it in template.variants.items() if f".{name}" in key
-        },
+        "schemas": {key: it for key, it in template.variants.items() if f".{name}" in key},
     }
     return msgspec.json.encode(part).decode()
 
@@ -141,15 +137,12 @@ def _schemas(kind: Kind, made: Json) -> Json:
     common: Json = {}
     if kind.custom.selectable_fields:
         common["x-kubernetes-selectable-fields"] = [
-            {"fieldPath": path.removeprefix(".")}
-            for path in kind.custom.selectable_fields
+            {"fieldPath": path.removeprefix(".")} for path in kind.custom.selectable_fields
         ]
     own = _published(kind.custom.schema)
     properties = as_dict(own.get("properties")) | made[name]["properties"]
     own |= {"properties": dict(sorted(properties.items()))}
-    gvk: Json = {
-        "x-kubernetes-group-version-kind": made[name]["x-kubernetes-group-version-kind"]
-    }
+    gvk: Json = {"x-kubernetes-group-version-kind": made[name]["x-kubernetes-group-version-kind"]}
     return {
         name: {"type": "object"} | own | gvk | common,
         list_name: made[list_name] | common,
@@ -159,30 +152,20 @@ def _schemas(kind: Kind, made: Json) -> Json:
 def _published(node: Json) -> Json:
     """Return a copy of a schema with what the server adds for clients that know no extensions."""
     found: Json = {key: _published_part(key, value) for key, value in node.items()}
-    if node.get("x-kubernetes-int-or-string") is True and not node.keys() & {
-        "anyOf",
-        "allOf",
-    }:
+    if node.get("x-kubernetes-int-or-string") is True and not node.keys() & {"anyOf", "allOf"}:
         found["anyOf"] = [{"type": "integer"}, {"type": "string"}]
     if node.get("x-kubernetes-embedded-resource") is True:
         own = as_dict(found.get("properties"))
         found["properties"] = dict(sorted((own | _embedded()).items()))
         required = as_list(found.get("required"))
-        found["required"] = [
-            *required,
-            *(it for it in _EMBEDDED_REQUIRED if it not in required),
-        ]
+        found["required"] = [*required, *(it for it in _EMBEDDED_REQUIRED if it not in required)]
     return found
 
 
 def _published_part(key: str, value: JsonValue) -> JsonValue:
     if key == "properties":
         return {name: _published(it) for name, it in sorted(as_dict(value).items())}
-    if (
-        key in {"items", "additionalProperties"}
-        and value is not True
-        and value is not False
-    ):
+    if key in {"items", "additionalProperties"} and value is not True and value is not False:
         return _published(as_dict(value))
     return value
 
@@ -191,9 +174,7 @@ def _published_part(key: str, value: JsonValue) -> JsonValue:
 def _embedded() -> Json:
     """Return what every object inside another has; its metadata is described as a root's is."""
     [root] = [
-        it
-        for name, it in data.custom_template().variants.items()
-        if name.endswith("Zzcluster")
+        it for name, it in data.custom_template().variants.items() if name.endswith("Zzcluster")
     ]
     return _EMBEDDED | {"metadata": root["properties"]["metadata"]}
 

@@ -49,9 +49,7 @@ __all__ = [
     "decode_patch",
 ]
 
-BODIES: Final = (
-    "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-)
+BODIES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
 """What the server reads, as its refusals list it."""
 
 _JSON: Final = "application/json"
@@ -109,9 +107,7 @@ def decode(
         text = str(exc)
         if kind:
             shown = f"{text} ({_summary(body)})"
-            text = (
-                f"the object provided is unrecognized (must be of type {kind}): {shown}"
-            )
+            text = f"the object provided is unrecognized (must be of type {kind}): {shown}"
         raise status.bad_request(text) from exc
     return obj, complaints
 
@@ -155,9 +151,7 @@ def decode_apply(body: bytes) -> tuple[Json, list[str]]:
     if value is not None and not isinstance(value, dict):
         given = type_errors.json_kind(value)
         text = f"json: cannot unmarshal {given} into Go value of type map[string]interface {{}}"
-        raise status.bad_request(
-            f"{before}unmarshaling JSON: while decoding JSON: {text}"
-        )
+        raise status.bad_request(f"{before}unmarshaling JSON: while decoding JSON: {text}")
     return as_dict(cast("object", value)), complaints
 
 
@@ -179,9 +173,7 @@ def _operations(value: JsonValue) -> list[Json]:
             continue
         if not isinstance(operation, dict):
             given = type_errors.json_kind(operation)
-            raise status.bad_request(
-                f"{wrong}{given} into Go value of type handlers.jsonPatchOp"
-            )
+            raise status.bad_request(f"{wrong}{given} into Go value of type handlers.jsonPatchOp")
         _check_texts(cast("Json", operation), wrong)
     return [cast("Json", operation or {}) for operation in operations]
 
@@ -191,9 +183,7 @@ def _check_texts(operation: Json, wrong: str) -> None:
         given = operation.get(name)
         if given is not None and not isinstance(given, str):
             kind = type_errors.json_kind(given)
-            text = (
-                f"{wrong}{kind} into Go struct field jsonPatchOp.{name} of type string"
-            )
+            text = f"{wrong}{kind} into Go struct field jsonPatchOp.{name} of type string"
             raise status.bad_request(text)
 
 
@@ -202,9 +192,7 @@ def _judged(value: JsonValue, duplicates: Sequence[Duplicate]) -> list[str]:
     complaints: list[str] = []
     operations = cast("list[JsonValue]", value or [])
     for index, operation in enumerate(operations):
-        complaints += [
-            f"json patch {one}" for one in duplicates if one.path[:1] == (index,)
-        ]
+        complaints += [f"json patch {one}" for one in duplicates if one.path[:1] == (index,)]
         complaints += [
             f'json patch unknown field "[{index}].{name}"'
             for name in cast("Json", operation or {})
@@ -224,9 +212,7 @@ def _from_json(body: bytes, *, merges: bool) -> tuple[JsonValue, list[str]]:
     try:
         value, duplicates = _json(body, merges=merges)
     except _Unreadable as exc:
-        raise _Unreadable(
-            f"couldn't get version/kind; json parse error: {exc}"
-        ) from exc
+        raise _Unreadable(f"couldn't get version/kind; json parse error: {exc}") from exc
     return value, list[str](duplicates)
 
 
@@ -236,16 +222,12 @@ def _from_protobuf(body: bytes, kind: str, api_version: str) -> Json:
     except protobuf.WireError as exc:
         raise _Unreadable(str(exc)) from exc
     try:
-        return protobuf.read(
-            envelope, kind=kind or "DeleteOptions", api_version=api_version
-        )
+        return protobuf.read(envelope, kind=kind or "DeleteOptions", api_version=api_version)
     except protobuf.WireError as exc:
         if not kind:
             raise _Unreadable(str(exc)) from exc
         given = f'{envelope.kind or kind} in version "{envelope.api_version or api_version}"'
-        raise status.bad_request(
-            f"{given} cannot be handled as a {kind}: {exc}"
-        ) from exc
+        raise status.bad_request(f"{given} cannot be handled as a {kind}: {exc}") from exc
 
 
 def _object(value: JsonValue) -> Json:
@@ -260,9 +242,7 @@ def _object(value: JsonValue) -> Json:
         value = obj.get(name)
         if value is not None and not isinstance(value, str):
             given = type_errors.json_kind(value)
-            raise _Unreadable(
-                f"{before}{given} into Go struct field .{name} of type string"
-            )
+            raise _Unreadable(f"{before}{given} into Go struct field .{name} of type string")
     version = json_text(obj, "apiVersion")
     if version.count("/") > 1:
         raise _Unreadable(f"unexpected GroupVersion string: {version}")
@@ -283,9 +263,7 @@ def _json(body: bytes, *, merges: bool) -> tuple[JsonValue, list[Duplicate]]:
     try:
         value = msgspec.json.decode(body)
         again = msgspec.json.encode(value)
-        if again == body or (
-            not _LOOSE.search(body) and again.count(b'":') == body.count(b'":')
-        ):
+        if again == body or (not _LOOSE.search(body) and again.count(b'":') == body.count(b'":')):
             # Written again it has as many fields: nothing was lost, so nothing was there twice.
             return value, []
         text = body.decode()
@@ -311,9 +289,7 @@ class _Reader:
     def read(self, text: str) -> JsonValue:
         value = json.loads(text, object_pairs_hook=self._noticed, **_NUMBERS)
         if self._has_duplicates:
-            value = self._plain(
-                json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS), ()
-            )
+            value = self._plain(json.loads(text, object_pairs_hook=_Pairs, **_NUMBERS), ())
         return value
 
     def _noticed(self, pairs: list[tuple[str, JsonValue]]) -> Json:
@@ -331,9 +307,7 @@ class _Reader:
             return obj
         if isinstance(value, list):
             items = as_list(cast("object", value))
-            return [
-                self._plain(item, (*path, index)) for index, item in enumerate(items)
-            ]
+            return [self._plain(item, (*path, index)) for index, item in enumerate(items)]
         return value
 
     def _set(self, obj: Json, here: tuple[str | int, ...], entry: JsonValue) -> None:
@@ -342,9 +316,7 @@ class _Reader:
             obj[name] = self._plain(entry, here)
             return
         if all(one.path != here for one in self.duplicates):
-            self.duplicates.append(
-                Duplicate(f'duplicate field "{_escaped(written(here))}"', here)
-            )
+            self.duplicates.append(Duplicate(f'duplicate field "{_escaped(written(here))}"', here))
         earlier = obj.pop(name)
         later = self._plain(entry, here)
         if self._merges and isinstance(earlier, dict) and isinstance(later, dict):

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
-from kinform.apiserver import data
+from kinform.apiserver import data, status
+from kinform.apiserver.decoding import BODIES
 from kinform.apiserver.json import Json
 from kinform.apiserver.kind import Kind, Subresource
 from kinform.apiserver.kinds import Kinds, version_priority
@@ -42,6 +43,12 @@ def wants_aggregated(accept: str) -> bool:
 def _names_aggregated(entry: str) -> bool:
     media_type, *parameters = (part.strip() for part in entry.split(";"))
     return media_type == "application/json" and set(parameters) >= _PARAMETERS
+
+
+def _wants_unknown(accept: str) -> bool:
+    """Tell whether an ``Accept`` header names nothing but forms that there are not."""
+    entries = [entry for entry in accept.split(",") if entry.strip()]
+    return bool(entries) and all(";" in entry and "as=" in entry for entry in entries)
 
 
 # The older form.
@@ -267,12 +274,18 @@ class Discovery:
         """Answer a request that wants the aggregated form; None if it does not, or cannot.
 
         A client that has the answer already, by its ETag, is told so.
+
+        Raises:
+            StatusError: the client accepts other forms only.
         """
-        if not wants_aggregated(request.headers.get("accept", "")):
+        accept = request.headers.get("accept", "")
+        if not wants_aggregated(accept) and not _wants_unknown(accept):
             return None
         body = self._body(request.path.strip("/"))
         if body is None:
             return None
+        if not wants_aggregated(accept):
+            raise status.not_acceptable(BODIES)
         headers = {"Cache-Control": "public", "ETag": body.etag, "Vary": "Accept"}
         if request.headers.get("if-none-match") == body.etag:
             return Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)

@@ -114,8 +114,9 @@ def _is_spared(pod: Json, budget: Json) -> bool:
     if at(budget, "spec", "unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
     state = as_dict(budget.get("status"))
-    needed = state.get("desiredHealthy", 0)
-    return 0 < needed <= state.get("currentHealthy", 0)
+    needed: int = state.get("desiredHealthy", 0)
+    healthy: int = state.get("currentHealthy", 0)
+    return 0 < needed <= healthy
 
 
 def _violation(why: str, *, retry_after: int | None = None) -> StatusError:

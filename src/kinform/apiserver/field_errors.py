@@ -143,9 +143,7 @@ def too_long(field: str, limit: int) -> FieldError:
 def too_many(field: str, count: int, limit: int) -> FieldError:
     """There are more items than ``limit``."""
     unit = "item" if limit == 1 else "items"
-    return FieldError(
-        Problem.TOO_MANY, field, f"{count}: must have at most {limit} {unit}"
-    )
+    return FieldError(Problem.TOO_MANY, field, f"{count}: must have at most {limit} {unit}")
 
 
 def internal(field: str, detail: str) -> FieldError:
@@ -184,9 +182,9 @@ def _escaped(character: str) -> str:
     if character.isprintable():
         return character
     code = ord(character)
-    if code < 0x80:  # noqa: PLR2004 (ASCII)
+    if code < 0x80:
         return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 (16 bits)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
 def _signed(text: str) -> str:

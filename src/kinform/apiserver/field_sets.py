@@ -227,8 +227,4 @@ def _element(name: str) -> str:
     if sort == "v":
         return f"[={text}]"
     keys = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-    return (
-        "["
-        + ",".join(f"{key}={bytes(value).decode()}" for key, value in keys.items())
-        + "]"
-    )
+    return "[" + ",".join(f"{key}={bytes(value).decode()}" for key, value in keys.items()) + "]"

@@ -48,9 +48,7 @@ class Shape:
         "schema",
     )
 
-    def __init__(
-        self, schema: Schema | None, *, is_typed: bool, label: str = ""
-    ) -> None:
+    def __init__(self, schema: Schema | None, *, is_typed: bool, label: str = "") -> None:
         self.schema: Final = schema
         self.is_typed: Final = is_typed
         """Nulls are not kept, and some fields are implied."""
@@ -87,9 +85,7 @@ class Shape:
             inner = None
             if schema is not None:
                 inner = schema.items if self.form == LIST else schema.values
-            found = self._structure = Shape(
-                inner, is_typed=self.is_typed and inner is not None
-            )
+            found = self._structure = Shape(inner, is_typed=self.is_typed and inner is not None)
         return found
 
 
@@ -126,9 +122,7 @@ def _form(schema: Schema | None) -> int:
 def _keys(schema: Schema | None) -> Sequence[tuple[str, JsonValue]]:
     if schema is None or schema.list_type != "map":
         return ()
-    return tuple(
-        (key, schema.key_defaults.get(key)) for key in sorted(schema.list_keys)
-    )
+    return tuple((key, schema.key_defaults.get(key)) for key in sorted(schema.list_keys))
 
 
 @functools.lru_cache(maxsize=8192)
@@ -220,17 +214,11 @@ def _changes(shape: Shape, old: JsonValue, new: JsonValue) -> _Difference | None
     """Return what differs below two values, or the values themselves as an empty branch."""
     if shape.form == MAP:
         if (old and is_dict(old)) or (new and is_dict(new)):
-            added, modified, removed = _fields_changed(
-                shape, as_dict(old), as_dict(new)
-            )
+            added, modified, removed = _fields_changed(shape, as_dict(old), as_dict(new))
             if _is_whole(old) or _is_whole(new):
                 modified = {}
             return (added, modified, removed)
-    elif (
-        shape.form == LIST
-        and ((old and is_list(old)) or (new and is_list(new)))
-        and old != new
-    ):
+    elif shape.form == LIST and ((old and is_list(old)) or (new and is_list(new))) and old != new:
         return _items_changed(shape, as_list(old), as_list(new))
     return None if old == new else (None, {}, None)
 
@@ -271,9 +259,7 @@ def _fields_changed(shape: Shape, old: Json, new: Json) -> _Difference:
     return (added or None, modified or None, removed or None)
 
 
-def _items_changed(
-    shape: Shape, old: list[JsonValue], new: list[JsonValue]
-) -> _Difference:
+def _items_changed(shape: Shape, old: list[JsonValue], new: list[JsonValue]) -> _Difference:
     added: FieldSet = {}
     modified: FieldSet = {}
     removed: FieldSet = {}
@@ -304,9 +290,7 @@ def _items_changed(
     return (added or None, modified or None, removed or None)
 
 
-def _note(
-    name: str, found: _Difference, into: tuple[FieldSet, FieldSet, FieldSet]
-) -> None:
+def _note(name: str, found: _Difference, into: tuple[FieldSet, FieldSet, FieldSet]) -> None:
     for part, target in zip(found, into, strict=True):
         if part is not None:
             target[name] = part
@@ -367,9 +351,7 @@ def named(shape: Shape, one: FieldSet) -> FieldSet:
         if not branch:
             found[name] = branch
             continue
-        field = (
-            shape.field(name[2:]) if name[:2] == "f:" and shape.form == MAP else None
-        )
+        field = shape.field(name[2:]) if name[:2] == "f:" and shape.form == MAP else None
         below = named(field or shape.below, branch)
         found[name] = itself(below) if field is not None else below
     return found

@@ -55,9 +55,7 @@ class HttpServer:
                 raise UsageError(
                     f"port {port} is in use; choose another, or 0 for a free one"
                 ) from exc
-            raise UsageError(
-                f"cannot listen on {self._host}:{port}: {exc.strerror}"
-            ) from exc
+            raise UsageError(f"cannot listen on {self._host}:{port}: {exc.strerror}") from exc
         self._runner, self._listener = runner, listener
         self._application.plan.when_refusing(self._refuse_or_admit)
         self._refuse_or_admit()
@@ -80,9 +78,7 @@ class HttpServer:
         body = await _body(request)
         try:
             response = await self._application.handle(
-                Request.of(
-                    request.method, request.raw_path, headers=request.headers, body=body
-                )
+                Request.of(request.method, request.raw_path, headers=request.headers, body=body)
             )
             if isinstance(response.body, bytes):
                 return _whole(response, response.body)
@@ -144,9 +140,7 @@ async def _stream(
     return answer
 
 
-async def _write(
-    request: web.BaseRequest, answer: web.StreamResponse, chunk: bytes
-) -> None:
+async def _write(request: web.BaseRequest, answer: web.StreamResponse, chunk: bytes) -> None:
     try:
         async with asyncio.timeout(_PATIENCE):
             await answer.write(chunk)

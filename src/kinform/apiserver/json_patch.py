@@ -66,9 +66,7 @@ def _applied(document: JsonValue, operation: Json) -> JsonValue:
             copied = _value_at(document, _source(operation), is_strict=False)
             return _changed(document, steps, _Add(copied))
         case "test":
-            found = (
-                document if not path else _value_at(document, steps, is_strict=False)
-            )
+            found = document if not path else _value_at(document, steps, is_strict=False)
             if not _is_same(found, operation.get("value")):
                 raise _Impossible
             return document
@@ -126,9 +124,7 @@ class _Remove:
         del items[_index(step, len(items))]
 
 
-def _changed(
-    value: JsonValue, steps: Sequence[str], change: _Add | _Remove
-) -> JsonValue:
+def _changed(value: JsonValue, steps: Sequence[str], change: _Add | _Remove) -> JsonValue:
     """Return a value with a change at a path, copying only what is on the way."""
     if not steps:
         raise _Impossible

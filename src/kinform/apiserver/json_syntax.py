@@ -166,9 +166,7 @@ class _Scanner:
     def _literal(self, word: bytes) -> None:
         for byte in word:
             if not self._is_in(bytes((byte,))):
-                self._refuse(
-                    f"in literal {word.decode()} (expecting {_quoted(chr(byte))})"
-                )
+                self._refuse(f"in literal {word.decode()} (expecting {_quoted(chr(byte))})")
             self._at += 1
 
     def _number(self) -> None:

@@ -13,14 +13,7 @@ from kinform.apiserver.kind import Kind, Subresource
 from kinform.apiserver.schemas import Schema
 from kinform.meta import GroupVersionKind
 
-__all__ = [
-    "CUSTOM_VERBS",
-    "Kinds",
-    "builtin",
-    "definition_of",
-    "schema_of",
-    "version_priority",
-]
+__all__ = ["CUSTOM_VERBS", "Kinds", "builtin", "definition_of", "schema_of", "version_priority"]
 
 CUSTOM_VERBS: Final = (
     "delete",
@@ -109,9 +102,7 @@ class Kinds:
         """
         definitions = {kind.custom.definition if kind.custom else "" for kind in kinds}
         if len(definitions) != 1 or "" in definitions:
-            raise ValueError(
-                f"kinds of one definition are needed, not of {sorted(definitions)}"
-            )
+            raise ValueError(f"kinds of one definition are needed, not of {sorted(definitions)}")
         ordered = sorted(kinds, key=_preference)
         versions = _Versions(tuple(ordered), stored or ordered[0].version)
         self._change(self._custom | {definitions.pop(): versions})
@@ -119,9 +110,7 @@ class Kinds:
     def remove(self, definition: str) -> None:
         """Serve a CustomResourceDefinition no longer. Nothing happens if it was not served."""
         if definition in self._custom:
-            self._change(
-                {name: it for name, it in self._custom.items() if name != definition}
-            )
+            self._change({name: it for name, it in self._custom.items() if name != definition})
 
     def _change(self, custom: dict[str, _Versions]) -> None:
         ordered = [kind for name in sorted(custom) for kind in custom[name].kinds]
@@ -143,9 +132,7 @@ class _Index:
 
     def __init__(self, kinds: Sequence[Kind]) -> None:
         self.all: Final = tuple(kinds)
-        self.by_path: Final = {
-            (kind.group, kind.version, kind.plural): kind for kind in kinds
-        }
+        self.by_path: Final = {(kind.group, kind.version, kind.plural): kind for kind in kinds}
         self.by_gvk: Final = {kind.gvk: kind for kind in kinds}
         shared: dict[str, list[Kind]] = {}
         for kind in kinds:
@@ -219,9 +206,7 @@ def _kind(group: str, version: str, resource: Json) -> Kind:
     """Make a kind of what aggregated discovery says of it."""
     name: str = resource["responseKind"]["kind"]
     plural: str = resource["resource"]
-    found = [
-        _subresource(group, version, it) for it in resource.get("subresources", ())
-    ]
+    found = [_subresource(group, version, it) for it in resource.get("subresources", ())]
     is_event = plural == _EVENTS and group in {"", "events.k8s.io"}
     return Kind(
         group=group,

@@ -76,9 +76,7 @@ class Owner(NamedTuple):
     subresource: str
 
     @classmethod
-    def of(
-        cls, manager: str, operation: str, *, api_version: str, subresource: str
-    ) -> Owner:
+    def of(cls, manager: str, operation: str, *, api_version: str, subresource: str) -> Owner:
         """Return the owner that a write makes."""
         version = "" if operation == APPLY else api_version
         return cls(manager, operation, version, subresource)
@@ -120,9 +118,7 @@ def on_update(
     one that sends an empty list, or a list with an empty entry, resets them. On a subresource
     only the stored ones count.
     """
-    _on_write(
-        kind, schema, (old, new), manager=manager, now=now, subresource=subresource
-    )
+    _on_write(kind, schema, (old, new), manager=manager, now=now, subresource=subresource)
 
 
 def owned_before(kind: Kind, schema: Schema, live: Json, *, now: str) -> Owners:
@@ -154,9 +150,7 @@ def _on_write(
         owners = take(owners, field_sets.union(gained, found.removed))
     gained = field_sets.difference(gained, UNOWNED)
     if gained:
-        owner = Owner.of(
-            manager, UPDATE, api_version=kind.api_version, subresource=subresource
-        )
+        owner = Owner.of(manager, UPDATE, api_version=kind.api_version, subresource=subresource)
         previous = owners.get(owner)
         fields = field_sets.union(previous.fields, gained) if previous else gained
         # The server keeps no times for what is set by a scale.
@@ -179,9 +173,7 @@ def _changes(
     found = field_shapes.changes(shape, _but(old, whole), _but(new, whole))
     if len(whole) == len(passed_by):
         return found
-    return field_shapes.Changes(
-        *(field_sets.without(part, passed_by) for part in found)
-    )
+    return field_shapes.Changes(*(field_sets.without(part, passed_by) for part in found))
 
 
 def _but(obj: Json, names: set[str]) -> Json:
@@ -328,9 +320,7 @@ _TIME: Final = frozenset({"time"})
 
 
 def _is_same(one: Json, other: Json, *, but: frozenset[str]) -> bool:
-    return all(
-        one.get(name) == other.get(name) for name in (one.keys() | other.keys()) - but
-    )
+    return all(one.get(name) == other.get(name) for name in (one.keys() | other.keys()) - but)
 
 
 _ALL_METADATA: Final = frozenset(

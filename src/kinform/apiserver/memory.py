@@ -25,10 +25,7 @@ __all__ = ["MemoryTransport"]
 _FAILURES: Final = {
     Ending.REFUSED: (TransportFailure.REFUSED, "the connection was refused"),
     Ending.RESET: (TransportFailure.RESET, "the connection was reset"),
-    Ending.CLOSED: (
-        TransportFailure.TRUNCATED,
-        "the connection ended before the answer did",
-    ),
+    Ending.CLOSED: (TransportFailure.TRUNCATED, "the connection ended before the answer did"),
     Ending.SILENT: (TransportFailure.TIMEOUT, "no answer within the deadline"),
 }
 
@@ -70,9 +67,7 @@ class MemoryTransport:
         body = request.body
         if body is not None and not isinstance(body, bytes):
             body = b"".join([part async for part in body])
-        sent = Request.of(
-            request.method, target, headers=dict(request.headers), body=body or b""
-        )
+        sent = Request.of(request.method, target, headers=dict(request.headers), body=body or b"")
         try:
             async with asyncio.timeout(request.read_timeout):
                 try:
@@ -86,12 +81,8 @@ class MemoryTransport:
         except TimeoutError as exc:
             raise self._error(request, *_FAILURES[Ending.SILENT]) from exc
 
-    def _error(
-        self, request: HttpRequest, failure: TransportFailure, text: str
-    ) -> TransportError:
-        return TransportError(
-            text, failure=failure, method=request.method, url=request.url
-        )
+    def _error(self, request: HttpRequest, failure: TransportFailure, text: str) -> TransportError:
+        return TransportError(text, failure=failure, method=request.method, url=request.url)
 
 
 async def _silence(ending: Ending) -> None:
@@ -175,9 +166,7 @@ class MemoryResponse:
 
     def _error(self, failure: TransportFailure, text: str) -> TransportError:
         request = self._request
-        return TransportError(
-            text, failure=failure, method=request.method, url=request.url
-        )
+        return TransportError(text, failure=failure, method=request.method, url=request.url)
 
 
 async def _whole(body: bytes) -> Chunks:

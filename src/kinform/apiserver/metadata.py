@@ -130,9 +130,7 @@ def drop_empty(metadata: Json) -> None:
 
     Only ``managedFields`` say something even then.
     """
-    for key in [
-        key for key in metadata if metadata[key] in ({}, []) and key != "managedFields"
-    ]:
+    for key in [key for key in metadata if metadata[key] in ({}, []) and key != "managedFields"]:
         del metadata[key]
 
 

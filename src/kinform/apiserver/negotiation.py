@@ -15,12 +15,8 @@ __all__ = ["Form", "negotiate"]
 _YAML: Final = "application/yaml"
 _MEDIA: Final = frozenset({"application/json", "*/*", _YAML})
 _PARTIAL: Final = frozenset({"PartialObjectMetadata", "PartialObjectMetadataList"})
-_WHOLE: Final = (
-    "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-)
-_STREAMED: Final = (
-    "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
-)
+_WHOLE: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_STREAMED: Final = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
 _PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
 """Programs behind which a person sits: they get their JSON indented."""
 
@@ -50,9 +46,7 @@ class Form(msgspec.Struct, frozen=True):
         return _YAML if self.is_yaml else "application/json"
 
 
-def negotiate(
-    request: Request, *, is_watch: bool = False, can_watch: bool = False
-) -> Form:
+def negotiate(request: Request, *, is_watch: bool = False, can_watch: bool = False) -> Form:
     """Return the first form among those accepted that this server can make.
 
     Args:
@@ -107,9 +101,7 @@ def _form(media: str, parameters: dict[str, str], *, is_pretty: bool) -> Form | 
     if parameters.get("g") != "meta.k8s.io" or version not in {"v1", "v1beta1"}:
         return None
     if kind == "Table":
-        return Form(
-            is_yaml=is_yaml, is_table=True, version=version, is_pretty=is_pretty
-        )
+        return Form(is_yaml=is_yaml, is_table=True, version=version, is_pretty=is_pretty)
     if kind in _PARTIAL:
         return Form(
             is_yaml=is_yaml,
@@ -123,8 +115,7 @@ def _form(media: str, parameters: dict[str, str], *, is_pretty: bool) -> Form | 
 
 def _pairs(parameters: list[str]) -> list[tuple[str, str]]:
     return [
-        (name.strip(), value.strip())
-        for name, _, value in (p.partition("=") for p in parameters)
+        (name.strip(), value.strip()) for name, _, value in (p.partition("=") for p in parameters)
     ]
 
 

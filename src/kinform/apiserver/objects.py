@@ -34,7 +34,9 @@ from kinform.apiserver.write_options import Intent
 
 __all__ = ["Objects", "check_version"]
 
-_MODIFIED: Final = "the object has been modified; please apply your changes to the latest version and try again"
+_MODIFIED: Final = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
 _CREATED_BY_UPDATE: Final = frozenset(
     "leases.coordination.k8s.io events endpoints endpointslices.discovery.k8s.io "
     "roles.rbac.authorization.k8s.io clusterroles.rbac.authorization.k8s.io "
@@ -44,6 +46,8 @@ _CREATED_BY_UPDATE: Final = frozenset(
 _SERVICES: Final = "services"
 _BINDING: Final = "binding"
 """The one way to change what else cannot be changed: the node of a pod."""
+_ATTEMPTS: Final = 8
+"""How many names are made up for one object, if they are taken."""
 _NAME_LIMIT: Final = 58
 """How much of a generateName is kept, so that its suffix fits."""
 
@@ -134,9 +138,7 @@ class Objects:
         try:
             stored = self._storage.create(kind.storage, key, self.draft(kind, obj))
         except Exists as exc:
-            raise _existing(
-                kind, obj, self._storage.table(kind.storage).get(key)
-            ) from exc
+            raise _existing(kind, obj, self._storage.table(kind.storage).get(key)) from exc
         return rendering.decode(kind, stored.raw)
 
     def update(
@@ -198,9 +200,7 @@ class Objects:
             if not is_dry:
                 self.remove(kind, held)
             return new
-        if metadata.ordered(meta) == metadata.ordered(
-            old["metadata"]
-        ) and metadata.same(new, old):
+        if metadata.ordered(meta) == metadata.ordered(old["metadata"]) and metadata.same(new, old):
             return old
         if is_dry:
             return new
@@ -216,19 +216,13 @@ class Objects:
             return rendering.in_version(held, int(version))
 
         draft = Draft(encode, held.labels, held.fields, held.uid, held.owners)
-        stored = self._storage.delete(
-            kind.storage, held.key, draft, expected=held.revision
-        )
+        stored = self._storage.delete(kind.storage, held.key, draft, expected=held.revision)
         return rendering.decode(kind, stored.raw)
 
     def draft(self, kind: Kind, obj: Json) -> Draft:
         """Return an object as the storage takes it."""
         obj = conversion.to_stored(kind, obj)
-        body = {
-            key: value
-            for key, value in obj.items()
-            if key not in {"kind", "apiVersion"}
-        }
+        body = {key: value for key, value in obj.items() if key not in {"kind", "apiVersion"}}
         meta = metadata.ordered(obj["metadata"])
 
         def encode(version: str) -> bytes:
@@ -236,9 +230,7 @@ class Objects:
             return rendering.encode({"metadata": ordered, **_rest(body)})
 
         labels: Mapping[str, str] = meta.get("labels") or {}
-        owners = tuple(
-            text(as_dict(it), "uid") for it in as_list(meta.get("ownerReferences"))
-        )
+        owners = tuple(text(as_dict(it), "uid") for it in as_list(meta.get("ownerReferences")))
         return Draft(encode, labels, selectable.fields(kind, obj), meta["uid"], owners)
 
     def creates_by_update(self, kind: Kind) -> bool:
@@ -278,11 +270,20 @@ class Objects:
     def _stamp(self, kind: Kind, meta: Json) -> None:
         """Set what the server alone sets."""
         if not meta.get("name") and meta.get("generateName"):
-            meta["name"] = meta["generateName"][:_NAME_LIMIT] + self._cluster.suffix()
+            meta["name"] = self._generated_name(kind, meta)
         meta["uid"] = self._cluster.uid()
         meta["creationTimestamp"] = self._cluster.timestamp()
         if metadata.has_generation(kind):
             meta["generation"] = 1
+
+    def _generated_name(self, kind: Kind, meta: Json) -> str:
+        """Return a name with a new suffix; one that is taken is tried again, not for ever."""
+        table, name = self._storage.table(kind.storage), ""
+        for _ in range(_ATTEMPTS):
+            name = meta["generateName"][:_NAME_LIMIT] + self._cluster.suffix()
+            if table.get(key_of(kind, meta.get("namespace", ""), name)) is None:
+                break
+        return name
 
     def _complete(self, kind: Kind, obj: Json) -> None:
         """Fill in the defaults that are the writer's."""
@@ -304,9 +305,7 @@ class Objects:
         if kind.storage == custom_objects.DEFINITIONS:
             custom_objects.prepare_definition(obj, None)
 
-    def _prepare_update(
-        self, kind: Kind, new: Json, old: Json, *, subresource: str
-    ) -> None:
+    def _prepare_update(self, kind: Kind, new: Json, old: Json, *, subresource: str) -> None:
         if kind.custom is not None:
             _prepare_custom(kind, new, old, subresource=subresource)
         elif subresource == "status":
@@ -390,11 +389,7 @@ def _existing(kind: Kind, obj: Json, held: Stored | None) -> status.StatusError:
 
 def spec_finalizers(obj: Json) -> list[str]:
     """Return the finalizers of a namespace's spec: they hold it as its metadata's do."""
-    return (
-        as_list(as_dict(obj.get("spec")).get("finalizers"))
-        if obj["kind"] == "Namespace"
-        else []
-    )
+    return as_list(as_dict(obj.get("spec")).get("finalizers")) if obj["kind"] == "Namespace" else []
 
 
 def _rest(body: Json) -> Json:
@@ -406,9 +401,7 @@ def _keep_all_but_status(new: Json, old: Json) -> None:
     state = new.get("status")
     for key in [key for key in new if key not in {"kind", "apiVersion", "metadata"}]:
         del new[key]
-    new.update(
-        {k: v for k, v in old.items() if k not in {"kind", "apiVersion", "metadata"}}
-    )
+    new.update({k: v for k, v in old.items() if k not in {"kind", "apiVersion", "metadata"}})
     if state is None:
         new.pop("status", None)
     else:

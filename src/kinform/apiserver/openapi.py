@@ -24,6 +24,7 @@ from kinform.apiserver.wire import Request, Response
 
 __all__ = ["OpenApi", "document", "document_v2", "index"]
 
+_UNCACHED: Final = "no-cache, private"
 _ROOT: Final = "/openapi/v3"
 _V2: Final = "/openapi/v2"
 _JSON_RANGES: Final = frozenset({"", "*/*", "application/*", "application/json"})
@@ -35,10 +36,7 @@ def index(kinds: Kinds) -> Json:
     """Return the index of the documents of version 3, each with its hash."""
     hashes = {path: it.hash for path, it in data.documents().items()}
     hashes |= {path: _custom_hash(own) for path, own in _custom(kinds).items()}
-    entries = {
-        path: {"serverRelativeURL": _url(path, it)}
-        for path, it in sorted(hashes.items())
-    }
+    entries = {path: {"serverRelativeURL": _url(path, it)} for path, it in sorted(hashes.items())}
     return {"paths": entries}
 
 
@@ -112,12 +110,10 @@ class OpenApi:
         path = request.path.rstrip("/")
         self._refresh()
         if path == _ROOT:
-            headers = {"Content-Type": "text/plain; charset=utf-8"}
+            headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _UNCACHED}
             return Response(headers=headers, body=self._index)
         if path == _V2:
-            return _served(
-                request, self._v2_body(), {"Cache-Control": "no-cache, private"}
-            )
+            return _served(request, self._v2_body(), {"Cache-Control": _UNCACHED})
         if path.startswith(f"{_ROOT}/"):
             return self._document(request, path.removeprefix(f"{_ROOT}/"))
         return None
@@ -125,8 +121,8 @@ class OpenApi:
     def _document(self, request: Request, path: str) -> Response:
         content_hash = self._hashes.get(path)
         if content_hash is None:
-            return Response(status=HTTPStatus.NOT_FOUND)
-        headers = {"Cache-Control": "no-cache, private"}
+            return Response(status=HTTPStatus.NOT_FOUND, headers={"Cache-Control": _UNCACHED})
+        headers = {"Cache-Control": _UNCACHED}
         if asked := request.option("hash"):
             if asked != content_hash:
                 headers |= {"Location": _url(path, content_hash), "Vary": "Accept"}
@@ -142,8 +138,7 @@ class OpenApi:
         found = index(self._kinds)
         self._index = msgspec.json.encode(found)
         self._hashes = {
-            path: it["serverRelativeURL"].rpartition("=")[2]
-            for path, it in found["paths"].items()
+            path: it["serverRelativeURL"].rpartition("=")[2] for path, it in found["paths"].items()
         }
         self._v2 = None
         self._generation = generation
@@ -155,9 +150,7 @@ class OpenApi:
     def _v2_body(self) -> _Body:
         if self._v2 is None:
             content = msgspec.json.encode(document_v2(self._kinds))
-            self._v2 = _Body(
-                f'"{hashlib.sha512(content).hexdigest().upper()}"', content
-            )
+            self._v2 = _Body(f'"{hashlib.sha512(content).hexdigest().upper()}"', content)
         return self._v2
 
 
@@ -167,12 +160,8 @@ def _served(request: Request, body: _Body, headers: dict[str, str]) -> Response:
     headers = headers | {"ETag": body.etag, "Vary": "Accept"}
     if request.headers.get("if-none-match") == body.etag:
         return Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(
-        headers=headers | {"Content-Type": "application/json"}, body=body.content
-    )
+    return Response(headers=headers | {"Content-Type": "application/json"}, body=body.content)
 
 
 def _accepts_json(accept: str) -> bool:
-    return any(
-        entry.partition(";")[0].strip() in _JSON_RANGES for entry in accept.split(",")
-    )
+    return any(entry.partition(";")[0].strip() in _JSON_RANGES for entry in accept.split(","))

@@ -20,9 +20,7 @@ _UNSAID: Final = frozenset({"oneOf", "anyOf", "allOf", "not", "nullable", "defau
 """What version 2 cannot say, or the server does not; a reference in ``allOf`` is kept."""
 _KINDS: Final = "x-kubernetes-group-version-kind"
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
-_METHODS: Final = frozenset(
-    {"get", "put", "post", "delete", "options", "head", "patch"}
-)
+_METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch"})
 
 
 def document(documents: Iterable[Json]) -> Json:
@@ -66,9 +64,7 @@ def _add_kinds(found: Json, schema: Json) -> None:
 def _schema(node: Json, *, is_custom: bool) -> Json:
     """Return a schema in the words of version 2."""
     if target := _reference(node):
-        own = {
-            key: value for key, value in node.items() if key not in _UNSAID | {"$ref"}
-        }
+        own = {key: value for key, value in node.items() if key not in _UNSAID | {"$ref"}}
         return own | {"$ref": target}
     found: Json = {
         key: _schema_part(key, value, is_custom=is_custom)
@@ -85,14 +81,9 @@ def _schema(node: Json, *, is_custom: bool) -> Json:
 def _schema_part(key: str, value: JsonValue, *, is_custom: bool) -> JsonValue:
     if key == "properties":
         return {
-            name: _schema(as_dict(it), is_custom=is_custom)
-            for name, it in as_dict(value).items()
+            name: _schema(as_dict(it), is_custom=is_custom) for name, it in as_dict(value).items()
         }
-    if (
-        key in {"items", "additionalProperties"}
-        and value is not True
-        and value is not False
-    ):
+    if key in {"items", "additionalProperties"} and value is not True and value is not False:
         return _schema(as_dict(value), is_custom=is_custom)
     return value
 
@@ -124,9 +115,7 @@ def _reference(node: Json) -> str:
 def _path(item: Json) -> Json:
     """Return the operations at one path."""
     found: Json = {
-        method: _operation(as_dict(it))
-        for method, it in item.items()
-        if method in _METHODS
+        method: _operation(as_dict(it)) for method, it in item.items() if method in _METHODS
     }
     if "parameters" in item:
         found["parameters"] = [_parameter(it) for it in item["parameters"]]
@@ -141,29 +130,19 @@ def _operation(operation: Json) -> Json:
     }
     body = as_dict(operation.get("requestBody"))
     content = as_dict(body.get("content"))
-    found["consumes"] = [
-        it for it in content if operation.get("x-kubernetes-action") == "patch"
-    ]
+    found["consumes"] = [it for it in content if operation.get("x-kubernetes-action") == "patch"]
     found["consumes"] = found["consumes"] or ["*/*"]
     responses: Json = as_dict(operation.get("responses"))
-    found["produces"] = list(as_dict(as_dict(responses.get("200")).get("content"))) or [
-        "*/*"
-    ]
+    found["produces"] = list(as_dict(as_dict(responses.get("200")).get("content"))) or ["*/*"]
     found["schemes"] = ["https"]
     parameters = [_parameter(it) for it in as_list(operation.get("parameters"))]
     if content:
         required = {"required": True} if body.get("required") else {}
-        entry = (
-            {"name": "body", "in": "body"}
-            | required
-            | {"schema": _content_schema(content)}
-        )
+        entry = {"name": "body", "in": "body"} | required | {"schema": _content_schema(content)}
         parameters.insert(0, entry)
     if parameters:
         found["parameters"] = parameters
-    found["responses"] = {
-        code: _response(as_dict(it)) for code, it in responses.items()
-    }
+    found["responses"] = {code: _response(as_dict(it)) for code, it in responses.items()}
     return found
 
 

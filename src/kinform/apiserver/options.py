@@ -13,14 +13,7 @@ from kinform.apiserver.selecting import Selection, parse_fields, parse_labels
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
 
-__all__ = [
-    "ListOptions",
-    "boolean",
-    "integer",
-    "invalid_options",
-    "list_options",
-    "version",
-]
+__all__ = ["ListOptions", "boolean", "integer", "invalid_options", "list_options", "version"]
 
 _MATCHES: Final = {"", "Exact", "NotOlderThan"}
 
@@ -41,9 +34,7 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     shard_selector: str = ""
 
 
-def list_options(
-    request: Request, kind: Kind, *, is_watch: bool = False
-) -> ListOptions:
+def list_options(request: Request, kind: Kind, *, is_watch: bool = False) -> ListOptions:
     """Read the options of a list or a watch.
 
     Raises:
@@ -60,9 +51,7 @@ def list_options(
         continue_token=request.option("continue"),
         timeout=timeout if timeout is None else float(timeout),
         bookmarks=boolean(request, "allowWatchBookmarks"),
-        send_initial_events=(
-            boolean(request, "sendInitialEvents") if wants_initial else None
-        ),
+        send_initial_events=(boolean(request, "sendInitialEvents") if wants_initial else None),
     )
     if errors := list(_problems(options)):
         raise invalid_options("ListOptions", errors)
@@ -94,9 +83,7 @@ def _watch_problems(options: ListOptions) -> list[FieldError]:
     if options.send_initial_events is None:
         if match:
             errors.append(
-                _match_forbidden(
-                    "is forbidden for watch unless sendInitialEvents is provided"
-                )
+                _match_forbidden("is forbidden for watch unless sendInitialEvents is provided")
             )
     elif match != "NotOlderThan":
         text = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
@@ -112,9 +99,7 @@ def _watch_problems(options: ListOptions) -> list[FieldError]:
 def _match_problems(options: ListOptions) -> list[FieldError]:
     match, errors = options.match, list[FieldError]()
     if not options.resource_version:
-        errors.append(
-            _match_forbidden("is forbidden unless resourceVersion is provided")
-        )
+        errors.append(_match_forbidden("is forbidden unless resourceVersion is provided"))
     if options.continue_token:
         errors.append(_match_forbidden("is forbidden when continue is provided"))
     if match not in _MATCHES:
@@ -164,9 +149,7 @@ def integer(request: Request, name: str) -> int | None:
     if not (digits.isascii() and digits.isdigit()):
         raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
     if not -(1 << 63) <= int(text) < 1 << 63:
-        raise status.bad_request(
-            f'strconv.ParseInt: parsing "{text}": value out of range'
-        )
+        raise status.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return int(text)
 
 

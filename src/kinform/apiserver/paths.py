@@ -71,6 +71,8 @@ def route(kinds: Kinds, path: str, *, target: str = "") -> Route:
         raise status.path_not_found()
     name = names[0] if names else ""
     if kind.namespaced != bool(namespace) and not (kind.namespaced and not name):
+        if kind.custom is not None:
+            raise NoSuchPath(path)
         raise status.path_not_found()
     if is_watch and len(names) > 1:
         raise status.path_not_found()
@@ -79,11 +81,7 @@ def route(kinds: Kinds, path: str, *, target: str = "") -> Route:
 
 def _split(parts: list[str]) -> tuple[str, str, list[str]]:
     """Return namespace, resource and what follows it."""
-    if (
-        parts[0] == "namespaces"
-        and len(parts) > 2
-        and parts[2] not in {"status", "finalize"}
-    ):
+    if parts[0] == "namespaces" and len(parts) > 2 and parts[2] not in {"status", "finalize"}:
         return parts[1], parts[2], parts[3:]
     return "", parts[0], parts[1:]
 

@@ -15,7 +15,9 @@ _FORM: Final = re.compile(
 )
 _SHAPE: Final = re.compile("[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*")
 _BAD_SUFFIX: Final = "unable to parse quantity's suffix"
-_BAD_SHAPE: Final = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+_BAD_SHAPE: Final = (
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+)
 _DECIMAL: Final = {
     -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E",
 }  # fmt: skip
@@ -94,9 +96,7 @@ def _canonical(text: str, places: int) -> str:
     scale = 10**places
     # What is too small to be counted is not nothing: the server rounds away from zero.
     units = abs(amount) * scale
-    amount = Fraction(-(-units.numerator // units.denominator), scale) * (
-        -1 if amount < 0 else 1
-    )
+    amount = Fraction(-(-units.numerator // units.denominator), scale) * (-1 if amount < 0 else 1)
     if not amount:
         return "0"
     if family == "i" and amount.denominator == 1 and abs(amount) >= 1024:

@@ -14,21 +14,21 @@ from kinform.apiserver.objects import Objects
 from kinform.apiserver.rbac import GROUP
 from kinform.apiserver.write_options import Intent
 
-__all__ = ["account_uid", "create_first_roles"]
+__all__ = ["account_uid", "create_first_roles", "preload"]
 
 _SERVER: Final = Intent(manager="kube-apiserver")
 
 
 @functools.cache
-def _roles() -> dict[str, list[Json]]:
-    """Return roles and bindings by the plural of their kind. Blocks, once."""
+def preload() -> dict[str, list[Json]]:
+    """Return the first roles and bindings by the plural of their kind. Blocks, the first time."""
     raw = data.FOLDER.joinpath("roles.json").read_bytes()
     return msgspec.json.decode(raw, type=dict[str, list[Json]])
 
 
 def create_first_roles(objects: Objects, cluster: Cluster) -> None:
     """Create those of a real server's first roles and bindings that are not there."""
-    for plural, items in _roles().items():
+    for plural, items in preload().items():
         kind = cluster.kinds.find(GROUP, "v1", plural)
         assert kind is not None
         for item in items:

@@ -76,24 +76,18 @@ def page(storage: Storage, resource: str, prefix: str, *, options: ListOptions) 
         raise Future(asked, storage.revision)
     limit = max(options.limit, 0)
     # A limit beside a version means, for historical reasons, that version and no other.
-    is_exact = options.match == "Exact" or (
-        not options.match and asked > 0 and limit > 0
-    )
+    is_exact = options.match == "Exact" or (not options.match and asked > 0 and limit > 0)
     if options.resource_version == "0":
         limit = 0  # any state will do, and what is at hand is everything
     revision = asked if is_exact else storage.revision
     try:
         items = table.at(revision, prefix)
     except Expired as exc:
-        raise status.expired(
-            "The resourceVersion for the provided list is too old."
-        ) from exc
+        raise status.expired("The resourceVersion for the provided list is too old.") from exc
     return _cut(items, revision, options=options, limit=limit, prefix=prefix)
 
 
-def _next_page(
-    storage: Storage, table: Table, prefix: str, *, options: ListOptions
-) -> Page:
+def _next_page(storage: Storage, table: Table, prefix: str, *, options: ListOptions) -> Page:
     token = _read(options)
     start = prefix + token.start
     revision = storage.revision if token.rv == _INCONSISTENT else token.rv
@@ -111,12 +105,7 @@ def _next_page(
 
 
 def _cut(
-    items: Sequence[Stored],
-    revision: int,
-    *,
-    options: ListOptions,
-    limit: int,
-    prefix: str,
+    items: Sequence[Stored], revision: int, *, options: ListOptions, limit: int, prefix: str
 ) -> Page:
     matches = options.selection.matches
     if options.selection.is_everything:
@@ -151,18 +140,14 @@ def _written(revision: int, last: str) -> str:
 
 def _read(options: ListOptions) -> _Token:
     if options.resource_version and options.resource_version != "0":
-        raise status.bad_request(
-            "specifying resource version is not allowed when using continue"
-        )
+        raise status.bad_request("specifying resource version is not allowed when using continue")
     text = options.continue_token
     if (bad := _NOT_BASE64.search(text)) is not None:
         raise _bad_token(f"illegal base64 data at input byte {bad.start()}")
     try:
         data = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
     except (binascii.Error, ValueError) as exc:
-        raise _bad_token(
-            f"illegal base64 data at input byte {len(text) // 4 * 4}"
-        ) from exc
+        raise _bad_token(f"illegal base64 data at input byte {len(text) // 4 * 4}") from exc
     try:
         token = msgspec.json.decode(data, type=_Token)
     except msgspec.MsgspecError as exc:
@@ -175,6 +160,4 @@ def _read(options: ListOptions) -> _Token:
 
 
 def _bad_token(why: str) -> StatusError:
-    return status.bad_request(
-        f"invalid continue token: continue key is not valid: {why}"
-    )
+    return status.bad_request(f"invalid continue token: continue key is not valid: {why}")

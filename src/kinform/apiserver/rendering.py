@@ -7,7 +7,7 @@ putting these in front, whatever the size of the object.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final, final
 
@@ -59,9 +59,7 @@ def envelope(kind: str, api_version: str) -> bytes:
 def document(value: JsonValue, form: Form) -> bytes:
     """Return any value in the syntax of a form."""
     if form.is_yaml:
-        text: str = yaml.dump(
-            value, Dumper=_Dumper, default_flow_style=False, sort_keys=True
-        )
+        text: str = yaml.dump(value, Dumper=_Dumper, default_flow_style=False, sort_keys=True)
         return text.encode()
     if form.is_pretty:
         return msgspec.json.format(encode(value), indent=2)
@@ -72,12 +70,10 @@ def document(value: JsonValue, form: Form) -> bytes:
 class Renderer:
     """Makes answers of one request: one kind, one form.
 
-    ``include`` is the ``includeObject`` of a Table, ``now`` what ages in it are counted from.
+    ``include`` is the ``includeObject`` of a Table, ``now`` tells the time that ages in it are counted from.
     """
 
-    def __init__(
-        self, kind: Kind, form: Form, *, include: str = "", now: datetime
-    ) -> None:
+    def __init__(self, kind: Kind, form: Form, *, include: str = "", now: Callable[[], datetime]) -> None:
         self._kind = kind
         self._form = form
         self._include = include
@@ -119,9 +115,7 @@ class Renderer:
         if self._is_plain:
             # Items of built-in kinds say nothing of their kind, those of custom ones do.
             items = b",".join(
-                [self._head + raw[1:] for raw in raws]
-                if kind.custom is not None
-                else raws
+                [self._head + raw[1:] for raw in raws] if kind.custom is not None else raws
             )
             start = envelope(kind.list_kind, kind.api_version)
             return b'%b"metadata":%b,"items":[%b]}\n' % (start, encode(metadata), items)
@@ -187,7 +181,7 @@ class Renderer:
             objects,
             list_metadata=metadata,
             include=self._include or "Metadata",
-            now=self._now,
+            now=self._now(),
             with_columns=with_columns,
             group_version=f"meta.k8s.io/{self._form.version}",
         )

@@ -39,9 +39,7 @@ _MICROS: Final = re.compile(r"\.\d{6}")
 _ZONE: Final = re.compile(r"Z|[-+]\d{2}:\d{2}")
 _RANGES: Final = ((2, "month", 1, 12), (4, "day", 1, 31), (6, "hour", 0, 23), (8, "minute", 0, 59),
                   (10, "second", 0, 59))  # fmt: skip
-_ALPHABET: Final = frozenset(
-    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-)
+_ALPHABET: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 
 
 class ScalarError(ValueError):

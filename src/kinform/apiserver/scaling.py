@@ -113,7 +113,7 @@ class Scaling:
 
 def _patched(request: Request, kind: Kind, current: Json) -> Json:
     """Return the scale as a patch makes it."""
-    shown = scale.scale_of(kind, current)
+    shown = scale.patchable(kind, current)
     if owners := _owners(kind, current):
         shown["metadata"]["managedFields"] = owners
     media = parts.content_type(request)
@@ -125,6 +125,7 @@ def _patched(request: Request, kind: Kind, current: Json) -> Json:
         result = strategic_merge.apply(shown, patch, parts.schema(parts.SCALE))
     else:
         result = merge_patch.apply(shown, patch)
+    scale.check_patched(kind, current, result)
     patched = decoding.Patched(patch if is_strategic else result, is_strategic=is_strategic)
     decoding.check(parts.SCALE, parts.schema(parts.SCALE), result, patched=patched)
     return result
@@ -136,7 +137,7 @@ def _owners(kind: Kind, obj: Json) -> list[Json]:
     found: list[Json] = []
     for entry in map(as_dict, as_list(obj["metadata"].get("managedFields"))):
         if at(entry, "fieldsV1", *(f"f:{name}" for name in path)) is not None:
-            owned = {"f:spec": {"f:replicas": {}}}
+            owned: Json = {"f:spec": {"f:replicas": {}}}
             found.append({**entry, "apiVersion": parts.SCALE.api_version, "fieldsV1": owned})
     return found
 

@@ -41,19 +41,12 @@ class Schema:
     """
 
     def __init__(
-        self,
-        node: Json,
-        *,
-        definition: str = "",
-        is_custom: bool = False,
-        is_root: bool = False,
+        self, node: Json, *, definition: str = "", is_custom: bool = False, is_root: bool = False
     ) -> None:
         target = _target(node)
         if target is not None:
             definition = target.definition
-            node = target.raw | {
-                key: node[key] for key in node if key not in {"allOf", "$ref"}
-            }
+            node = target.raw | {key: node[key] for key in node if key not in {"allOf", "$ref"}}
         self._target: Final = target
         self._is_custom: Final = is_custom
         self._is_root: Final = is_root
@@ -75,13 +68,10 @@ class Schema:
         self.is_atomic: Final = node.get("x-kubernetes-map-type") == "atomic"
         """An object that has one owner as a whole."""
         strategies: str = node.get("x-kubernetes-patch-strategy", "")
-        self.patch_strategies: Final = (
-            tuple(strategies.split(",")) if strategies else ()
-        )
+        self.patch_strategies: Final = tuple(strategies.split(",")) if strategies else ()
         self.patch_merge_key: Final[str] = node.get("x-kubernetes-patch-merge-key", "")
         self.is_int_or_string: Final = (
-            node.get("x-kubernetes-int-or-string") is True
-            or self.format == "int-or-string"
+            node.get("x-kubernetes-int-or-string") is True or self.format == "int-or-string"
         )
         self.is_embedded: Final = node.get("x-kubernetes-embedded-resource") is True
         """A whole object of some kind, with ``apiVersion``, ``kind`` and ``metadata``."""
@@ -111,9 +101,7 @@ class Schema:
         if self._target is not None:
             return self._target.values
         if self.raw.get("additionalProperties") is True:
-            return self._child(
-                {}
-            )  # anything, but a custom object in it keeps no fields
+            return self._child({})  # anything, but a custom object in it keeps no fields
         return self._below("additionalProperties")
 
     @cached_property

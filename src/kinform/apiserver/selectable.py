@@ -55,12 +55,7 @@ _LABELS: Final[dict[str, frozenset[str]]] = {
         }
     ),
     "events.events.k8s.io": frozenset(
-        {
-            *(f"regarding.{part}" for part in _REFERENCE),
-            "reason",
-            "reportingController",
-            "type",
-        }
+        {*(f"regarding.{part}" for part in _REFERENCE), "reason", "reportingController", "type"}
     ),
     "namespaces": frozenset({"status.phase"}),
     "nodes": frozenset({"spec.unschedulable"}),
@@ -155,13 +150,9 @@ def _event(obj: Json, found: dict[str, str]) -> None:
     """Add the fields of an Event under the names of both groups, which share their objects."""
     target = as_dict(obj.get("involvedObject") or obj.get("regarding"))
     for part in _REFERENCE:
-        found[f"involvedObject.{part}"] = found[f"regarding.{part}"] = (
-            target.get(part) or ""
-        )
+        found[f"involvedObject.{part}"] = found[f"regarding.{part}"] = target.get(part) or ""
     source = as_dict(obj.get("source") or obj.get("deprecatedSource"))
-    reporter: str = (
-        obj.get("reportingComponent") or obj.get("reportingController") or ""
-    )
+    reporter: str = obj.get("reportingComponent") or obj.get("reportingController") or ""
     found["reason"] = obj.get("reason") or ""
     found["reportingComponent"] = found["reportingController"] = reporter
     found["source"] = source.get("component") or reporter
@@ -179,9 +170,7 @@ def _texts(*labels: str) -> Callable[[Json, dict[str, str]], None]:
 
 
 def _node(obj: Json, found: dict[str, str]) -> None:
-    found["spec.unschedulable"] = (
-        "true" if at(obj, "spec", "unschedulable") else "false"
-    )
+    found["spec.unschedulable"] = "true" if at(obj, "spec", "unschedulable") else "false"
 
 
 def _replicas(obj: Json, found: dict[str, str]) -> None:

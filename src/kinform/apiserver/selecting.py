@@ -105,9 +105,7 @@ class _Labels:
         if self._peek() == "":
             return found
         if self._peek() in _SYMBOLS - {"!"}:
-            _refuse(
-                f"found '{self._peek()}', expected: !, identifier, or 'end of string'"
-            )
+            _refuse(f"found '{self._peek()}', expected: !, identifier, or 'end of string'")
         while True:
             found.append(self._requirement())
             word = self._take()
@@ -244,9 +242,7 @@ def _unescaped(value: str) -> str:
         if character == "\\":
             following = next(characters, "")
             if following not in {"\\", ",", "="} or not following:
-                _refuse(
-                    f"invalid field selector: invalid escape sequence: \\{following}"
-                )
+                _refuse(f"invalid field selector: invalid escape sequence: \\{following}")
             out.append(following)
         elif character in ",=":
             code = ord(character)

@@ -90,6 +90,8 @@ class APIServer:
         if self._application is not None:
             raise UsageError("an APIServer can be started once; make another one")
         await offload(preload)
+        if self._has_rbac:
+            await offload(rbac_objects.preload)
         cluster = Cluster(history=self._history, seed=self._seed)
         if self._data is not None:
             self._journal = await _journal(self._data, cluster)
@@ -175,18 +177,14 @@ class APIServer:
         """
         identities = self._identities
         objects = self.application.objects
-        uid = rbac_objects.account_uid(
-            objects, self.cluster, namespace=namespace, name=name
-        )
+        uid = rbac_objects.account_uid(objects, self.cluster, namespace=namespace, name=name)
         return identities.issue(service_account(namespace, name, uid=uid))
 
     @property
     def _identities(self) -> Identities:
         access = self.application.access
         if not access.has_rbac:
-            raise UsageError(
-                "users need APIServer(rbac=True); without it there is one token only"
-            )
+            raise UsageError("users need APIServer(rbac=True); without it there is one token only")
         return access.identities
 
     def kubeconfig(self, user: Login | None = None) -> str:

@@ -52,12 +52,8 @@ def apply(
     """
     shape = field_shapes.shape_of(schema, is_typed=kind.custom is None)
     _check(kind, shape, applied)
-    start = (
-        {"apiVersion": kind.api_version, "kind": kind.kind} if live is None else live
-    )
-    owner = Owner.of(
-        manager, APPLY, api_version=kind.api_version, subresource=subresource
-    )
+    start = {"apiVersion": kind.api_version, "kind": kind.kind} if live is None else live
+    owner = Owner.of(manager, APPLY, api_version=kind.api_version, subresource=subresource)
     owners = managed_fields.decode(at(start, "metadata", "managedFields")) or {}
     if not owners and live is not None:
         owners = managed_fields.owned_before(kind, schema, live, now=now)
@@ -69,16 +65,12 @@ def apply(
     if last is not None:
         merged = _pruned(shape, merged, (owners, owner, last.fields))
     found = field_shapes.changes(shape, start, merged)
-    found = field_shapes.Changes(
-        *(field_sets.without(part, passed_by) for part in found)
-    )
+    found = field_shapes.Changes(*(field_sets.without(part, passed_by) for part in found))
     changed = field_sets.union(found.added, found.modified)
     conflicts = _conflicts(owners, owner, changed)
     if conflicts and not force:
         allowed = _allowed(shape, start) if manager == _KUBECTL else {}
-        refused = {
-            who: field_sets.difference(what, allowed) for who, what in conflicts.items()
-        }
+        refused = {who: field_sets.difference(what, allowed) for who, what in conflicts.items()}
         refused = {who: what for who, what in refused.items() if what}
         if refused:
             raise _refusal(refused)
@@ -100,13 +92,9 @@ def _check(kind: Kind, shape: field_shapes.Shape, applied: Json) -> None:
     if not wrong:
         return
     problem = wrong[0] if len(wrong) == 1 else "errors:\n  " + "\n  ".join(wrong)
-    name = (
-        f"{text(applied, 'metadata', 'namespace')}/{text(applied, 'metadata', 'name')}"
-    )
+    name = f"{text(applied, 'metadata', 'namespace')}/{text(applied, 'metadata', 'name')}"
     called = f"{name}; {kind.group}/{kind.version}, Kind={kind.kind}"
-    raise StatusError(
-        500, "", f"failed to create typed patch object ({called}): {problem}"
-    )
+    raise StatusError(500, "", f"failed to create typed patch object ({called}): {problem}")
 
 
 def _pruned(
@@ -171,9 +159,7 @@ def _allowed(shape: field_shapes.Shape, live: Json) -> FieldSet:
 def _refusal(conflicts: _Conflicts) -> StatusError:
     found = [
         (_called(owner), path)
-        for owner, fields in sorted(
-            conflicts.items(), key=lambda item: _sorting(item[0])
-        )
+        for owner, fields in sorted(conflicts.items(), key=lambda item: _sorting(item[0]))
         for path in field_sets.paths(fields)
     ]
     causes = [
@@ -204,9 +190,7 @@ def _sorting(owner: Owner) -> str:
         "apiVersion": owner.api_version,
         "subresource": owner.subresource,
     }
-    return msgspec.json.encode(
-        {key: value for key, value in named.items() if value}
-    ).decode()
+    return msgspec.json.encode({key: value for key, value in named.items() if value}).decode()
 
 
 def _called(owner: Owner) -> str:
@@ -223,9 +207,7 @@ def _finished(merged: Json, owners: Owners, by_kubectl: Json | None) -> Json:
     managed_fields.set_entries(result, owners)
     annotations = as_dict(metadata.get("annotations"))
     if by_kubectl is not None and _LAST_APPLIED in annotations:
-        metadata["annotations"] = annotations | {
-            _LAST_APPLIED: _last_applied(by_kubectl)
-        }
+        metadata["annotations"] = annotations | {_LAST_APPLIED: _last_applied(by_kubectl)}
     return result
 
 

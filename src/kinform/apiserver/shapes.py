@@ -134,9 +134,7 @@ class _Time(Shape):
 
     def read(self, value: JsonValue, path: Path, walk: Walk) -> JsonValue:
         if not isinstance(value, str):
-            raise Wrong(
-                _mistyped(self.schema, value, None if walk.is_strategic else path)
-            )
+            raise Wrong(_mistyped(self.schema, value, None if walk.is_strategic else path))
         try:
             return self._canonical(value)
         except scalars.ScalarError as exc:
@@ -149,9 +147,7 @@ class _Quantity(Shape):
 
     def read(self, value: JsonValue, path: Path, walk: Walk) -> JsonValue:  # noqa: ARG002 (Go says not where)
         try:
-            return scalars.quantity(
-                "x" if isinstance(value, bool | list | dict) else value
-            )
+            return scalars.quantity("x" if isinstance(value, bool | list | dict) else value)
         except scalars.ScalarError as exc:
             raise Wrong(str(exc)) from exc
 
@@ -325,9 +321,7 @@ def written(path: tuple[str | int, ...]) -> str:
     >>> written(("spec", "containers", 0, "image"))
     'spec.containers[0].image'
     """
-    text = "".join(
-        f"[{step}]" if isinstance(step, int) else f".{step}" for step in path
-    )
+    text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return text.removeprefix(".")
 
 
@@ -357,18 +351,10 @@ def _unconverted(schema: Schema, value: object, path: Path) -> str:  # noqa: ARG
     if schema.type == "array":
         return f"cannot restore slice from {given}"
     if schema.type == "object":
-        from_ = (
-            f"map from {given}"
-            if schema.values is not None
-            else f"struct from: {given}"
-        )
+        from_ = f"map from {given}" if schema.values is not None else f"struct from: {given}"
         return f"cannot restore {from_}"
     expected = type_errors.go_type(schema)
     is_near = (expected == "string" and given == "int64") or (
         expected.startswith("int") and given in {"float64", "int64"}
     )
-    return (
-        f"cannot convert {given} to {expected}"
-        if is_near
-        else f"unrecognized type: {expected}"
-    )
+    return f"cannot convert {given} to {expected}" if is_near else f"unrecognized type: {expected}"

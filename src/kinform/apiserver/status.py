@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import final
 
+import msgspec
+
 from kinform.apiserver.field_errors import FieldError, aggregate
 from kinform.apiserver.kind import Kind
 
@@ -57,6 +59,8 @@ class StatusError(Exception):
         self.details = details
         self.retry_after = retry_after
         """Seconds for a ``Retry-After`` header."""
+        self.warnings: Sequence[str] = ()
+        """What there was to warn of before it was refused."""
         self.continue_token = ""
         """With which a list can go on, though not consistently."""
 
@@ -65,9 +69,7 @@ class StatusError(Exception):
         body: dict[str, object] = {
             "kind": "Status",
             "apiVersion": "v1",
-            "metadata": {"continue": self.continue_token}
-            if self.continue_token
-            else {},
+            "metadata": {"continue": self.continue_token} if self.continue_token else {},
             "status": "Failure",
             "message": self.message,
         }
@@ -115,6 +117,8 @@ def conflict(kind: Kind, name: str, why: str) -> StatusError:
 
 def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> StatusError:
     """Fields are wrong."""
+    if kind.group == "events.k8s.io":  # judged as what it is stored as, an event of the core group
+        kind = msgspec.structs.replace(kind, group="")
     details = _details(kind, name, kind.kind)
     details["causes"] = [
         {"reason": str(error.problem), "message": error.text, "field": error.field}
@@ -164,9 +168,7 @@ def unsupported_media_type(accepted: str) -> StatusError:
 
 def too_large(message: str = "limit is 3145728") -> StatusError:
     """The body is longer than any object may be."""
-    return StatusError(
-        413, "RequestEntityTooLarge", f"Request entity too large: {message}"
-    )
+    return StatusError(413, "RequestEntityTooLarge", f"Request entity too large: {message}")
 
 
 def expired(message: str) -> StatusError:
@@ -192,9 +194,7 @@ def too_large_version(asked: int, current: int) -> StatusError:
 def too_many_requests(message: str, *, retry_after: int) -> StatusError:
     """Come back later."""
     details: dict[str, object] = {"retryAfterSeconds": retry_after}
-    return StatusError(
-        429, "TooManyRequests", message, details=details, retry_after=retry_after
-    )
+    return StatusError(429, "TooManyRequests", message, details=details, retry_after=retry_after)
 
 
 def not_implemented(message: str) -> StatusError:
@@ -205,6 +205,4 @@ def not_implemented(message: str) -> StatusError:
 def internal(message: str) -> StatusError:
     """A fault of the server's own."""
     details: dict[str, object] = {"causes": [{"message": message}]}
-    return StatusError(
-        500, "InternalError", f"Internal error occurred: {message}", details=details
-    )
+    return StatusError(500, "InternalError", f"Internal error occurred: {message}", details=details)

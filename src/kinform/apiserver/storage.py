@@ -148,14 +148,7 @@ class Journal(Protocol):
 class Table:
     """The objects of one resource, now and as far back as they are remembered."""
 
-    __slots__ = (
-        "_current",
-        "_forgotten",
-        "_history",
-        "_keys",
-        "_listeners",
-        "_snapshots",
-    )
+    __slots__ = ("_current", "_forgotten", "_history", "_keys", "_listeners", "_snapshots")
 
     def __init__(self, *, forgotten: int = 0, history: int = HISTORY) -> None:
         self._current: dict[str, Stored] = {}
@@ -228,9 +221,7 @@ class Table:
         if revision < self._forgotten:
             raise Expired(revision, self._forgotten)
         history = self._history
-        start = bisect.bisect_right(
-            history, revision, key=lambda change: change.revision
-        )
+        start = bisect.bisect_right(history, revision, key=lambda change: change.revision)
         for index in range(start, len(history)):
             yield history[index]
 
@@ -419,14 +410,10 @@ class Storage:
         if expected is not None and held.revision != expected:
             raise Conflict(key)
 
-    def _write(
-        self, resource: str, key: str, draft: Draft, *, is_delete: bool = False
-    ) -> Stored:
+    def _write(self, resource: str, key: str, draft: Draft, *, is_delete: bool = False) -> Stored:
         revision = self.revision + 1
         raw = draft.encode(str(revision))  # may raise: nothing has happened
-        stored = Stored(
-            key, raw, revision, draft.labels, draft.fields, draft.uid, draft.owners
-        )
+        stored = Stored(key, raw, revision, draft.labels, draft.fields, draft.uid, draft.owners)
         self.revision = revision
         table = self.table(resource)
         change = Change(revision, key, table.get(key), stored, is_delete)

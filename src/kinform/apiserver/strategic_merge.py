@@ -82,9 +82,7 @@ def _retain(merged: Json, patch: Json) -> None:
     kept = patch[_RETAIN]
     directives = (_DIRECTIVE, _RETAIN)
     if not isinstance(kept, list) or any(
-        name not in kept
-        for name in patch
-        if name not in directives and not name.startswith("$")
+        name not in kept for name in patch if name not in directives and not name.startswith("$")
     ):
         raise status.bad_request("invalid patch format of retainKeys")
     for name in [name for name in merged if name not in kept]:
@@ -120,9 +118,7 @@ def _merged_list(
     if not isinstance(patch[0], dict):
         merged = list(dict.fromkeys([*target, *patch]))
         return _arranged(merged, patch, target, identity=_itself)
-    objects, kept, is_replaced = _without_directives(
-        cast("list[Json]", patch), target, key
-    )
+    objects, kept, is_replaced = _without_directives(cast("list[Json]", patch), target, key)
     if is_replaced:
         return objects
     identity = _identity(key)
@@ -130,9 +126,7 @@ def _merged_list(
     result = list(kept)
     for item in objects:
         value = identity(item)
-        at = next(
-            (n for n, other in enumerate(result) if other.get(key) == value), None
-        )
+        at = next((n for n, other in enumerate(result) if other.get(key) == value), None)
         if at is None:
             result.append(cast("Json", _without_nulls(item)))
         else:
@@ -145,9 +139,7 @@ def _merged_list(
 def _check_alike(target: list[JsonValue], patch: list[JsonValue]) -> None:
     kinds = {_element_kind(item) for item in (*target, *patch)}
     if len(kinds) > 1:
-        raise _error(
-            f"list element types are not identical: {go_format([target, patch])}"
-        )
+        raise _error(f"list element types are not identical: {go_format([target, patch])}")
     if "slice" in kinds:
         raise _error("unexpected nested list")
 
@@ -212,10 +204,7 @@ def _arranged(
     Where the two meet, an item that only the server has stays before one of the patch if it was
     before it; items that are new to the server come first.
     """
-    ranks = {
-        _hashable(identity(item)): rank
-        for rank, item in reversed(list(enumerate(order)))
-    }
+    ranks = {_hashable(identity(item)): rank for rank, item in reversed(list(enumerate(order)))}
     before = {_hashable(identity(item)): rank for rank, item in enumerate(target)}
     ours = [item for item in merged if _hashable(identity(item)) in ranks]
     ours.sort(key=lambda item: ranks.get(_hashable(identity(item)), len(ranks)))
@@ -231,10 +220,7 @@ def _arranged(
 
 
 def _hashable(value: JsonValue) -> object:
-    return (
-        value.__class__,
-        go_format(value) if value.__class__ in (dict, list) else value,
-    )
+    return (value.__class__, go_format(value) if value.__class__ in (dict, list) else value)
 
 
 def _ordered_lists(merged: Json, patch: Json, schema: Schema) -> set[str]:
@@ -246,9 +232,7 @@ def _ordered_lists(merged: Json, patch: Json, schema: Schema) -> set[str]:
         name = directive.removeprefix(_ORDER)
         field = schema.properties.get(name)
         if not isinstance(order, list):
-            raise _error(
-                f"expected a []interface {{}}, but received a {reflect_kind(order)}"
-            )
+            raise _error(f"expected a []interface {{}}, but received a {reflect_kind(order)}")
         if field is None:
             struct = struct_name(schema)
             message = f'unable to find api field in struct {struct} for the json field "{name}"'
@@ -301,9 +285,7 @@ def _check_order(
 def _delete_items(merged: Json, name: str, items: JsonValue) -> None:
     dropped, target = as_list(items), merged.get(name)
     if dropped and isinstance(target, list):
-        merged[name] = [
-            item for item in as_list(cast("object", target)) if item not in dropped
-        ]
+        merged[name] = [item for item in as_list(cast("object", target)) if item not in dropped]
 
 
 def _fresh(value: JsonValue) -> JsonValue:
@@ -328,6 +310,4 @@ def _without_nulls(value: JsonValue) -> JsonValue:
     if not isinstance(value, dict):
         return value
     obj = cast("Json", value)
-    return {
-        name: _without_nulls(entry) for name, entry in obj.items() if entry is not None
-    }
+    return {name: _without_nulls(entry) for name, entry in obj.items() if entry is not None}

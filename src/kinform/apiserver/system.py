@@ -29,11 +29,10 @@ __all__ = [
 REVIEWS: Final = reviews.REVIEWS
 review = reviews.review
 _DEPRECATED: Final = {
-    "v1/Endpoints": [
-        "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
-    ],
+    "v1/Endpoints": ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"],
     "v1/ComponentStatus": ["v1 ComponentStatus is deprecated in v1.19+"],
 }
+_CHECKS: Final = ("ping", "log", "etcd")
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
 _SERVER: Final = Intent(manager="kube-apiserver")
@@ -44,28 +43,29 @@ _PRIORITIES: Final = {
     ),
     "system-cluster-critical": (
         2_000_000_000,
-        "Used for system critical pods that must run in the cluster, but can be moved to another "
-        "node if necessary.",
+        (
+            "Used for system critical pods that must run in the cluster, but can be moved to "
+            "another node if necessary."
+        ),
     ),
 }
 
 
 def health(path: str, request: Request) -> Response | None:
     """Answer the health checks; None if the path is none of them."""
-    found = next(
-        (it for it in _HEALTH if path == it or path.startswith(f"{it}/")), None
-    )
+    found = next((it for it in _HEALTH if path == it or path.startswith(f"{it}/")), None)
     if found is None:
         return None
+    headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-cache, private"}
+    check = path[len(found) :].strip("/")
+    if check:
+        return Response(headers=headers, body=b"ok") if check in _CHECKS else None
     if "verbose" in request.query:
-        body = f"[+]ping ok\n[+]storage ok\n{found.removeprefix('/')} check passed\n".encode()
+        checks = "".join(f"[+]{name} ok\n" for name in _CHECKS)
+        body = f"{checks}{found.removeprefix('/')} check passed\n".encode()
     else:
         body = b"ok"
-    headers = {
-        "Content-Type": "text/plain; charset=utf-8",
-        "X-Content-Type-Options": "nosniff",
-    }
-    return Response(headers=headers, body=body)
+    return Response(headers=headers | {"X-Content-Type-Options": "nosniff"}, body=body)
 
 
 def version() -> Json:

@@ -71,5 +71,5 @@ def issue(cluster: Cluster, route: Route, body: Json, *, uid: str) -> Json:
     }
 
 
-def _part(value: Json) -> str:
+def _part(value: object) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(value)).decode().rstrip("=")

@@ -105,9 +105,7 @@ def go_type(schema: Schema, struct: str = "", field: str = "") -> str:
     if schema.is_int_or_string:
         return "int32"
     if schema.type == "array":
-        return "[]" + (
-            go_type(schema.items, struct, field) if schema.items else "interface {}"
-        )
+        return "[]" + (go_type(schema.items, struct, field) if schema.items else "interface {}")
     if schema.values is not None:
         if schema.values.definition == _QUANTITY:
             return "v1.ResourceList"

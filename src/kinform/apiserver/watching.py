@@ -36,9 +36,7 @@ _TIMEOUT: Final = 1800.0
 _END: Final = "k8s.io/initial-events-end"
 
 
-def event_of(
-    change: Change, watch: ListOptions, prefix: str
-) -> tuple[bytes, bytes] | None:
+def event_of(change: Change, watch: ListOptions, prefix: str) -> tuple[bytes, bytes] | None:
     """Return the type and the object that a watch is told of a change, None if nothing.
 
     An object that begins to match is new to the watch; one that no longer does is gone, and is
@@ -62,12 +60,7 @@ class Watch:
     """One watch, from its request to its end."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        route: Route,
-        options: ListOptions,
-        *,
-        renderer: Renderer,
+        self, cluster: Cluster, route: Route, options: ListOptions, *, renderer: Renderer
     ) -> None:
         self._cluster = cluster
         self._storage = cluster.storage

@@ -69,7 +69,7 @@ class Request:
             method=method,
             path=path,
             query=parse_qs(query, keep_blank_values=True),
-            headers={name.lower(): value for name, value in (headers or {}).items()},
+            headers=_joined(headers or {}),
             body=body,
         )
 
@@ -83,6 +83,15 @@ class Request:
         """Return the first value of a query parameter, ``""`` if there is none."""
         values = self.query.get(name)
         return values[0] if values else ""
+
+
+def _joined(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return headers with their names in lower case; values of the same name are one list."""
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        key = name.lower()
+        found[key] = f"{found[key]}, {value}" if key in found else value
+    return found
 
 
 @final

@@ -77,16 +77,12 @@ def _manager_problems(manager: str) -> list[FieldError]:
     return errors
 
 
-def _patch_problems(
-    request: Request, manager: str, *, is_apply: bool
-) -> list[FieldError]:
+def _patch_problems(request: Request, manager: str, *, is_apply: bool) -> list[FieldError]:
     if is_apply:
         text = "is required for apply patch"
         return [] if manager else [field_errors.required("fieldManager", text)]
     if "force" in request.query:
-        return [
-            field_errors.forbidden("force", "may not be specified for non-apply patch")
-        ]
+        return [field_errors.forbidden("force", "may not be specified for non-apply patch")]
     return []
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple, final
+
+import msgspec
 
 from kinform.apiserver import (
     custom_objects,
@@ -60,39 +63,43 @@ class Writing:
         """POST to a collection."""
         wish = intent(request, "CreateOptions")
         obj, warnings = self.body(request, route.kind, wish)
-        created = self._objects.create(route.kind, obj, wish, namespace=route.namespace)
+        with _warned(warnings):
+            created = self._objects.create(route.kind, obj, wish, namespace=route.namespace)
         return Written(
-            created,
-            is_new=True,
-            warnings=warnings + custom_objects.advice(route.kind, created),
+            created, is_new=True, warnings=warnings + custom_objects.advice(route.kind, created)
         )
 
     def put(self, request: Request, route: Route) -> Written:
         """PUT to an object, or to its status."""
         wish = intent(request, "UpdateOptions")
         obj, warnings = self.body(request, route.kind, wish)
-        metadata.names_match(
-            route.kind, obj, namespace=route.namespace, name=route.name
-        )
+        with _warned(warnings):
+            changed, is_new = self._put(obj, route, wish)
+        advice = custom_objects.advice(route.kind, changed)
+        return Written(changed, is_new=is_new, warnings=warnings + advice)
+
+    def _put(self, obj: Json, route: Route, wish: Intent) -> tuple[Json, bool]:
+        metadata.names_match(route.kind, obj, namespace=route.namespace, name=route.name)
         kind, objects = route.kind, self._objects
-        if (
-            self._is_absent(route)
-            and not route.subresource
-            and objects.creates_by_update(kind)
-        ):
+        if self._is_absent(route) and not route.subresource and objects.creates_by_update(kind):
             _check_uid(kind, obj, "")
             check_version(obj["metadata"].pop("resourceVersion", None) or "")
-            created = objects.create(kind, obj, wish, namespace=route.namespace)
-            return Written(created, is_new=True, warnings=warnings)
+            return objects.create(kind, obj, wish, namespace=route.namespace), True
         held = objects.held(kind, route.key)
         _check_uid(kind, obj, held.uid)
         if kind.custom is not None and not obj["metadata"].get("resourceVersion"):
             raise _unconditional(kind, route.name)
-        changed = objects.update(
-            kind, route.key, lambda _: obj, intent=wish, subresource=_subresource(route)
-        )
-        return Written(
-            changed, warnings=warnings + custom_objects.advice(kind, changed)
+        return self._updated(obj, route, wish), False
+
+    def _updated(self, obj: Json, route: Route, wish: Intent, *, applied: bool = False) -> Json:
+        subresource = _subresource(route)
+        return self._objects.update(
+            route.kind,
+            route.key,
+            lambda _: obj,
+            intent=wish,
+            subresource=subresource,
+            applied=applied,
         )
 
     def patch(self, request: Request, route: Route) -> Written:
@@ -109,20 +116,11 @@ class Writing:
                 415, "UnsupportedMediaType", "415: Unsupported Media Type", details={}
             )
         base = self._objects.load(kind, route.key)
-        patched, warnings = _patched(
-            request.body, content_type, kind, base=base, wish=wish
-        )
-        metadata.names_match(kind, patched, namespace=route.namespace, name=route.name)
-        changed = self._objects.update(
-            kind,
-            route.key,
-            lambda _: patched,
-            intent=wish,
-            subresource=_subresource(route),
-        )
-        return Written(
-            changed, warnings=warnings + custom_objects.advice(kind, changed)
-        )
+        patched, warnings = _patched(request.body, content_type, kind, base=base, wish=wish)
+        with _warned(warnings):
+            metadata.names_match(kind, patched, namespace=route.namespace, name=route.name)
+            changed = self._updated(patched, route, wish)
+        return Written(changed, warnings=warnings + custom_objects.advice(kind, changed))
 
     def _apply(self, request: Request, route: Route, wish: Intent) -> Written:
         kind, objects = route.kind, self._objects
@@ -144,6 +142,13 @@ class Writing:
         )
         decoding.convert(kind, schema_of(kind), merged)
         warnings = _complained(complaints, wish)
+        with _warned(warnings):
+            changed = self._applied(merged, route, wish, is_new=is_new)
+        advice = custom_objects.advice(kind, changed)
+        return Written(changed, is_new=is_new, warnings=warnings + advice)
+
+    def _applied(self, merged: Json, route: Route, wish: Intent, *, is_new: bool) -> Json:
+        kind = route.kind
         uid = metadata.metadata_of(merged).get("uid")
         if is_new and uid:
             raise status.conflict(
@@ -153,34 +158,18 @@ class Writing:
                 "was found",
             )
         metadata.names_match(kind, merged, namespace=route.namespace, name=route.name)
-        if is_new:
-            check_version(merged["metadata"].pop("resourceVersion", None) or "")
-            changed = objects.create(
-                kind, merged, wish, namespace=route.namespace, applied=True
-            )
-        else:
-            changed = objects.update(
-                kind,
-                route.key,
-                lambda _: merged,
-                intent=wish,
-                subresource=_subresource(route),
-                applied=True,
-            )
-        advice = custom_objects.advice(kind, changed)
-        return Written(changed, is_new=is_new, warnings=warnings + advice)
+        if not is_new:
+            return self._updated(merged, route, wish, applied=True)
+        check_version(merged["metadata"].pop("resourceVersion", None) or "")
+        return self._objects.create(kind, merged, wish, namespace=route.namespace, applied=True)
 
     def delete(self, route: Route, options: DeleteOptions) -> Deleted:
         """DELETE of an object."""
         return self._deletion.delete(route.kind, route.key, options)
 
-    def delete_all(
-        self, route: Route, options: DeleteOptions, listing: ListOptions
-    ) -> Page:
+    def delete_all(self, route: Route, options: DeleteOptions, listing: ListOptions) -> Page:
         """DELETE of a collection; return it as it was."""
-        found = page(
-            self._cluster.storage, route.kind.storage, route.prefix, options=listing
-        )
+        found = page(self._cluster.storage, route.kind.storage, route.prefix, options=listing)
         table = self._cluster.storage.table(route.kind.storage)
         for stored in found.items:
             if table.get(stored.key) is not None:
@@ -189,9 +178,7 @@ class Writing:
 
     # --- the steps
 
-    def body(
-        self, request: Request, kind: Kind, wish: Intent
-    ) -> tuple[Json, list[str]]:
+    def body(self, request: Request, kind: Kind, wish: Intent) -> tuple[Json, list[str]]:
         """Read an object from a request, with what there is to complain about it.
 
         Raises:
@@ -204,9 +191,17 @@ class Writing:
         return self._cluster.storage.table(route.kind.storage).get(route.key) is None
 
 
-def _checked(
-    body: bytes, content_type: str, kind: Kind, *, wish: Intent
-) -> tuple[Json, list[str]]:
+@contextmanager
+def _warned(warnings: Sequence[str]) -> Generator[None]:
+    """Give a refusal what there was to warn of before."""
+    try:
+        yield
+    except StatusError as exc:
+        exc.warnings = warnings
+        raise
+
+
+def _checked(body: bytes, content_type: str, kind: Kind, *, wish: Intent) -> tuple[Json, list[str]]:
     is_custom = kind.custom is not None
     obj, duplicates = decoding.decode(
         body, content_type, kind=kind.kind, api_version=kind.api_version, is_custom=is_custom
@@ -247,9 +242,7 @@ def _patched(
         result = strategic_merge.apply(base, patch, schema_of(kind))
     else:
         result = merge_patch.apply(base, patch)
-    shown = decoding.Patched(
-        patch if is_strategic else result, is_strategic=is_strategic
-    )
+    shown = decoding.Patched(patch if is_strategic else result, is_strategic=is_strategic)
     checked = decoding.check(kind, schema_of(kind), result, patched=shown)
     found = [*complaints, *checked.complaints]
     return result, decoding.complain(wish.field_validation, found, kind, patched=shown)
@@ -280,4 +273,4 @@ def _unconditional(kind: Kind, name: str) -> StatusError:
         "must be specified for an update",
         0,
     )
-    return status.invalid(kind, name, [error])
+    return status.invalid(msgspec.structs.replace(kind, kind=kind.plural), name, [error])

@@ -19,19 +19,7 @@ from kinform.apiserver.json import Json, JsonValue
 __all__ = ["YamlError", "load"]
 
 _TRUE: Final = {"y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"}
-_FALSE: Final = {
-    "n",
-    "N",
-    "no",
-    "No",
-    "NO",
-    "false",
-    "False",
-    "FALSE",
-    "off",
-    "Off",
-    "OFF",
-}
+_FALSE: Final = {"n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"}
 _NULL: Final = {"", "~", "null", "Null", "NULL"}
 _WORDS: Final[dict[str, JsonValue]] = {
     **dict.fromkeys(_TRUE, True),
@@ -117,9 +105,7 @@ class _Reader:
     def _mapping(self, node: yaml.MappingNode) -> Json:
         read: Json = {}
         merged: Json = {}
-        for key_node, value_node in cast(
-            "list[tuple[yaml.Node, yaml.Node]]", node.value
-        ):
+        for key_node, value_node in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
             if key_node.tag == _PLAIN and key_node.value == "<<":
                 self._merge(value_node, merged)
                 continue
@@ -132,15 +118,11 @@ class _Reader:
 
     def _merge(self, node: yaml.Node, into: Json) -> None:
         parts = (
-            cast("list[yaml.Node]", node.value)
-            if isinstance(node, yaml.SequenceNode)
-            else [node]
+            cast("list[yaml.Node]", node.value) if isinstance(node, yaml.SequenceNode) else [node]
         )
         for part in reversed(parts):
             if not isinstance(part, yaml.MappingNode):
-                message = (
-                    "yaml: map merge requires map or sequence of maps as the value"
-                )
+                message = "yaml: map merge requires map or sequence of maps as the value"
                 raise YamlError(message)
             into.update(self._mapping(part))
 
@@ -155,14 +137,10 @@ class _Reader:
         if key is None:
             shown = self.value(value)
             quoted = f'"{shown}"' if isinstance(shown, str) else str(shown)
-            message = (
-                f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {quoted}"
-            )
+            message = f"unsupported map key of type: %!s(<nil>), key: <nil>, value: {quoted}"
             raise YamlError(message)
         message = "yaml: invalid map key: " + (
-            "map[interface {}]interface {}"
-            if isinstance(key, dict)
-            else "[]interface {}"
+            "map[interface {}]interface {}" if isinstance(key, dict) else "[]interface {}"
         )
         raise YamlError(message)
 
@@ -195,9 +173,7 @@ def _resolved(text: str) -> JsonValue:
     digits = text.replace("_", "")
     for form, base in _INTEGERS:
         if form.fullmatch(digits):
-            number = int(
-                digits.replace("o", "").replace("O", "") if base == 8 else digits, base
-            )
+            number = int(digits.replace("o", "").replace("O", "") if base == 8 else digits, base)
             return number if -_LARGEST // 2 <= number < _LARGEST else float(number)
     if _FLOAT.fullmatch(digits):
         return _float(float(digits))
@@ -214,6 +190,4 @@ def _float(number: float) -> JsonValue:
     if math.isinf(number):
         message = "json: unsupported value: +Inf"
         raise YamlError(message)
-    return (
-        int(number) if number.is_integer() and abs(number) < _PLAIN_INTEGERS else number
-    )
+    return int(number) if number.is_integer() and abs(number) < _PLAIN_INTEGERS else number

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from importlib import import_module
-from typing import Protocol, cast, final
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, final
 
 from kinform.cli.problems import Problem
 from kinform.client import Client
+from kinform.clock import offload
 
-__all__ = ["Embedded", "embedded", "start_server"]
+if TYPE_CHECKING:
+    from kinform.apiserver import APIServer
+    from kinform.apiserver.fault_plan import FaultPlan
 
-
-class _Server(Protocol):
-    @property
-    def url(self) -> str: ...
-
-    def kubeconfig(self) -> str: ...
-
-    def connect(self) -> Client: ...
+__all__ = ["Embedded", "embedded"]
 
 
 @final
 class Embedded:
     """A running server; with ``live`` it has a demo cluster whose objects come, change and go."""
 
-    def __init__(self, server: _Server, demo: AsyncExitStack) -> None:
+    def __init__(self, server: APIServer, demo: AsyncExitStack) -> None:
         self._server = server
         self._demo = demo
 
@@ -51,42 +46,41 @@ class Embedded:
 
 @asynccontextmanager
 async def embedded(
-    *, live: bool, seed: int | None = None, **options: object
+    *,
+    live: bool,
+    seed: int | None = None,
+    port: int = 0,
+    token: str | None = None,
+    data: Path | None = None,
+    faults: Path | None = None,
 ) -> AsyncGenerator[Embedded]:
-    """Run a server within the block; ``options`` are those of ``APIServer``."""
+    """Run a server within the block; ``faults`` is a file that says what is to go wrong.
+
+    Raises:
+        Problem: the file cannot be read.
+        UsageError: it makes no sense, the port is in use or the data file is none.
+    """
+    # The server is not loaded before somebody wants it.
+    from kinform.apiserver import APIServer
+    from kinform.apiserver.demo import Demo
+
+    plan = None if faults is None else await _plan(faults)
     async with AsyncExitStack() as stack:
-        server = await stack.enter_async_context(start_server({**options, "seed": seed}))
+        server = await stack.enter_async_context(
+            APIServer(port=port, token=token, seed=seed, data=data, faults=plan)
+        )
         demo = await stack.enter_async_context(AsyncExitStack())
         if live:
-            await demo.enter_async_context(_live(server, seed))
+            await demo.enter_async_context(Demo(server, seed=seed))
         yield Embedded(server, demo)
 
 
-def start_server(options: Mapping[str, object]) -> AbstractAsyncContextManager[_Server]:
-    """Return a server that starts on entering.
+async def _plan(path: Path) -> FaultPlan:
+    from kinform.apiserver import faults
+    from kinform.apiserver.fault_plan import FaultPlan
 
-    Raises:
-        Problem: this kinform has none, or none with such an option.
-    """
-    make = _part("kinform.apiserver", "APIServer")
-    given = {name: value for name, value in options.items() if value is not None}
-    known = inspect.signature(make).parameters
-    if unknown := [name for name in given if name not in known]:
-        raise Problem(f"the embedded API server has no such option: {', '.join(unknown)}")
-    return cast("AbstractAsyncContextManager[_Server]", make(**given))
-
-
-def _live(server: _Server, seed: int | None) -> AbstractAsyncContextManager[object]:
-    make = _part("kinform.apiserver.demo", "Demo")
-    given = {} if seed is None else {"seed": seed}
-    return cast("AbstractAsyncContextManager[object]", make(server, **given))
-
-
-def _part(module: str, name: str) -> Callable[..., object]:
-    # By name: the server is not loaded, not even by type checkers, before somebody wants it.
     try:
-        return cast("Callable[..., object]", getattr(import_module(module), name))
-    except ModuleNotFoundError as exc:
-        if exc.name != module:
-            raise
-        raise Problem(f"this version of kinform has no {module}") from exc
+        text = await offload(path.read_text, encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise Problem(f"{path}: cannot be read: {exc}") from exc
+    return FaultPlan(faults.load(text, source=str(path)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ipaddress
 import os
 import stat
 from dataclasses import dataclass
@@ -29,7 +28,6 @@ MARK: Final = "# written by kinform serve; it may write it again\n"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Plan:
-    host: str
     port: int
     data: Path | None
     faults: Path | None
@@ -39,23 +37,7 @@ class _Plan:
     seed: int | None
 
 
-def _read_host(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
-    address = "127.0.0.1" if text == "localhost" else text
-    try:
-        is_loopback = ipaddress.ip_address(address).is_loopback
-    except ValueError:
-        is_loopback = False
-    if not is_loopback:
-        raise click.BadParameter(
-            f"{text!r} is no loopback address; the server is for this machine only: 127.0.0.1, ::1"
-        )
-    return address
-
-
 @click.command("serve", short_help="Run an API server of your own on this machine.")
-@click.option(
-    "--host", default="127.0.0.1", callback=_read_host, metavar="ADDRESS", help="Loopback only."
-)
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="0: any free one."
 )
@@ -83,7 +65,6 @@ def _read_host(_ctx: click.Context, _param: click.Parameter, text: str) -> str:
 @debug_option
 def command(
     *,
-    host: str,
     port: int,
     data: Path | None,
     demo: bool,
@@ -108,7 +89,6 @@ def command(
     line.
     """  # noqa: D301 - click wants the character itself
     plan = _Plan(
-        host=host,
         port=port,
         data=data,
         faults=faults,
@@ -126,8 +106,7 @@ async def _serve(plan: _Plan) -> None:
     server = embedded(
         live=plan.demo,
         seed=plan.seed,
-        host=None if plan.host == "127.0.0.1" else plan.host,
-        port=plan.port or None,
+        port=plan.port,
         data=plan.data,
         faults=plan.faults,
         token=os.environ.get(TOKEN) or None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from typing import Final
 
@@ -11,7 +12,7 @@ from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at, text
 from kinform.apiserver.kind import Kind
 
-__all__ = ["problems", "replicas_path", "scale_of", "set_scale"]
+__all__ = ["check_patched", "patchable", "problems", "replicas_path", "scale_of", "set_scale"]
 
 _MOST: Final = (1 << 31) - 1
 _BUILTIN: Final = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
@@ -42,6 +43,29 @@ def scale_of(kind: Kind, obj: Json) -> Json:
         "spec": {"replicas": replicas} if replicas else {},
         "status": state,
     }
+
+
+def patchable(kind: Kind, obj: Json) -> Json:
+    """Return the Scale of an object as patches see it: without a number it has null there."""
+    path = _paths(kind)["specReplicasPath"]
+    if kind.custom is None or _lookup(obj, path)[0]:
+        return scale_of(kind, obj)
+    counted: Json = copy.deepcopy(obj)
+    set_scale(kind, counted, {})
+    return {**scale_of(kind, counted), "spec": {"replicas": None}}
+
+
+def check_patched(kind: Kind, obj: Json, scale: Json) -> None:
+    """Refuse a patch after which there would still be no number of replicas.
+
+    Raises:
+        StatusError: 400.
+    """
+    path = _paths(kind)["specReplicasPath"]
+    if kind.custom is None or _lookup(obj, path)[0]:
+        return
+    if at(scale, "spec", "replicas") is None:
+        raise status.bad_request(f'the spec replicas field "{path}" cannot be empty')
 
 
 def replicas_path(kind: Kind) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import re
 from collections.abc import Callable
 from typing import Final
 
@@ -19,7 +18,9 @@ from kinform.apiserver.field_errors import (
     too_long,
 )
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at, text
+from kinform.apiserver.json_syntax import syntax_error
 from kinform.apiserver.quantities import parse
+from kinform.apiserver.type_errors import json_kind
 from kinform.apiserver.validation import events, quotas, services, volumes
 from kinform.apiserver.validation.labels import unsupported
 from kinform.apiserver.validation.metadata import IMMUTABLE
@@ -47,7 +48,6 @@ _KEYS: Final[dict[str, tuple[str, ...]]] = {
 }
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
-_NUMBER_START: Final = re.compile(r"\s*[-\[{\"tfn0-9]")
 
 
 def _config_map(obj: Json) -> list[FieldError]:
@@ -63,7 +63,7 @@ def _config_map(obj: Json) -> list[FieldError]:
         errors += [invalid(f"binaryData[{key}]", key, why) for why in config_key(key)]
         size += len(value or "") * 3 // 4
     if size > _LARGEST:
-        errors.append(too_long("", _LARGEST))
+        errors.append(too_long("[]", _LARGEST))
     return errors
 
 
@@ -108,16 +108,14 @@ def _typed_secret(obj: Json, data: Json) -> list[FieldError]:
 
 
 def _not_json(octets: bytes) -> str:
-    """Return what is wrong with a text that has to be JSON, ``""`` if nothing is."""
+    """Return what is wrong with a text that has to be a JSON object, ``""`` if nothing is."""
     try:
         msgspec.json.decode(octets, type=dict[str, JsonValue])
     except (msgspec.DecodeError, UnicodeDecodeError):
-        content = octets.decode(errors="replace")
-        if not content.strip() or _NUMBER_START.match(content):
-            return "unexpected end of JSON input"
-        first = content.lstrip()[0]
-        shown = first if first.isprintable() else f"\\x{ord(first):02x}"
-        return f"invalid character '{shown}' looking for beginning of value"
+        if problem := syntax_error(octets):
+            return problem
+        given = json_kind(msgspec.json.decode(octets))
+        return f"json: cannot unmarshal {given} into Go value of type map[string]interface {{}}"
     return ""
 
 

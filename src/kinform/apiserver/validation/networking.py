@@ -94,8 +94,8 @@ def _slice_address(address: str, path: str, index: int, *, kind: str) -> list[Fi
     if errors:
         return errors
     if (":" in address) != (kind == "IPv6"):
-        return [invalid(path, address, f"must be an {kind} address")]
-    return special_address(address, own)
+        errors.append(invalid(path, address, f"must be an {kind} address"))
+    return errors + special_address(address, own)
 
 
 def endpoint_slice_update(new: Json, old: Json) -> list[FieldError]:

@@ -259,8 +259,7 @@ def validate_update(new: Json, old: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     old_ip, new_ip = before.get("clusterIP"), after.get("clusterIP")
     kinds = {after.get("type"), before.get("type")}
-    is_moved = "ExternalName" not in kinds and old_ip and old_ip != new_ip
-    if is_moved and "None" not in {old_ip, new_ip}:
+    if "ExternalName" not in kinds and old_ip and old_ip != new_ip:
         value = after.get("clusterIPs")
         errors.append(invalid("spec.clusterIPs[0]", value, "may not change once set"))
     chosen = after.get("loadBalancerClass")

@@ -14,6 +14,7 @@ from kinform.apiserver.field_errors import (
 )
 from kinform.apiserver.json import Json, as_dict, as_list, at
 from kinform.apiserver.quantities import parse
+from kinform.apiserver.validation import claims
 from kinform.apiserver.validation.labels import check_label_selector
 from kinform.apiserver.validation.metadata import IMMUTABLE
 from kinform.apiserver.validation.names import dns_subdomain, qualified_name
@@ -120,7 +121,16 @@ def claim_update(new: Json, old: Json) -> list[FieldError]:
             spec.pop("volumeAttributesClassName", None)
             spec.pop("resources", None)
     if left != right:
-        errors.append(forbidden("spec", _CLAIM_FIXED))
+        shown = dict(before)
+        if not before.get("volumeName"):
+            shown["volumeName"] = after.get("volumeName")
+        wished = dict(after)
+        if not before.get("storageClassName"):
+            wished["storageClassName"] = before.get("storageClassName")
+        what = claims.difference(shown, wished)
+        errors.append(forbidden("spec", f"{_CLAIM_FIXED}\n{what}"))
+    if after.get("volumeMode") != before.get("volumeMode"):
+        errors.append(invalid("volumeMode", after.get("volumeMode"), IMMUTABLE))
     wanted = at(after, "resources", "requests", "storage")
     earlier = at(before, "resources", "requests", "storage")
     given = at(old, "status", "capacity", "storage")

@@ -49,10 +49,14 @@ def validate_job(obj: Json) -> list[FieldError]:
     errors: list[FieldError] = []
     spec: Json = obj["spec"]
     _check_generated(obj, errors)
+    _check_job_spec(spec, errors)
+    return errors
+
+
+def _check_job_spec(spec: Json, errors: list[FieldError]) -> None:
     _check_job_numbers(spec, "spec", errors)
     _check_match(spec, errors)
     _check_job_template(spec, "spec", errors)
-    return errors
 
 
 def _check_generated(obj: Json, errors: list[FieldError]) -> None:
@@ -153,6 +157,7 @@ def validate_job_update(new: Json, old: Json) -> list[FieldError]:
     """Return what is wrong with a change of a Job, metadata aside."""
     errors = validate_job(new)
     after, before = new["spec"], old["spec"]
+    _check_job_spec(after, errors)  # the server does so twice, and says all of it twice
     _check_completions(after, before, errors)
     if after.get("selector") != before.get("selector"):
         shown = shown_selector(after.get("selector"))

@@ -1,0 +1,144 @@
+"""How refusals are put: how often the server says what it found, and how it shows values."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kinform.apiserver import json_syntax, kinds, validation
+from kinform.apiserver.field_errors import invalid
+from kinform.apiserver.validation import claims
+from kinform.apiserver.validation.metadata import (
+    validate_metadata_update,
+    validate_metadata_update_again,
+)
+
+Json = dict[str, Any]
+
+OLD: Json = {"name": "a", "namespace": "b", "uid": "one", "creationTimestamp": "then"}
+NEW: Json = OLD | {
+    "uid": "two",
+    "labels": {"a b": "c"},
+    "annotations": {"a c": "c"},
+    "ownerReferences": [{"apiVersion": "v1", "kind": "A", "name": "", "uid": "x"}],
+    "finalizers": ["x"],
+}
+LETTERS = {
+    "metadata.labels": "l",
+    "metadata.annotations": "a",
+    "metadata.ownerReferences.name": "o",
+    "metadata.uid": "U",
+    "metadata.finalizers[0]": "F",
+}
+
+
+def kind(storage: str) -> Any:
+    found = [one for one in kinds.builtin().all() if one.storage == storage]
+    return found[0]
+
+
+# What kube-apiserver 1.36 answered to a patch with all of these mistakes, cause by cause.
+@pytest.mark.parametrize(
+    "storage, subresource, expected",
+    [
+        ("configmaps", "", "laoUlaoUlaoFlaoF"),
+        ("pods", "", "laoUlaoUlaoFlaoF"),
+        ("deployments.apps", "", "laoUlaoUlaoF"),
+        ("replicasets.apps", "status", "laoUlaoUlaoF"),
+        ("jobs.batch", "status", "laoUlaoUlaoF"),
+        ("cronjobs.batch", "", "laoUlaoUlaoF"),
+        ("cronjobs.batch", "status", "laoUlao"),
+        ("leases.coordination.k8s.io", "", "laoUlaoUlao"),
+        ("events", "", "laoUlao"),
+        ("endpointslices.discovery.k8s.io", "", "laoUlaolaoF"),
+        ("roles.rbac.authorization.k8s.io", "", "laoUlaolaoFUlaoF"),
+        ("persistentvolumeclaims", "status", "laoUlaoUlaoF"),
+        ("poddisruptionbudgets.policy", "", "laoUlao"),
+        ("limitranges", "", "laoUlaolaoF"),
+    ],
+)
+def test_what_is_wrong_with_metadata_is_said_as_often_as_the_server_says_it(
+    storage: str, subresource: str, expected: str
+) -> None:
+    new, old = {"metadata": NEW}, {"metadata": OLD}
+    found = validate_metadata_update(kind(storage), new, old, subresource=subresource)
+    found += validate_metadata_update_again(kind(storage), new, old, subresource=subresource)
+    assert "".join(LETTERS[one.field] for one in found) == expected
+
+
+def test_the_generation_of_an_update_is_not_judged() -> None:
+    new, old = {"metadata": {**OLD, "generation": -1}}, {"metadata": OLD}
+    assert validation.validate_update(kind("configmaps"), new, old) == []
+
+
+@pytest.mark.parametrize(
+    "value, expected",
+    [
+        ("a\tb\x01", r'"a\tb\x01"'),
+        ("ä\u00a0\u200b", r'"ä\u00a0\u200b"'),
+        ('a"b\\', r'"a\"b\\"'),
+        ("<&>", '"<&>"'),
+        ({"b": "<&>", "a": [1, None]}, r'{"b":"\u003c\u0026\u003e","a":[1,null]}'),
+        (1e21, "1e+21"),
+    ],
+)
+def test_a_value_is_shown_as_go_shows_it(value: object, expected: str) -> None:
+    assert invalid("x", value, "no").text == f"Invalid value: {expected}: no"
+
+
+def test_a_text_that_is_nested_too_deeply_is_refused_for_the_bracket_that_is_too_much() -> None:
+    text = b'{"a":"[[[","b":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
+    assert json_syntax.syntax_error(text) == "invalid character '[' exceeded max depth"
+
+
+CLAIM: Json = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+    "volumeMode": "Filesystem",
+}
+
+
+def test_what_was_changed_of_a_claim_is_shown_with_what_is_around_it() -> None:
+    after = CLAIM | {"resources": {"requests": {"storage": "1Gi"}, "limits": {"storage": "5Gi"}}}
+    assert claims.difference(CLAIM, after).splitlines() == [
+        "@@ -4,7 +4,9 @@",
+        "  ],",
+        '  "Selector": null,',
+        '  "Resources": {',
+        '-  "Limits": null,',
+        '+  "Limits": {',
+        '+   "storage": "5Gi"',
+        "+  },",
+        '   "Requests": {',
+        '    "storage": "1Gi"',
+        "   }",
+    ]
+
+
+def test_the_sources_of_a_claim_are_shown_with_all_their_fields() -> None:
+    source = {"kind": "PersistentVolumeClaim", "name": "z"}
+    before = CLAIM | {"dataSource": source, "dataSourceRef": source}
+    after = CLAIM | {"volumeAttributesClassName": "q"}
+    assert claims.difference(before, after).splitlines() == [
+        "@@ -12,16 +12,7 @@",
+        '  "VolumeName": "",',
+        '  "StorageClassName": null,',
+        '  "VolumeMode": "Filesystem",',
+        '- "DataSource": {',
+        '-  "APIGroup": null,',
+        '-  "Kind": "PersistentVolumeClaim",',
+        '-  "Name": "z"',
+        "- },",
+        '- "DataSourceRef": {',
+        '-  "APIGroup": null,',
+        '-  "Kind": "PersistentVolumeClaim",',
+        '-  "Name": "z",',
+        '-  "Namespace": null',
+        "- },",
+        '- "VolumeAttributesClassName": null',
+        '+ "DataSource": null,',
+        '+ "DataSourceRef": null,',
+        '+ "VolumeAttributesClassName": "q"',
+        " }",
+    ]
