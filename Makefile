@@ -13,7 +13,7 @@ PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
-        layers docs conformance news bench control-plane check clean venv
+        layers docs conformance contract record captures news bench control-plane check clean venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
@@ -64,6 +64,17 @@ conformance: venv ## write docs/conformance.md and the guide's table of names fr
 
 news: venv      ## the changelog entry that the fragments make
 	$(PY) -m towncrier build --draft --version next
+
+contract: venv  ## write docs/apiserver.md: the embedded server held against the recorded real one
+	$(PY) -m tools.contract score $(ARGS)
+
+record: venv    ## ask a real kube-apiserver anew: its answers, its API, its wire format
+	$(PY) -m tools.contract record
+	$(PY) tools/record_api.py
+	$(PY) tools/record_protobuf.py
+
+captures: venv  ## the pictures of the command in the docs
+	$(PY) tools/captures.py
 
 bench: venv     ## all benchmarks
 	$(PY) -m bench $(ARGS)

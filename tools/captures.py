@@ -189,11 +189,13 @@ def text(shown: str, *, of: str, lines: int | None = None) -> str:
 def watch(env: Mapping[str, str]) -> str:
     """Show the live table at a moment when much happens."""
     args = ["watch", "pods,deployments", "-A", "--demo", "--seed", SEED, "--for", "20s"]
-    return svg(liveliest(pictures(on_terminal(*args, env=env))), title="kinform watch pods,deployments -A")
+    return svg(
+        liveliest(pictures(on_terminal(*args, env=env))), title="kinform watch pods,deployments -A"
+    )
 
 
 def watch_lines(env: Mapping[str, str]) -> str:
-    """Show the lines of a pipe, and the summary on stderr."""
+    """Show the lines of a pipe."""
     args = ["watch", "pods", "-n", "shop", "--demo", "--seed", SEED, "--for", "8s"]
     return text(output(*args, env=env), of="watch pods -n shop | cat", lines=24)
 
@@ -202,8 +204,10 @@ def watch_wire(env: Mapping[str, str]) -> str:
     """Show the chunks of a watch."""
     with serving(env) as port:
         at = f"http://127.0.0.1:{port}"
-        shown = output("watch", "nodes", "-o", "wire", "--server", at, "--for", "4s", env=env)
-    return text(shown.replace(f":{port}/", ":8001/"), of="watch nodes -o wire", lines=12)
+        shown = output(
+            "watch", "shops", "-n", "shop", "-o", "wire", "--server", at, "--for", "6s", env=env
+        )
+    return text(shown.replace(f":{port}/", ":8001/"), of="watch shops -n shop -o wire", lines=10)
 
 
 def get(env: Mapping[str, str]) -> str:
@@ -212,8 +216,8 @@ def get(env: Mapping[str, str]) -> str:
         at = f"http://127.0.0.1:{port}"
         output("watch", "pods", "-A", "--server", at, "--for", "6s", env=env)  # let it begin
         shown = [
-            text(output(*args, "-A", "--server", at, env=env), of=" ".join([*args, "-A"]))
-            for args in (("get", "deployments"), ("get", "shops"), ("get", "nodes", "-o", "wide"))
+            text(output(*words.split(), "--server", at, env=env), of=words)
+            for words in ("get deployments -A", "get shops -n shop", "get nodes")
         ]
     return "\n".join(shown)
 

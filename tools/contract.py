@@ -20,6 +20,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+from kinform.apiserver import kinds, validation
+from kinform.apiserver.kind import Kind
 from tests.contract import record
 from tests.contract.case import STRICT_AREAS, Case, all_cases
 from tests.contract.runner import Outcome, run_all, run_embedded
@@ -56,7 +58,10 @@ WHAT_IT_IS_NOT: Final = """\
   ReplicaSet.
 - No admission webhooks, no aggregated API servers, no conversion webhooks.
 - `exec`, `attach`, `portforward` and `proxy` answer 501.
-- JSON and YAML, no protobuf.
+- Answers are JSON or YAML; protobuf is read, because clients made of client-go send it, and never
+  written.
+- CEL rules and conversion webhooks of CustomResourceDefinitions are stored and not evaluated; who
+  writes a definition that has some is warned of each.
 - One process, for tests, demonstrations and simulation: it scales with one core.
 """
 
@@ -173,7 +178,26 @@ def page(different: Sequence[str]) -> str:
         ),
         "",
     ]
-    return HEAD + "\n".join(lines) + "\n" + WHAT_IT_IS_NOT
+    return HEAD + "\n".join(lines) + "\n" + WHAT_IT_IS_NOT + kinds_served()
+
+
+def kinds_served() -> str:
+    """Return which built-in kinds have rules of their own and which have their structure alone."""
+    stored = [kind for kind in kinds.builtin().all() if "create" in kind.verbs]
+    stored = [kind for kind in stored if "get" in kind.verbs]
+    ruled = sorted({kind.kind for kind in stored if _has_rules(kind)})
+    plain = sorted({kind.kind for kind in stored} - set(ruled))
+    return (
+        "\n## Kinds\n\nAll built-in kinds of Kubernetes 1.36 are served. These have defaults and "
+        f"validation of their own: {', '.join(ruled)}.\n\nThe others are *structural*: unknown "
+        "fields, wrong types and bad metadata are refused, but they have no rules of their own: "
+        f"{', '.join(plain)}.\n"
+    )
+
+
+def _has_rules(kind: Kind) -> bool:
+    # The one is judged elsewhere, of the other there is nothing but metadata to judge.
+    return validation.has_rules(kind) or kind.kind in {"CustomResourceDefinition", "ServiceAccount"}
 
 
 async def do_score(arguments: argparse.Namespace) -> int:

@@ -10,6 +10,7 @@ Writes ``src/kinform/apiserver/data/``:
 * ``schemas.json.xz``: every schema by its name, once;
 * ``openapi.json.xz``: the OpenAPI documents, with the names of their schemas instead of these;
 * ``custom.json.xz``: the same for two made-up custom kinds, as a template for all others;
+* ``blanks.json.xz``: an object of each kind with nothing in it, as Go writes one;
 
 and, for tests to compare with, ``tests/apiserver/recorded/``:
 
@@ -99,8 +100,44 @@ async def record(client: Client) -> None:
             "definitions": definitions(schemas),
         },
     )
+    write(DATA / "blanks.json.xz", await blanks(client, groups))
     write(RECORDED / "discovery.json.xz", legacy)
     write(RECORDED / "custom_kinds.json.xz", custom)
+
+
+async def blanks(client: Client, groups: list[Json]) -> Json:
+    """Return what a bookmark of each kind has beside its metadata, if it has something."""
+    found: Json = {}
+    for group in groups:
+        for version in group["versions"]:
+            for resource in version["resources"]:
+                if "watch" not in resource["verbs"]:
+                    continue
+                base = path_of(group_name(group), version["version"])
+                obj = await first_bookmark(client, f"{base}/{resource['resource']}")
+                name = f"{obj.pop('apiVersion')}/{obj.pop('kind')}"
+                del obj["metadata"]
+                if obj:
+                    found[name] = obj
+    return found
+
+
+async def first_bookmark(client: Client, path: str) -> Json:
+    """Return the object of the bookmark that ends the initial events; there are no others."""
+    options = {
+        "watch": "true",
+        "sendInitialEvents": "true",
+        "resourceVersionMatch": "NotOlderThan",
+        "allowWatchBookmarks": "true",
+        "labelSelector": "kinform.dev/none",
+    }
+    async with client.rest().get().abs_path(path).params(options).stream() as response:
+        line = b""
+        while not line.endswith(b"\n"):
+            line += await response.read_some()
+    event: Json = json.loads(line.partition(b"\n")[0])
+    assert event["type"] == "BOOKMARK"
+    return dict(event["object"])
 
 
 async def fetch(client: Client, path: str, *, accept: str = "application/json") -> Json:

@@ -160,7 +160,8 @@ def test_a_definition_that_goes_keeps_its_objects_readable() -> None:
         "InstanceDeletionInProgress", "CustomResource deletion is in progress", NOW,
     )  # fmt: skip
     (kind,) = kinds.kinds_of(obj)
-    assert kind.verbs == ("delete", "deletecollection", "get", "list", "watch")
+    assert kind.custom is not None
+    assert kind.custom.is_terminating
 
 
 def test_what_is_not_evaluated_is_named_in_a_warning() -> None:

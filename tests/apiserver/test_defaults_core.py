@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import ipaddress
 import json
 from typing import Any
 
@@ -91,7 +92,7 @@ def test_a_service_is_given_an_address_and_the_ports_it_needs() -> None:
 
     assert errors == []
     assert obj["spec"]["clusterIP"] == "10.0.1.2"
-    assert obj["spec"]["clusterIPs"] == ["10.0.0.18"]
+    assert obj["spec"]["clusterIPs"] == ["10.0.1.2"]
     assert obj["spec"]["ports"][0]["nodePort"] == 30001
     assert obj["spec"]["healthCheckNodePort"] == 30002
 
@@ -117,15 +118,15 @@ def test_some_services_have_no_address(spec: Json) -> None:
         (
             {"clusterIP": "1.2.3.4"},
             (
-                'spec.clusterIPs: Invalid value: ["1.2.3.4"]: failed to allocate IP 1.2.3.4: the '
-                "provided IP (1.2.3.4) is not in the valid range. The range of valid IPs is "
-                "10.0.0.0/24"
+                'spec.clusterIPs: Invalid value: ["1.2.3.4"]: failed to allocate IP 1.2.3.4: '
+                "the provided network does not match the current range"
             ),
         ),
         (
-            {"clusterIP": "10.0.0.255"},
+            {"clusterIP": "10.0.255.255"},
             (
-                'spec.clusterIPs: Invalid value: ["10.0.0.255"]: failed to allocate IP 10.0.0.255: '
+                'spec.clusterIPs: Invalid value: ["10.0.255.255"]: '
+                "failed to allocate IP 10.0.255.255: "
                 "the provided network does not match the current range"
             ),
         ),
@@ -152,13 +153,27 @@ def test_an_address_or_port_that_cannot_be_had_is_refused(spec: Json, expected: 
 
 @given(st.sets(st.integers(min_value=1, max_value=254), max_size=253))
 def test_an_allocated_address_is_free_and_in_the_range(used: set[int]) -> None:
-    taken = {f"10.0.0.{number}" for number in used} | {"10.0.0.1"}
-    if len(taken) == 254:
-        with pytest.raises(LookupError):
-            services.allocate(taken)
-        return
+    taken = {f"10.0.1.{number}" for number in used} | {"10.0.0.1"}
 
     address = services.allocate(taken)
 
     assert address not in taken
-    assert 1 <= int(address.removeprefix("10.0.0.")) <= 254
+    assert ipaddress.ip_address(address) in ipaddress.ip_network(services.RANGE)
+
+
+def test_more_services_than_a_small_range_has_get_addresses_each_its_own() -> None:
+    taken = {"10.0.0.1"}
+
+    for number in range(1000):
+        taken.add(services.allocate(taken, start=number))
+
+    assert len(taken) == 1001
+
+
+def test_addresses_for_those_who_ask_are_given_last_and_then_none_is_left() -> None:
+    network = ipaddress.ip_network(services.RANGE)
+    taken = {str(host) for host in network.hosts()} - {"10.0.0.9"}
+
+    assert services.allocate(taken) == "10.0.0.9"
+    with pytest.raises(LookupError):
+        services.allocate({*taken, "10.0.0.9"})

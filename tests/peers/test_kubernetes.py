@@ -177,8 +177,13 @@ def test_a_watch_from_a_forgotten_past_is_gone(
 
 
 def test_custom_objects_are_plain_dicts(api: Any, namespace: str) -> None:
-    custom = client.CustomObjectsApi(api)
-    where = {"group": GROUP, "version": "v1", "namespace": namespace, "plural": "widgets"}
+    custom: Any = client.CustomObjectsApi(api)
+    where: dict[str, Any] = {
+        "group": GROUP,
+        "version": "v1",
+        "namespace": namespace,
+        "plural": "widgets",
+    }
     body = {"apiVersion": f"{GROUP}/v1", "kind": "Widget", "metadata": {"name": "one"}}
     made = custom.create_namespaced_custom_object(**where, body=body | {"spec": {"size": 3}})
     assert made["spec"] == {"size": 3, "colour": "red"}
@@ -245,5 +250,5 @@ def test_the_server_tells_its_version_and_its_kinds(api: Any) -> None:
             resource_attributes=client.V1ResourceAttributes(verb="list", resource="pods")
         )
     )
-    answer = client.AuthorizationV1Api(api).create_self_subject_access_review(review)
+    answer: Any = client.AuthorizationV1Api(api).create_self_subject_access_review(review)
     assert answer.status.allowed

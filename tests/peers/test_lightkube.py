@@ -62,7 +62,8 @@ def test_lists_are_selected_and_paged(client: Client) -> None:
         client.create(config_map(f"map-{number}", labels))
 
     def names(**options: Any) -> list[str]:
-        return [one.metadata.name for one in client.list(ConfigMap, **options)]
+        found: Any = client.list(ConfigMap, **options)
+        return [one.metadata.name for one in found]
 
     everything = [f"map-{number}" for number in range(5)]
     assert names() == everything
@@ -87,7 +88,8 @@ def test_every_kind_of_patch_is_taken(client: Client) -> None:
     assert (refused.value.status.code, refused.value.status.reason) == (409, "Conflict")
     forced = client.apply(config_map("red", d="5"), field_manager="bob", force=True)
     assert forced.data == {"b": "2", "c": "3", "d": "5"}
-    assert client.set(ConfigMap, "red", labels={"app": "web"}).metadata.labels == {"app": "web"}
+    labelled: Any = client.set(ConfigMap, "red", labels={"app": "web"})
+    assert labelled.metadata.labels == {"app": "web"}
 
 
 def test_subresources_are_resources_of_their_own(client: Client) -> None:

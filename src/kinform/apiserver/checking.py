@@ -81,20 +81,34 @@ class Patched:
     It is taken down at once, because `check` changes what it looks at.
     """
 
-    __slots__ = ("_taken", "is_strategic")
+    __slots__ = ("_is_custom", "_taken", "_written", "is_strategic")
 
-    def __init__(self, value: JsonValue, *, is_strategic: bool = False) -> None:
+    def __init__(
+        self,
+        value: JsonValue,
+        *,
+        is_strategic: bool = False,
+        is_custom: bool = False,
+        written: str = "",
+    ) -> None:
+        self._written: Final = written
         self._taken: Final = msgspec.json.encode(value)
+        self._is_custom: Final = is_custom
         self.is_strategic: Final = is_strategic
 
     @property
     def text(self) -> str:
         """Return it as the server shows it."""
+        if self._written:
+            return self._written
         value: JsonValue = msgspec.json.decode(self._taken)
         if self.is_strategic:
             return type_errors.go_format(value)
         if not isinstance(value, dict):
             return self._taken.decode()
+        if self._is_custom:
+            return msgspec.json.encode(value, order="sorted").decode()
+        # What the patch has gone through is a map; below, fields are as their structs have them.
         obj = cast("Json", value)
         return msgspec.json.encode({name: obj[name] for name in sorted(obj)}).decode()
 

@@ -58,7 +58,7 @@ def report(obj: Json, left: Sequence[tuple[Kind, Stored]], now: str) -> None:
     for kind, stored in left:
         resources[f"{kind.plural}.{kind.group}"] += 1
         finalizers.update(as_list(decode(kind, stored.raw)["metadata"].get("finalizers")))
-    said = {}
+    said: dict[_Fine, tuple[str, str]] = {}
     if resources:
         message = f"Some resources are remaining: {_listed(resources, 'has')}"
         said[_CONTENT] = ("SomeResourcesRemain", message)

@@ -15,7 +15,7 @@ import msgspec
 
 from kinform.apiserver.json import Json
 
-__all__ = ["Api", "Document", "api", "custom_template", "documents", "schemas"]
+__all__ = ["Api", "Document", "api", "blanks", "custom_template", "documents", "schemas"]
 
 T = TypeVar("T")
 
@@ -60,6 +60,12 @@ def _read(name: str, model: type[T]) -> T:
 def api() -> Api:
     """Return discovery, columns, the names of schemas and the version."""
     return _read("api.json.xz", Api)
+
+
+@functools.cache
+def blanks() -> dict[str, Json]:
+    """Return what an empty object of a kind has beside its metadata; most have nothing."""
+    return _read("blanks.json.xz", dict[str, Json])
 
 
 @functools.cache

@@ -21,7 +21,7 @@ from typing import Final, TypedDict, cast, final
 
 import msgspec
 
-from kinform.apiserver import json_syntax, protobuf, status, type_errors, yaml_bodies
+from kinform.apiserver import json_syntax, protobuf, repeats, status, type_errors, yaml_bodies
 from kinform.apiserver.checking import (
     Checked,
     Duplicate,
@@ -47,6 +47,7 @@ __all__ = [
     "decode",
     "decode_apply",
     "decode_patch",
+    "duplicate",
 ]
 
 BODIES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
@@ -123,7 +124,7 @@ def decode_patch(body: bytes, content_type: str) -> tuple[JsonValue, list[str]]:
     media = content_type.partition(";")[0].strip().lower()
     prefix = "" if media == _STRATEGIC else "error decoding patch: "
     try:
-        value, duplicates = _json(body, merges=False)
+        value, duplicates = _json(body, merges=False, keeps=media == _JSON_PATCH)
     except _Unreadable as exc:
         raise status.bad_request(f"{prefix}{exc}") from exc
     if media == _JSON_PATCH:
@@ -135,6 +136,11 @@ def decode_patch(body: bytes, content_type: str) -> tuple[JsonValue, list[str]]:
         text = f"json: cannot unmarshal {given} into Go value of type map[string]interface {{}}"
         raise status.bad_request(prefix + text)
     return as_dict(cast("object", value)), list[str](duplicates)
+
+
+def duplicate(path: tuple[str | int, ...]) -> Duplicate:
+    """Return the complaint about a field that is there twice."""
+    return Duplicate(f'duplicate field "{_escaped(written(path))}"', path)
 
 
 def decode_apply(body: bytes) -> tuple[Json, list[str]]:
@@ -258,8 +264,11 @@ def _summary(body: bytes) -> str:
     return f"{text} ..." if len(body) > _SHOWN else text
 
 
-def _json(body: bytes, *, merges: bool) -> tuple[JsonValue, list[Duplicate]]:
-    """Decode JSON as Go does: bytes that are no UTF-8 become U+FFFD, duplicates are noticed."""
+def _json(body: bytes, *, merges: bool, keeps: bool = False) -> tuple[JsonValue, list[Duplicate]]:
+    """Decode JSON as Go does: bytes that are no UTF-8 become U+FFFD, duplicates are noticed.
+
+    ``keeps`` keeps how objects with duplicates are written, too.
+    """
     try:
         value = msgspec.json.decode(body)
         again = msgspec.json.encode(value)
@@ -273,7 +282,7 @@ def _json(body: bytes, *, merges: bool) -> tuple[JsonValue, list[Duplicate]]:
         if problem := json_syntax.syntax_error(body):
             raise _Unreadable(problem) from exc
         text = _LONE_BYTES.sub("\ufffd", body.decode(errors="surrogateescape"))
-    reader = _Reader(merges=merges)
+    reader = _Reader(merges=merges, keeps=keeps)
     return reader.read(text), reader.duplicates
 
 
@@ -281,9 +290,10 @@ def _json(body: bytes, *, merges: bool) -> tuple[JsonValue, list[Duplicate]]:
 class _Reader:
     """Reads JSON with an eye on keys that are there twice."""
 
-    def __init__(self, *, merges: bool) -> None:
+    def __init__(self, *, merges: bool, keeps: bool) -> None:
         self.duplicates: list[Duplicate] = []
         self._merges = merges
+        self._keeps = keeps
         self._has_duplicates = False
 
     def read(self, text: str) -> JsonValue:
@@ -304,7 +314,11 @@ class _Reader:
             obj: Json = {}
             for name, entry in value:
                 self._set(obj, (*path, name), entry)
-            return obj
+            if not self._keeps or len(obj) == len(value):
+                return obj
+            # What is in it twice has been noted: only how it is written is still to be kept.
+            again = _Reader(merges=self._merges, keeps=True)
+            return repeats.Repeated(obj, [(name, again._plain(one, ())) for name, one in value])
         if isinstance(value, list):
             items = as_list(cast("object", value))
             return [self._plain(item, (*path, index)) for index, item in enumerate(items)]
@@ -316,7 +330,7 @@ class _Reader:
             obj[name] = self._plain(entry, here)
             return
         if all(one.path != here for one in self.duplicates):
-            self.duplicates.append(Duplicate(f'duplicate field "{_escaped(written(here))}"', here))
+            self.duplicates.append(duplicate(here))
         earlier = obj.pop(name)
         later = self._plain(entry, here)
         if self._merges and isinstance(earlier, dict) and isinstance(later, dict):

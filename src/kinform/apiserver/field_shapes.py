@@ -25,6 +25,9 @@ from kinform.apiserver.schemas import Schema
 
 __all__ = ["Changes", "Shape", "applied", "changes", "item_name", "named", "shape_of"]
 
+_RAW: Final = "io.k8s.apimachinery.pkg.runtime.RawExtension"
+"""An object of any kind, which is kept as it was sent."""
+
 LEAF: Final = 0
 MAP: Final = 1
 LIST: Final = 2
@@ -113,7 +116,7 @@ def _form(schema: Schema | None) -> int:
     if schema.type == "array":
         return LIST if schema.list_type in {"map", "set"} else LEAF
     if schema.type == "object":
-        return LEAF if schema.is_atomic else MAP
+        return LEAF if schema.is_atomic or schema.definition == _RAW else MAP
     # Quantities and the like are one of several types; what has no type at all can be an object.
     is_scalar = schema.type or schema.is_int_or_string or "oneOf" in schema.raw
     return LEAF if is_scalar else MAP

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
-from kinform.apiserver import custom_openapi, data, openapi_v2
+from kinform.apiserver import custom_openapi, data, openapi_v2, openapi_v2_protobuf
 from kinform.apiserver.json import Json
 from kinform.apiserver.kind import Kind
 from kinform.apiserver.kinds import Kinds
@@ -99,19 +99,22 @@ class OpenApi:
         self._hashes: Mapping[str, str] = {}
         self._index = b""
         self._v2: _Body | None = None
+        self._v2_message = b""
         self._encoded: Final = functools.lru_cache(maxsize=_KEPT)(self._encode)
 
     def answer(self, request: Request) -> Response | None:
         """Answer a request for a document; None if the path is none of these.
 
-        Only JSON is served: who accepts none of it gets a 406, as kubectl expects of a server
-        that has no protobuf.
+        Version 3 is served in JSON only: who accepts none of it gets a 406, as kubectl expects of
+        a server that has no protobuf. Version 2 is to be had in both.
         """
         path = request.path.rstrip("/")
         self._refresh()
         if path == _ROOT:
             headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _UNCACHED}
             return Response(headers=headers, body=self._index)
+        if path == _V2 and _accepts(request, openapi_v2_protobuf.ACCEPTED):
+            return self._v2_protobuf(request)
         if path == _V2:
             return _served(request, self._v2_body(), {"Cache-Control": _UNCACHED})
         if path.startswith(f"{_ROOT}/"):
@@ -141,11 +144,19 @@ class OpenApi:
             path: it["serverRelativeURL"].rpartition("=")[2] for path, it in found["paths"].items()
         }
         self._v2 = None
+        self._v2_message = b""
         self._generation = generation
 
     def _encode(self, path: str, content_hash: str) -> _Body:
         found = document(self._kinds, path)
         return _Body(f'"{content_hash}"', msgspec.json.encode(found))
+
+    def _v2_protobuf(self, request: Request) -> Response:
+        if not self._v2_message:
+            self._v2_message = openapi_v2_protobuf.encode(document_v2(self._kinds))
+        headers = {"Cache-Control": _UNCACHED}
+        body = _Body(self._v2_body().etag, self._v2_message)
+        return _answered(request, body, headers, content_type=openapi_v2_protobuf.MEDIA_TYPE)
 
     def _v2_body(self) -> _Body:
         if self._v2 is None:
@@ -157,10 +168,21 @@ class OpenApi:
 def _served(request: Request, body: _Body, headers: dict[str, str]) -> Response:
     if not _accepts_json(request.headers.get("accept", "")):
         return Response(status=HTTPStatus.NOT_ACCEPTABLE, headers={"Vary": "Accept"})
+    return _answered(request, body, headers, content_type="application/json")
+
+
+def _answered(
+    request: Request, body: _Body, headers: dict[str, str], *, content_type: str
+) -> Response:
     headers = headers | {"ETag": body.etag, "Vary": "Accept"}
     if request.headers.get("if-none-match") == body.etag:
         return Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(headers=headers | {"Content-Type": "application/json"}, body=body.content)
+    return Response(headers=headers | {"Content-Type": content_type}, body=body.content)
+
+
+def _accepts(request: Request, media_type: str) -> bool:
+    accept = request.headers.get("accept", "")
+    return any(it.partition(";")[0].strip() == media_type for it in accept.split(","))
 
 
 def _accepts_json(accept: str) -> bool:

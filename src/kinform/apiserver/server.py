@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, final
 
 import yaml
 
-from kinform.apiserver import blanks, data, protobuf, rbac_objects
+from kinform.apiserver import data, protobuf, rbac_objects
 from kinform.apiserver.application import Application
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.fault_kinds import Fault, Stale
@@ -270,5 +270,5 @@ def preload() -> None:
     """Read what every server needs from the package's data. Blocks; later calls do nothing."""
     data.api()
     data.schemas()
-    blanks.preload()
+    data.blanks()
     protobuf.preload()

@@ -14,6 +14,7 @@ from kinform.apiserver import (
     json_patch,
     merge_patch,
     metadata,
+    repeats,
     server_side_apply,
     status,
     strategic_merge,
@@ -21,7 +22,7 @@ from kinform.apiserver import (
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.deletion import Deleted, DeleteOptions, Deletion
 from kinform.apiserver.field_errors import FieldError, Problem
-from kinform.apiserver.json import Json, text
+from kinform.apiserver.json import Json, as_dict, text
 from kinform.apiserver.kind import Kind
 from kinform.apiserver.kinds import schema_of
 from kinform.apiserver.objects import Objects, check_version
@@ -236,16 +237,33 @@ def _patched(
     """Return an object as a patch makes it, with what there is to complain about it."""
     patch, complaints = decoding.decode_patch(body, content_type)
     is_strategic = content_type == _STRATEGIC
+    written, duplicates = "", list[str]()
     if content_type == _JSON_PATCH:
         result = json_patch.apply(base, patch)
+        if complaints:
+            written, duplicates, result = _read_repeats(result)
     elif is_strategic:
         result = strategic_merge.apply(base, patch, schema_of(kind))
     else:
         result = merge_patch.apply(base, patch)
-    shown = decoding.Patched(patch if is_strategic else result, is_strategic=is_strategic)
-    checked = decoding.check(kind, schema_of(kind), result, patched=shown)
+    shown = decoding.Patched(
+        patch if is_strategic else result,
+        is_strategic=is_strategic,
+        is_custom=kind.custom is not None,
+        written=written,
+    )
+    checked = decoding.check(kind, schema_of(kind), result, duplicates=duplicates, patched=shown)
     found = [*complaints, *checked.complaints]
     return result, decoding.complain(wish.field_validation, found, kind, patched=shown)
+
+
+def _read_repeats(result: Json) -> tuple[str, list[str], Json]:
+    """Return how a result is written, what is in it twice, and what it is without that."""
+    paths = list(repeats.found(result))
+    if not paths:
+        return "", [], result
+    written = repeats.text({name: result[name] for name in sorted(result)})
+    return written, [decoding.duplicate(path) for path in paths], as_dict(repeats.plain(result))
 
 
 def _subresource(route: Route) -> str:

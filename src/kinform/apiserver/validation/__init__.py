@@ -18,7 +18,7 @@ from kinform.apiserver.validation.metadata import (
     validate_metadata_update_again,
 )
 
-__all__ = ["validate", "validate_update"]
+__all__ = ["has_rules", "validate", "validate_update"]
 
 _VALIDATE: Final[Mapping[str, Callable[[Json], list[FieldError]]]] = {
     **core.VALIDATE,
@@ -36,6 +36,14 @@ _PARTS: Final[Mapping[str, Mapping[str, Callable[[Json, Json], list[FieldError]]
     "status": statuses.VALIDATE_STATUS,
     "ephemeralcontainers": {"pods": pods_update.validate_ephemeral_update},
 }
+
+
+def has_rules(kind: Kind) -> bool:
+    """Tell whether a built-in kind is checked by rules of its own.
+
+    Of the others the structure is checked, by their schema, and the metadata.
+    """
+    return kind.storage in _VALIDATE
 
 
 def validate(kind: Kind, obj: Json) -> list[FieldError]:
