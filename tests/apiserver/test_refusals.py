@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from kinform.apiserver import json_syntax, kinds, validation
+from kinform.apiserver import decoding, json_patch, json_syntax, kinds, repeats, validation
 from kinform.apiserver.field_errors import invalid
+from kinform.apiserver.json import as_list
 from kinform.apiserver.validation import claims
 from kinform.apiserver.validation.metadata import (
     validate_metadata_update,
@@ -142,3 +143,26 @@ def test_the_sources_of_a_claim_are_shown_with_all_their_fields() -> None:
         '+ "VolumeAttributesClassName": "q"',
         " }",
     ]
+
+
+def test_what_a_value_of_a_json_patch_has_twice_stays_as_it_is_written() -> None:
+    body = (
+        b'[{"op":"add","path":"/data","value":{"b":"1","a":[{"x":1,"x":{"y":2,"y":3}}],"b":"3"}}]'
+    )
+    patch, _ = decoding.decode_patch(body, "application/json-patch+json")
+    result = json_patch.apply({"kind": "A"}, as_list(patch))
+    written = '{"kind":"A","data":{"b":"1","a":[{"x":1,"x":{"y":2,"y":3}}],"b":"3"}}'
+    assert repeats.text(result) == written
+    places = [("data", "b"), ("data", "a", 0, "x"), ("data", "a", 0, "x", "y")]
+    assert list(repeats.found(result)) == places
+    assert repeats.plain(result) == {"kind": "A", "data": {"a": [{"x": {"y": 3}}], "b": "3"}}
+
+
+def test_a_value_that_a_later_operation_goes_into_is_read_before() -> None:
+    body = (
+        b'[{"op":"add","path":"/data","value":{"b":"1","b":"3"}},'
+        b'{"op":"add","path":"/data/c","value":"x"}]'
+    )
+    patch, _ = decoding.decode_patch(body, "application/json-patch+json")
+    result = json_patch.apply({}, as_list(patch))
+    assert repeats.text(result) == '{"data":{"b":"3","c":"x"}}'

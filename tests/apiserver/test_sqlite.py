@@ -24,7 +24,7 @@ from kinform.apiserver.journal import Journal
 from kinform.apiserver.json import Json
 from kinform.apiserver.sqlite import FORMAT, Batch, Database
 from kinform.apiserver.storage import Change, Draft, Expired, Storage, Stored
-from kinform.apiserver.wire import Chunks, Request, Response
+from kinform.apiserver.wire import Chunks, Request, Response, apart
 from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.testing import in_virtual_time
@@ -135,9 +135,8 @@ async def test_a_watch_from_before_is_told_that_its_past_is_gone(tmp_path: Path)
 async def first_event(api: APIServer, version: str) -> Json:
     target = f"{CONFIG_MAPS}?watch=1&resourceVersion={version}"
     response = await answer(api, "GET", target)
-    chunks = response.body
-    assert not isinstance(chunks, bytes)
-    async with contextlib.aclosing(chunks):
+    assert not isinstance(response.body, bytes)
+    async with contextlib.aclosing(apart(response.body)) as chunks:
         await send(api, "POST", CONFIG_MAPS, {"metadata": {"generateName": "later-"}})
         event: Json = msgspec.json.decode(await anext(chunks))
     return event

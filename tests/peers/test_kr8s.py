@@ -93,8 +93,7 @@ async def test_refusals_are_kr8s_own_errors(api: Any) -> None:
         await make(api, "red")
     assert twice.value.response is not None
     assert twice.value.response.status_code == 409
-    assert twice.value.status is not None
-    assert twice.value.status["reason"] == "AlreadyExists"
+    assert twice.value.response.json()["reason"] == "AlreadyExists"
 
 
 async def test_a_watch_sees_what_comes_changes_and_goes_and_resumes(api: Any) -> None:

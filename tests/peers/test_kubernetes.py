@@ -6,14 +6,19 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import kubernetes
 import pytest
-from kubernetes import client, config, dynamic, utils, watch
-from kubernetes.client.exceptions import ApiException
+from kubernetes import config, dynamic, utils
 from kubernetes.dynamic import exceptions as dynamic_exceptions
 
 from tests.peers.support_server import GROUP, Served
 
 pytestmark = pytest.mark.slow
+
+# Untyped here: in its models every field is optional, and a test knows what is there.
+client: Any = kubernetes.client
+watch: Any = kubernetes.watch
+ApiException: Any = kubernetes.client.ApiException
 
 
 @pytest.fixture

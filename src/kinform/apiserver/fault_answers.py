@@ -22,7 +22,7 @@ from kinform.apiserver.options import invalid_options
 from kinform.apiserver.replica import READS, Replica
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Change
-from kinform.apiserver.wire import Broken, Chunks, Ending, Request, Response
+from kinform.apiserver.wire import Broken, Chunks, Ending, Request, Response, apart
 
 __all__ = ["Faults"]
 
@@ -243,7 +243,7 @@ class Faults:
 
 def _chunks(response: Response) -> Chunks:
     body = response.body
-    return streams.whole(body) if isinstance(body, bytes) else body
+    return streams.whole(body) if isinstance(body, bytes) else apart(body)
 
 
 def _pack(response: Response) -> None:

@@ -124,7 +124,8 @@ def paths(one: FieldSet) -> Iterator[str]:
 
 def ordered(one: FieldSet) -> FieldSet:
     """Return a set in the order in which the server writes it."""
-    return {name: ordered(one[name]) if one[name] else {} for name in sorted(one, key=_sorting)}
+    # Names sort as they are written: of all that a branch can hold at once, "." comes first.
+    return {name: ordered(one[name]) if one[name] else {} for name in sorted(one)}
 
 
 def is_valid(one: object) -> bool:

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from kinform.apiserver.application import Application
 from kinform.apiserver.listening import Listener
-from kinform.apiserver.wire import Broken, Chunks, Ending, Request, Response
+from kinform.apiserver.wire import Broken, Burst, Chunks, Ending, Request, Response
 from kinform.errors import UsageError
 
 __all__ = ["HttpServer"]
@@ -124,18 +124,27 @@ def _whole(response: Response, body: bytes) -> web.Response:
     return answer
 
 
+class _Chunked(web.StreamResponse):
+    """An answer whose chunks are framed here, so that many of them are one write."""
+
+    _length_check = False  # as of aiohttp's own WebSocketResponse: it adds no framing
+
+
 async def _stream(
     request: web.BaseRequest, response: Response, chunks: Chunks
 ) -> web.StreamResponse:
-    answer = web.StreamResponse(status=response.status)
+    answer = _Chunked(status=response.status)
     _set_headers(answer, response)
-    answer.enable_chunked_encoding()
+    answer.headers["Transfer-Encoding"] = "chunked"
     # A client that goes away is no failure: its watch ends with it.
     async with contextlib.aclosing(chunks):
         with contextlib.suppress(ConnectionResetError):
             await answer.prepare(request)
             async for chunk in chunks:
-                await _write(request, answer, chunk)
+                parts = chunk.parts if isinstance(chunk, Burst) else (chunk,)
+                framed = b"".join([b"%x\r\n%b\r\n" % (len(part), part) for part in parts if part])
+                await _write(request, answer, framed)
+            await answer.write(b"0\r\n\r\n")
             await answer.write_eof()
     return answer
 

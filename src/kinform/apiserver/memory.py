@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
-from kinform.apiserver.wire import Broken, Chunks, Ending, Request, Response
+from kinform.apiserver.wire import Broken, Burst, Chunks, Ending, Request, Response
 from kinform.errors import TransportError, TransportFailure
 from kinform.rest.headers import Headers
 from kinform.sansio.gzip import GzipDecoder
@@ -145,7 +145,8 @@ class MemoryResponse:
     async def iter_chunks(self) -> AsyncGenerator[Chunk]:
         """Yield every chunk, each of them whole."""
         while piece := await self.read_some():
-            yield piece, True
+            for part in piece.parts if isinstance(piece, Burst) else (piece,):
+                yield part, True
 
     async def read(self, limit: int | None = None) -> bytes:
         """Return the whole body."""

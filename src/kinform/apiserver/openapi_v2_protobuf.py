@@ -105,8 +105,7 @@ def _each(number: int, encode_one: _Encode) -> _Encode:
 
 
 def _type(value: JsonValue) -> bytes:
-    names = as_list(value) if isinstance(value, list) else [value]
-    return _bytes(22, b"".join(_text(1, name) for name in names))
+    return _bytes(22, _text(1, value))
 
 
 def _additional(value: JsonValue) -> bytes:

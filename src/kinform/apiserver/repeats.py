@@ -43,7 +43,8 @@ def found(value: JsonValue, path: _Steps = ()) -> Iterator[_Steps]:
 def text(value: JsonValue) -> str:
     """Return a value as JSON, with all that is written twice."""
     if isinstance(value, dict):
-        pairs = value.pairs if isinstance(value, Repeated) else value.items()
+        entries = as_dict(cast("object", value)).items()
+        pairs = value.pairs if isinstance(value, Repeated) else entries
         return "{" + ",".join(f"{text(name)}:{text(entry)}" for name, entry in pairs) + "}"
     if isinstance(value, list):
         return f"[{','.join(map(text, as_list(cast('object', value))))}]"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Final, final
 
 from kinform.apiserver import options as options_
@@ -20,8 +20,8 @@ from kinform.apiserver.options import ListOptions
 from kinform.apiserver.paths import Route
 from kinform.apiserver.rendering import Renderer, in_version
 from kinform.apiserver.status import StatusError
-from kinform.apiserver.storage import Change, Expired, Unsaved
-from kinform.apiserver.wire import Chunks
+from kinform.apiserver.storage import Change, Expired, Stored, Unsaved
+from kinform.apiserver.wire import Burst, Chunks
 
 __all__ = ["CATCH_UP", "Watch", "event_of"]
 
@@ -33,6 +33,8 @@ _LAST_BOOKMARK: Final = 2.0
 """How long before its end a watch with a timeout gets a bookmark."""
 _TIMEOUT: Final = 1800.0
 """How long a watch lives at least, unless the client says."""
+_BURST: Final = 64
+"""How many events are made ready to be sent at once."""
 _END: Final = "k8s.io/initial-events-end"
 
 
@@ -87,34 +89,38 @@ class Watch:
     async def chunks(self) -> Chunks:
         """Yield the events, each of them one chunk, until the watch ends."""
         stop = self._table.listen(self._changed.set)
+        gate = self._cluster.gate
         try:
-            try:
-                position, first = await self._begin()
-                await self._storage.saved()
-            except StatusError as exc:
-                yield self._renderer.error(exc.to_dict())
-                return
-            gate = self._cluster.gate
-            for chunk in first:
-                if gate.is_shut:
-                    await gate.passed()
-                if self._is_shapeless:
-                    return
-                yield chunk
-            async with contextlib.aclosing(self._follow(position)) as following:
-                async for chunk in following:
+            async with contextlib.aclosing(self._bursts()) as bursts:
+                async for burst in bursts:
                     if gate.is_shut:
                         await gate.passed()
-                    if self._is_shapeless:
+                    # Nothing is told before it is safe, and nothing of a past that was undone.
+                    await self._storage.saved()
+                    if self._is_shapeless or self._storage.epoch != self._epoch:
                         return
-                    yield chunk
+                    yield Burst.of(burst)
+        except StatusError as exc:
+            yield self._renderer.error(exc.to_dict())
         except Unsaved:  # the server cannot tell what may never have happened
             return
         finally:
             stop()
 
-    async def _begin(self) -> tuple[int, list[bytes]]:
-        """Return from which revision on to follow, and what is told before."""
+    async def _bursts(self) -> AsyncGenerator[list[bytes]]:
+        """Yield lists of events that are there at the same time."""
+        position, state = await self._begin()
+        for start in range(0, len(state), _BURST):
+            part = state[start : start + _BURST]
+            yield [self._renderer.event(b"ADDED", stored.raw) for stored in part]
+        if self._options.send_initial_events and self._options.bookmarks:
+            yield [self._bookmark(position, is_end=True)]
+        async with contextlib.aclosing(self._follow(position)) as following:
+            async for burst in following:
+                yield burst
+
+    async def _begin(self) -> tuple[int, Sequence[Stored]]:
+        """Return from which revision on to follow, and the state that is told before."""
         options, storage = self._options, self._storage
         wants_state = options.send_initial_events
         if wants_state is None:
@@ -124,70 +130,61 @@ class Watch:
             return self._asked or storage.revision, []
         if not await self._cluster.reached(self._asked, within=CATCH_UP):
             raise status.too_large_version(self._asked, storage.revision)
-        # No await from here on: state, position and bookmark are of one moment.
-        revision = storage.revision
-        matches, event = options.selection.matches, self._renderer.event
-        told = [
-            event(b"ADDED", stored.raw)
-            for stored in self._table.now(self._prefix)
-            if matches(stored)
-        ]
-        if options.send_initial_events and options.bookmarks:
-            told.append(self._bookmark(revision, is_end=True))
-        return revision, told
+        # No await from here on: state and position are of one moment.
+        matches = options.selection.matches
+        return storage.revision, [it for it in self._table.now(self._prefix) if matches(it)]
 
-    async def _follow(self, position: int) -> Chunks:
+    async def _follow(self, position: int) -> AsyncGenerator[list[bytes]]:
         loop = asyncio.get_running_loop()
         next_bookmark = self._next_bookmark(loop.time())
-        while True:
+        while self._storage.epoch == self._epoch:
             self._changed.clear()
-            is_saved = False
-            for chunk in self._events(position):
-                if not is_saved:  # once: all these events were read together
-                    await self._storage.saved()
-                    is_saved = True
-                yield chunk
-                if self._storage.epoch != self._epoch:
-                    return
+            for changes in self._changes(position):
+                if events := self._events(changes):
+                    yield events
+                position = max(position, changes[-1].revision)
             if self._is_behind:
                 return
-            position = max(position, self._position)
             now = loop.time()
             if now >= self._deadline:
                 return
             if now >= next_bookmark:
                 has_more = self._changed.is_set()  # of this resource, not told yet
-                chunk = self._bookmark(
-                    position if has_more else max(position, self._storage.revision)
-                )
-                await self._storage.saved()
-                yield chunk
+                yield [self._bookmark(position if has_more else self._ahead(position))]
                 next_bookmark = self._next_bookmark(now)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout_at(min(self._deadline, next_bookmark)):
                     await self._changed.wait()
-            if self._storage.epoch != self._epoch:
-                return
 
-    _position: int = 0
+    _is_new: bool = True
+    """It was told nothing yet, not even that there is nothing to tell."""
     _is_behind: bool = False
 
-    def _events(self, position: int) -> Iterator[bytes]:
-        """Yield what has happened since ``position``; `_position` is how far that went."""
+    def _ahead(self, position: int) -> int:
+        return max(position, self._storage.revision)
+
+    def _changes(self, position: int) -> Iterator[Sequence[Change]]:
+        """Yield what has happened since ``position``, in parts.
+
+        Raises:
+            StatusError: that is forgotten, and the watch began there.
+        """
         try:
             changes = list(self._table.since(position))
         except Expired as exc:
-            if not self._position:
-                oldest = exc.oldest
-                text = f"too old resource version: {position} ({oldest})"
-                yield self._renderer.error(status.expired(text).to_dict())
+            if self._is_new:
+                text = f"too old resource version: {position} ({exc.oldest})"
+                raise status.expired(text) from exc
             self._is_behind = True
             return
-        for change in changes:
-            told = event_of(change, self._options, self._prefix)
-            if told is not None:
-                yield self._renderer.event(*told)
-        self._position = changes[-1].revision if changes else position
+        self._is_new = False
+        for start in range(0, len(changes), _BURST):
+            yield changes[start : start + _BURST]
+
+    def _events(self, changes: Sequence[Change]) -> list[bytes]:
+        event, options, prefix = self._renderer.event, self._options, self._prefix
+        told = (event_of(change, options, prefix) for change in changes)
+        return [event(*it) for it in told if it is not None]
 
     def _next_bookmark(self, now: float) -> float:
         if not self._options.bookmarks:

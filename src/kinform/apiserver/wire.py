@@ -6,16 +6,45 @@ a `Request` of what a client sends and sends the `Response` back.
 
 from __future__ import annotations
 
+import contextlib
 import enum
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, final
 from urllib.parse import parse_qs, urlencode
 
-__all__ = ["Broken", "Chunks", "Ending", "Request", "Response"]
+__all__ = ["Broken", "Burst", "Chunks", "Ending", "Request", "Response", "apart"]
 
 Chunks: TypeAlias = AsyncGenerator[bytes]
-"""A body that goes on: each item is one HTTP chunk. Closing it ends what makes it."""
+"""A body that goes on: each item is one HTTP chunk, a `Burst` several. Closing it ends what
+makes it."""
+
+
+@final
+class Burst(bytes):
+    """Chunks that are there at the same time, so that they can be sent at once."""
+
+    parts: Sequence[bytes]
+
+    @classmethod
+    def of(cls, parts: Sequence[bytes]) -> bytes:
+        """Return them as one item: a single one as it is."""
+        if len(parts) == 1:
+            return parts[0]
+        burst = cls(b"".join(parts))
+        burst.parts = parts
+        return burst
+
+
+async def apart(chunks: Chunks) -> Chunks:
+    """Yield every chunk by itself."""
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            if isinstance(chunk, Burst):
+                for part in chunk.parts:
+                    yield part
+            else:
+                yield chunk
 
 
 class Ending(enum.StrEnum):

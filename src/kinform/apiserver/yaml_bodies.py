@@ -14,6 +14,7 @@ from typing import Final, cast
 import yaml
 from yaml.scanner import ScannerError
 
+from kinform.apiserver import field_errors
 from kinform.apiserver.json import Json, JsonValue
 
 __all__ = ["YamlError", "load"]
@@ -36,10 +37,22 @@ _INTEGERS: Final = (
     (re.compile(r"[-+]?(?:0|[1-9][0-9]*)"), 10),
 )
 _LARGEST: Final = 2**64
+_LONGEST: Final = 400
+"""No number that has more digits is one: Go takes it for text."""
 _PLAIN_INTEGERS: Final = 1e21
 """From here on Go writes a float with an exponent, and it stays one."""
 _TAG: Final = "tag:yaml.org,2002:"
 _PLAIN: Final = "!plain"
+_NESTING: Final = re.compile(rb"[\[{:?-]")
+"""What nests one value in another; there is never more nesting than there is of this."""
+_DEEPEST: Final = 1000
+"""The C parser has no limit of its own but the end of its stack."""
+_FEW: Final = 1000
+_ALIASED: Final = 0.99
+"""Of more than a few values, no larger part may be there by aliases."""
+_ALIASED_SIZE: Final = 3 * 1024 * 1024
+"""How much text, and how many values, may be there by aliases: more would be no object."""
+_ANCHOR: Final = re.compile(r"&([-\w]*)")
 _SAFE: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -61,6 +74,7 @@ def load(text: bytes) -> tuple[JsonValue, list[str]]:
         YamlError: it cannot be read.
     """
     try:
+        _check_depth(text)
         loader = _Loader(text)
         # Not `get_single_node`: the server reads the first document and ignores the rest.
         node = loader.get_node() if loader.check_node() else None
@@ -70,15 +84,30 @@ def load(text: bytes) -> tuple[JsonValue, list[str]]:
         raise YamlError("yaml: invalid leading UTF-8 octet") from exc
     except RecursionError as exc:
         raise YamlError("yaml: exceeded max depth of 10000") from exc
-    reader = _Reader()
+    reader = _Reader(text)
     return reader.value(node), reader.complaints
+
+
+def _check_depth(text: bytes) -> None:
+    """Refuse what would be too deep for a recursive reader, before there is one."""
+    if len(_NESTING.findall(text)) <= _DEEPEST:  # as good as always
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > _DEEPEST:
+                raise YamlError("yaml: exceeded max depth of 10000")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.DocumentEndEvent):
+            return
 
 
 def _marked(error: yaml.MarkedYAMLError, text: bytes) -> str:
     problem, mark = error.problem or "", error.problem_mark
     if mark is not None and problem.startswith("found undefined alias"):
-        shown = text.decode().splitlines()[mark.line]
-        anchor = re.match(r"\*?([-\w]*)", shown[mark.column :])
+        anchor = re.match(r"\*?([-\w]*)", _written(text, mark))
         return f"yaml: unknown anchor '{anchor[1] if anchor else ''}' referenced"
     line = mark.line if mark is not None else 0
     if line and isinstance(error, ScannerError):
@@ -88,19 +117,64 @@ def _marked(error: yaml.MarkedYAMLError, text: bytes) -> str:
     return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
 
 
-class _Reader:
-    """Turns nodes into values."""
+def _written(text: bytes, mark: yaml.Mark) -> str:
+    """Return what stands at a mark, to the end of its line."""
+    lines = text.decode(errors="replace").splitlines()
+    return lines[mark.line][mark.column :] if mark.line < len(lines) else ""
 
-    def __init__(self) -> None:
+
+class _Reader:
+    """Turns nodes into values.
+
+    A node that is met again is there by an alias. Each value is a new one all the same, so what
+    aliases make of a short text is limited.
+    """
+
+    def __init__(self, text: bytes) -> None:
         self.complaints: list[str] = []
+        self._text = text
+        self._met: set[int] = set()
+        self._open: set[int] = set()
+        self._aliases = 0  # of the values around this one
+        self._values = 0
+        self._aliased = 0
+        self._aliased_size = 0
 
     def value(self, node: yaml.Node | None) -> JsonValue:
+        if node is None:
+            return None
+        is_alias = id(node) in self._met
+        self._met.add(id(node))
+        self._aliases += is_alias
+        self._count(node)
+        if isinstance(node, yaml.ScalarNode):
+            found = _scalar(node)
+        else:
+            found = self._collection(node)
+        self._aliases -= is_alias
+        return found
+
+    def _collection(self, node: yaml.Node) -> JsonValue:
+        if id(node) in self._open:
+            anchor = _ANCHOR.match(_written(self._text, node.start_mark))
+            raise YamlError(f"yaml: anchor '{anchor[1] if anchor else ''}' value contains itself")
+        self._open.add(id(node))
         if isinstance(node, yaml.MappingNode):
-            return self._mapping(node)
-        if isinstance(node, yaml.SequenceNode):
-            items = cast("list[yaml.Node]", node.value)
-            return [self.value(item) for item in items]
-        return None if node is None else _scalar(cast("yaml.ScalarNode", node))
+            found: JsonValue = self._mapping(node)
+        else:
+            found = [self.value(item) for item in cast("list[yaml.Node]", node.value)]
+        self._open.remove(id(node))
+        return found
+
+    def _count(self, node: yaml.Node) -> None:
+        self._values += 1
+        if not self._aliases:
+            return
+        self._aliased += 1
+        self._aliased_size += len(node.value) if isinstance(node, yaml.ScalarNode) else 1
+        is_much = self._values > _FEW and self._aliased > self._values * _ALIASED
+        if is_much or self._aliased_size > _ALIASED_SIZE:
+            raise YamlError("yaml: document contains excessive aliasing")
 
     def _mapping(self, node: yaml.MappingNode) -> Json:
         read: Json = {}
@@ -112,7 +186,7 @@ class _Reader:
             key = self._key(key_node, value_node)
             if key in read:
                 line = key_node.start_mark.line + 1
-                self.complaints.append(f'line {line}: key "{key}" already set in map')
+                self.complaints.append(f"line {line}: key {field_errors.quoted(key)} already set in map")
             read[key] = self.value(value_node)
         return {**merged, **read}
 
@@ -124,7 +198,7 @@ class _Reader:
             if not isinstance(part, yaml.MappingNode):
                 message = "yaml: map merge requires map or sequence of maps as the value"
                 raise YamlError(message)
-            into.update(self._mapping(part))
+            into.update(cast("Json", self.value(part)))
 
     def _key(self, node: yaml.Node, value: yaml.Node) -> str:
         key = self.value(node)
@@ -171,23 +245,17 @@ def _resolved(text: str) -> JsonValue:
     if text[0] not in "+-.0123456789":
         return text
     digits = text.replace("_", "")
-    for form, base in _INTEGERS:
+    for form, base in _INTEGERS if len(digits) <= _LONGEST else ():
         if form.fullmatch(digits):
-            number = int(digits.replace("o", "").replace("O", "") if base == 8 else digits, base)
-            return number if -_LARGEST // 2 <= number < _LARGEST else float(number)
-    if _FLOAT.fullmatch(digits):
-        return _float(float(digits))
+            whole = int(digits.replace("o", "").replace("O", "") if base == 8 else digits, base)
+            if -_LARGEST // 2 <= whole < _LARGEST:
+                return whole
+            break
+    if _FLOAT.fullmatch(digits) and not math.isinf(number := float(digits)):
+        return int(number) if number.is_integer() and abs(number) < _PLAIN_INTEGERS else number
     if match := _INFINITE.fullmatch(text):
         raise YamlError(f"json: unsupported value: {match[1] or '+'}Inf")
     if text in _NOT_A_NUMBER:
         message = "json: unsupported value: NaN"
         raise YamlError(message)
     return text
-
-
-def _float(number: float) -> JsonValue:
-    """Return a number as it is after Go wrote it as JSON, where 1.0 is 1."""
-    if math.isinf(number):
-        message = "json: unsupported value: +Inf"
-        raise YamlError(message)
-    return int(number) if number.is_integer() and abs(number) < _PLAIN_INTEGERS else number
