@@ -74,7 +74,7 @@ record: venv    ## ask a real kube-apiserver anew: its answers, its API, its wir
 	$(PY) tools/record_protobuf.py
 
 captures: venv  ## the pictures of the command in the docs
-	$(PY) tools/captures.py
+	$(PY) -m tools.captures $(ARGS)
 
 bench: venv     ## all benchmarks
 	$(PY) -m bench $(ARGS)

@@ -10,6 +10,7 @@ Writes ``src/kinform/apiserver/data/``:
 * ``schemas.json.xz``: every schema by its name, once;
 * ``openapi.json.xz``: the OpenAPI documents, with the names of their schemas instead of these;
 * ``custom.json.xz``: the same for two made-up custom kinds, as a template for all others;
+* ``zones.json.xz``: the names of time zones, from this machine's database;
 * ``blanks.json.xz``: an object of each kind with nothing in it, as Go writes one;
 
 and, for tests to compare with, ``tests/apiserver/recorded/``:
@@ -29,6 +30,7 @@ import hashlib
 import json
 import lzma
 import sys
+import zoneinfo
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,6 +102,7 @@ async def record(client: Client) -> None:
             "definitions": definitions(schemas),
         },
     )
+    write(DATA / "zones.json.xz", sorted(zoneinfo.available_timezones()))
     write(DATA / "blanks.json.xz", await blanks(client, groups))
     write(RECORDED / "discovery.json.xz", legacy)
     write(RECORDED / "custom_kinds.json.xz", custom)

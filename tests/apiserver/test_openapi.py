@@ -93,11 +93,21 @@ def test_a_document_that_the_client_has_already_is_not_sent_again() -> None:
     assert (response.status, response.body) == (304, b"")
 
 
-@pytest.mark.parametrize("target", ["/openapi/v2", "/openapi/v3/apis/apps/v1"])
-def test_protobuf_alone_is_not_served(target: str) -> None:
-    accept = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-    assert get(OpenApi(kinds.builtin()), target, Accept=accept).status == 406
-    assert get(OpenApi(kinds.builtin()), target, Accept=f"{accept}, */*").status == 200
+PROTOBUF = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+
+
+def test_version_3_is_not_served_as_protobuf_alone() -> None:
+    target = "/openapi/v3/apis/apps/v1"
+    assert get(OpenApi(kinds.builtin()), target, Accept=PROTOBUF).status == 406
+    assert get(OpenApi(kinds.builtin()), target, Accept=f"{PROTOBUF}, */*").status == 200
+
+
+def test_version_2_is_served_as_protobuf_which_kubectl_asks_for() -> None:
+    response = get(OpenApi(kinds.builtin()), "/openapi/v2", Accept=PROTOBUF)
+    assert response.status == 200
+    assert isinstance(response.body, bytes)
+    assert b"io.k8s.api.core.v1.Pod" in response.body
+    assert not response.body.startswith(b"{")
 
 
 def test_a_document_that_is_not_there_is_an_empty_404() -> None:

@@ -136,11 +136,8 @@ class Application:
 
     def _subject(self, request: Request) -> Subject:
         """Tell what a request is about, as far as it is about objects."""
-        path = request.path
-        if path.startswith(PREFIX):
-            path = "/" + path.removeprefix(PREFIX).partition("/")[2]
         try:
-            where = route(self.cluster.kinds, path)
+            where = route(self.cluster.kinds, _without_token(request.path))
         except (StatusError, NoSuchPath, paths.Unreadable):
             return Subject()
         kind = where.kind
@@ -161,7 +158,7 @@ class Application:
         except RecursionError:
             response = _refusal(request, status.bad_request("the body is nested too deeply"))
         except Exception as exc:
-            log.exception("%s %s failed", request.method, request.path)
+            log.exception("%s %s failed", request.method, _without_token(request.path))
             response = _refusal(request, status.internal(f"{type(exc).__name__}: see the log"))
         self._settle()
         try:
@@ -349,6 +346,11 @@ class Application:
         form = negotiate(request, is_watch=is_watch, can_watch=can_watch)
         include = request.option("includeObject")
         return Renderer(where.kind, form, include=include, now=self.cluster.now), form
+
+
+def _without_token(path: str) -> str:
+    """Return a path as it may be logged."""
+    return "/" + path.removeprefix(PREFIX).partition("/")[2] if path.startswith(PREFIX) else path
 
 
 def _verb(request: Request, where: Route) -> str | None:

@@ -15,7 +15,7 @@ import msgspec
 
 from kinform.apiserver.json import Json
 
-__all__ = ["Api", "Document", "api", "blanks", "custom_template", "documents", "schemas"]
+__all__ = ["Api", "Document", "api", "blanks", "custom_template", "documents", "schemas", "zones"]
 
 T = TypeVar("T")
 
@@ -66,6 +66,12 @@ def api() -> Api:
 def blanks() -> dict[str, Json]:
     """Return what an empty object of a kind has beside its metadata; most have nothing."""
     return _read("blanks.json.xz", dict[str, Json])
+
+
+@functools.cache
+def zones() -> frozenset[str]:
+    """Return the names of all time zones: what a CronJob may name, whatever this host knows."""
+    return frozenset(_read("zones.json.xz", list[str]))
 
 
 @functools.cache

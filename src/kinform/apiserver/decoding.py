@@ -63,6 +63,10 @@ _SHOWN: Final = 30
 _MAX_OPERATIONS: Final = 10_000
 _OPERATION: Final = ("op", "path", "from", "value")
 _LONE_BYTES: Final = re.compile("[\ud800-\udfff]")
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB]..\\u[dD][c-fC-F]..|(?P<lone>u[dD][89a-fA-F]..)|.)", re.DOTALL
+)
+"""An escape; half of a pair that has no other half is ``lone``."""
 _LOOSE: Final = re.compile(rb'"[ \t\r\n]+:|\\u')
 """What keeps fields from being counted by the marks that end their names."""
 _LONGEST: Final = 400
@@ -282,6 +286,7 @@ def _json(body: bytes, *, merges: bool, keeps: bool = False) -> tuple[JsonValue,
         if problem := json_syntax.syntax_error(body):
             raise _Unreadable(problem) from exc
         text = _LONE_BYTES.sub("\ufffd", body.decode(errors="surrogateescape"))
+        text = _ESCAPE.sub(lambda it: r"\ufffd" if it["lone"] else it[0], text)
     reader = _Reader(merges=merges, keeps=keeps)
     return reader.read(text), reader.duplicates
 
@@ -295,6 +300,7 @@ class _Reader:
         self._merges = merges
         self._keeps = keeps
         self._has_duplicates = False
+        self._noted: set[tuple[str | int, ...]] = set()
 
     def read(self, text: str) -> JsonValue:
         value = json.loads(text, object_pairs_hook=self._noticed, **_NUMBERS)
@@ -329,7 +335,8 @@ class _Reader:
         if name not in obj:
             obj[name] = self._plain(entry, here)
             return
-        if all(one.path != here for one in self.duplicates):
+        if here not in self._noted:
+            self._noted.add(here)
             self.duplicates.append(duplicate(here))
         earlier = obj.pop(name)
         later = self._plain(entry, here)

@@ -19,6 +19,7 @@ __all__ = [
     "invalid",
     "not_found",
     "not_supported",
+    "quoted",
     "required",
     "too_long",
     "too_many",
@@ -164,13 +165,14 @@ def _shown(value: object) -> str:
     the keys of a map are to be sorted.
     """
     if isinstance(value, str):
-        return _quoted(value)
+        return quoted(value)
     if isinstance(value, float):
         return _EXPONENT.sub(r"e\g<1>0\2", _signed(msgspec.json.encode(value).decode()))
     return msgspec.json.encode(value).decode().translate(_HTML)
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text in Go's quotes: what cannot be printed is escaped."""
     if text.isprintable() and '"' not in text and "\\" not in text:
         return f'"{text}"'
     return f'"{"".join(map(_escaped, text))}"'

@@ -163,6 +163,5 @@ def _set_headers(answer: web.StreamResponse, response: Response) -> None:
     answer.headers.update(response.headers)
     if response.headers.get("Content-Type", "").startswith("application/"):
         answer.headers.setdefault("Cache-Control", "no-cache, private")
-    for warning in response.warnings:
-        escaped = warning.replace("\\", "\\\\").replace('"', '\\"')
-        answer.headers.add("Warning", f'299 - "{escaped}"')
+    for warning in response.warning_headers():
+        answer.headers.add("Warning", warning)

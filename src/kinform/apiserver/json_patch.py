@@ -10,6 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Final, cast
 
+import msgspec
+
 from kinform.apiserver import type_errors
 from kinform.apiserver.checking import Patched
 from kinform.apiserver.json import Json, JsonValue, as_list
@@ -17,6 +19,8 @@ from kinform.apiserver.status import StatusError
 
 __all__ = ["apply"]
 
+_COPIED: Final = 3 * 1024 * 1024
+"""How much the copies of one patch may add, in bytes: each could double what is there."""
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -34,8 +38,11 @@ def apply(target: Json, patch: Sequence[Json]) -> Json:
             if an object is not what comes out.
     """
     document: JsonValue = target
+    copied = 0
     for operation in patch:
         try:
+            if operation.get("op") == "copy":
+                copied += _copied_size(document, operation, left=_COPIED - copied)
             document = _applied(document, operation)
         except _Impossible as exc:
             message = "the server rejected our request due to an error in our request"
@@ -72,6 +79,14 @@ def _applied(document: JsonValue, operation: Json) -> JsonValue:
             return document
         case _:
             raise _Impossible
+
+
+def _copied_size(document: JsonValue, operation: Json, *, left: int) -> int:
+    value = _value_at(document, _source(operation), is_strict=False)
+    size = len(msgspec.json.encode(value))
+    if size > left:
+        raise _Impossible
+    return size
 
 
 def _source(operation: Json) -> list[str]:

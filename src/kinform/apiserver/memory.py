@@ -98,9 +98,7 @@ class MemoryResponse:
         self._request = request
         self.status = response.status
         fields = list(response.headers.items())
-        for warning in response.warnings:
-            escaped = warning.replace("\\", "\\\\").replace('"', '\\"')
-            fields.append(("Warning", f'299 - "{escaped}"'))
+        fields += [("Warning", warning) for warning in response.warning_headers()]
         self.headers: Mapping[str, str] = Headers(fields)
         body = response.body
         if isinstance(body, bytes):

@@ -48,6 +48,8 @@ _BINDING: Final = "binding"
 """The one way to change what else cannot be changed: the node of a pod."""
 _ATTEMPTS: Final = 8
 """How many names are made up for one object, if they are taken."""
+_DIGITS: Final = 20
+"""No version has more."""
 _NAME_LIMIT: Final = 58
 """How much of a generateName is kept, so that its suffix fits."""
 
@@ -377,7 +379,8 @@ def check_version(version: str) -> None:
 
 def _revision(version: str) -> int:
     """Return the number that a version is; 0 for anything else."""
-    return int(version) if version.isascii() and version.isdigit() else 0
+    is_number = version.isascii() and version.isdigit() and len(version) <= _DIGITS
+    return int(version) if is_number else 0
 
 
 def _existing(kind: Kind, obj: Json, held: Stored | None) -> status.StatusError:

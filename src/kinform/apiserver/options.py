@@ -15,6 +15,8 @@ from kinform.apiserver.wire import Request
 
 __all__ = ["ListOptions", "boolean", "integer", "invalid_options", "list_options", "version"]
 
+_DIGITS: Final = 400
+"""Numbers with more digits are not read: they are out of any range."""
 _MATCHES: Final = {"", "Exact", "NotOlderThan"}
 
 
@@ -148,7 +150,7 @@ def integer(request: Request, name: str) -> int | None:
     digits = text[1:] if text[:1] in {"+", "-"} else text
     if not (digits.isascii() and digits.isdigit()):
         raise status.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax')
-    if not -(1 << 63) <= int(text) < 1 << 63:
+    if len(text) > _DIGITS or not -(1 << 63) <= int(text) < 1 << 63:
         raise status.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
     return int(text)
 
@@ -164,7 +166,7 @@ def version(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         why = f'strconv.ParseUint: parsing "{text}": invalid syntax'
         raise ValueError(str(field_errors.invalid("resourceVersion", text, why)))
-    if int(text) >= 1 << 64:
+    if len(text) > _DIGITS or int(text) >= 1 << 64:
         why = f'strconv.ParseUint: parsing "{text}": value out of range'
         raise ValueError(str(field_errors.invalid("resourceVersion", text, why)))
     return int(text)

@@ -13,6 +13,8 @@ _FORM: Final = re.compile(
     r"([+-]?)(?:([0-9]+)(?:\.([0-9]*))?|\.([0-9]+))"
     r"(?:([eE][+-]?[0-9]{1,3})|([KMGTPE]i|[numkMGTPE]?))"
 )
+_LONGEST: Final = 4000
+"""Longer numbers are not read."""
 _SHAPE: Final = re.compile("[+-]?[0-9.]+[eEinumkKMGTP]*[-+]?[0-9]*")
 _BAD_SUFFIX: Final = "unable to parse quantity's suffix"
 _BAD_SHAPE: Final = (
@@ -71,7 +73,7 @@ def rounded(value: object) -> str:
 def _read(text: str) -> tuple[Fraction, str]:
     """Return the amount and the family of its suffix: ``e``, ``i`` or none."""
     match = _FORM.fullmatch(text)
-    if match is None:
+    if match is None or len(text) > _LONGEST:
         raise QuantityError(_BAD_SUFFIX if _SHAPE.fullmatch(text) else _BAD_SHAPE)
     sign, whole, part, only_part, exponent, suffix = match.groups()
     digits = f"{whole or ''}{part or only_part or ''}"

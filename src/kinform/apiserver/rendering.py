@@ -70,10 +70,12 @@ def document(value: JsonValue, form: Form) -> bytes:
 class Renderer:
     """Makes answers of one request: one kind, one form.
 
-    ``include`` is the ``includeObject`` of a Table, ``now`` tells the time that ages in it are counted from.
+    ``include`` is the ``includeObject`` of a Table, ``now`` tells the time for the ages in it.
     """
 
-    def __init__(self, kind: Kind, form: Form, *, include: str = "", now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, kind: Kind, form: Form, *, include: str = "", now: Callable[[], datetime]
+    ) -> None:
         self._kind = kind
         self._form = form
         self._include = include

@@ -172,7 +172,8 @@ class APIServer:
         The token is worth something as long as that account exists.
 
         Raises:
-            StatusError: it cannot be created, for example for want of the namespace.
+            kinform.apiserver.status.StatusError: it cannot be created, for example for want of
+                the namespace.
             UsageError: the server was made without ``rbac``, or does not run.
         """
         identities = self._identities
@@ -232,8 +233,8 @@ class APIServer:
         """Be again as at ``revision``, as an etcd restored from a backup; watches end.
 
         Raises:
-            Expired: that is too long ago.
-            Future: there was no such revision.
+            kinform.apiserver.storage.Expired: that is too long ago.
+            kinform.apiserver.storage.Future: there was no such revision.
         """
         self.cluster.storage.restore(revision)
         self.application.reload()
@@ -271,4 +272,5 @@ def preload() -> None:
     data.api()
     data.schemas()
     data.blanks()
+    data.zones()
     protobuf.preload()

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import itertools
+import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 from urllib.parse import parse_qs, urlencode
 
 __all__ = ["Broken", "Burst", "Chunks", "Ending", "Request", "Response", "apart"]
+
+_CONTROL: Final = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
+_ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
+_ALL_WARNINGS: Final = 4096
+_LONG_WARNING: Final = 256
+"""How much is kept of a warning, if all of them together would be too long."""
 
 Chunks: TypeAlias = AsyncGenerator[bytes]
 """A body that goes on: each item is one HTTP chunk, a `Burst` several. Closing it ends what
@@ -93,6 +101,7 @@ class Request:
         body: bytes = b"",
     ) -> Request:
         """Make a request of a ``target`` such as ``/api/v1/pods?limit=5``."""
+        target = _readable(target)
         path, _, query = target.partition("?")
         return cls(
             method=method,
@@ -118,9 +127,16 @@ def _joined(headers: Mapping[str, str]) -> dict[str, str]:
     """Return headers with their names in lower case; values of the same name are one list."""
     found: dict[str, str] = {}
     for name, value in headers.items():
-        key = name.lower()
+        key, value = name.lower(), _readable(value)
         found[key] = f"{found[key]}, {value}" if key in found else value
     return found
+
+
+def _readable(text: str) -> str:
+    """Return a text that can be sent back: bytes that were no UTF-8 are U+FFFD."""
+    if text.isascii():
+        return text
+    return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 @final
@@ -133,3 +149,15 @@ class Response:
     warnings: list[str] = field(default_factory=list[str])
     """Texts for the person behind the client, each to be sent as a ``Warning`` header."""
     body: bytes | Chunks = b""
+
+    def warning_headers(self) -> list[str]:
+        """Return the values of the ``Warning`` headers.
+
+        What would break a header is left out, and of many long ones only so much is said.
+        """
+        texts = [text for text in dict.fromkeys(self.warnings) if not _CONTROL.search(text)]
+        if sum(map(len, texts)) > _ALL_WARNINGS:
+            texts = [text[:_LONG_WARNING] for text in texts]
+            lengths = itertools.accumulate(map(len, texts), initial=0)
+            texts = [text for text, so_far in zip(texts, lengths) if so_far < _ALL_WARNINGS]
+        return [f'299 - "{text.translate(_ESCAPES)}"' for text in texts]

@@ -9,6 +9,7 @@ import base64
 import binascii
 import math
 import re
+from collections.abc import Iterator
 from typing import Final, cast
 
 import yaml
@@ -93,7 +94,8 @@ def _check_depth(text: bytes) -> None:
     if len(_NESTING.findall(text)) <= _DEEPEST:  # as good as always
         return
     depth = 0
-    for event in yaml.parse(text, Loader=_Loader):
+    events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_Loader))  # pyright: ignore[reportUnknownMemberType]
+    for event in events:
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > _DEEPEST:
@@ -186,7 +188,9 @@ class _Reader:
             key = self._key(key_node, value_node)
             if key in read:
                 line = key_node.start_mark.line + 1
-                self.complaints.append(f"line {line}: key {field_errors.quoted(key)} already set in map")
+                self.complaints.append(
+                    f"line {line}: key {field_errors.quoted(key)} already set in map"
+                )
             read[key] = self.value(value_node)
         return {**merged, **read}
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-import zoneinfo
 from collections.abc import Mapping
 from typing import Final, NamedTuple
+
+from kinform.apiserver import data
 
 __all__ = ["ScheduleError", "check_schedule", "is_zone"]
 
@@ -72,13 +73,7 @@ def check_schedule(schedule: str) -> None:
 @functools.lru_cache(maxsize=256)
 def is_zone(name: str) -> bool:
     """Tell whether there is such a time zone, spelled exactly so."""
-    if name == "UTC":
-        return True
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
+    return name in data.zones()
 
 
 def _check_word(word: str) -> None:
