@@ -58,10 +58,7 @@ _BODY_LIMIT: Final = 3 * 1024 * 1024
 _COMPRESSED: Final = 128 * 1024
 """Bodies from this size on are compressed for clients that accept it."""
 _JSON: Final = {"Content-Type": "application/json"}
-_PLAIN: Final = {
-    "Content-Type": "text/plain; charset=utf-8",
-    "X-Content-Type-Options": "nosniff",
-}
+_PLAIN: Final = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
 _TEXT: Final = {**_PLAIN, "Cache-Control": "no-cache, private"}
 
 
@@ -101,11 +98,7 @@ class Application:
         system.follow_definitions(cluster)
         self.plan = FaultPlan() if faults is None else faults
         self._faults = Faults(
-            self.plan,
-            cluster,
-            answer=self._handled,
-            subject=self._subject,
-            reload=self.reload,
+            self.plan, cluster, answer=self._handled, subject=self._subject, reload=self.reload
         )
 
     def start(self) -> None:

@@ -15,15 +15,7 @@ from kinform.apiserver.shapes import Walk, Wrong, written
 from kinform.apiserver.status import StatusError
 from kinform.meta import GroupVersion, GroupVersionKind
 
-__all__ = [
-    "Checked",
-    "Duplicate",
-    "Patched",
-    "check",
-    "check_level",
-    "complain",
-    "convert",
-]
+__all__ = ["Checked", "Duplicate", "Patched", "check", "check_level", "complain", "convert"]
 
 _Steps: TypeAlias = tuple[str | int, ...]
 _LEVELS: Final = ("", "Ignore", "Strict", "Warn")

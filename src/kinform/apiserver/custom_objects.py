@@ -6,14 +6,7 @@ import base64
 from typing import Final, cast
 
 from kinform.apiserver.cluster import Cluster
-from kinform.apiserver.crd import (
-    defaulting,
-    definitions,
-    establishing,
-    kinds,
-    pruning,
-    validating,
-)
+from kinform.apiserver.crd import defaulting, definitions, establishing, kinds, pruning, validating
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
 from kinform.apiserver.kind import CustomVersion, Kind

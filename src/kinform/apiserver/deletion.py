@@ -25,14 +25,7 @@ from kinform.apiserver.storage import Stored
 from kinform.apiserver.wire import Request
 from kinform.apiserver.write_options import dry_run_problem
 
-__all__ = [
-    "FOREGROUND",
-    "ORPHAN",
-    "DeleteOptions",
-    "Deleted",
-    "Deletion",
-    "delete_options",
-]
+__all__ = ["FOREGROUND", "ORPHAN", "DeleteOptions", "Deleted", "Deletion", "delete_options"]
 
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"

@@ -82,11 +82,7 @@ def document(kinds: Kinds, path: str, *, address: str) -> Json | None:
 def _core_versions(kinds: Kinds, address: str) -> Json:
     here = {"clientCIDR": "0.0.0.0/0", "serverAddress": address}
     versions = list(_groups(kinds.all()).get("", {}))
-    return {
-        "kind": "APIVersions",
-        "versions": versions,
-        "serverAddressByClientCIDRs": [here],
-    }
+    return {"kind": "APIVersions", "versions": versions, "serverAddressByClientCIDRs": [here]}
 
 
 def _group_list(kinds: Kinds) -> Json:
@@ -175,10 +171,7 @@ def aggregated(kinds: Kinds, path: str) -> Json | None:
         for group, versions in _groups(kinds.all()).items()
         if bool(group) == (root == "apis")
     ]
-    head: Json = {
-        "kind": "APIGroupDiscoveryList",
-        "apiVersion": "apidiscovery.k8s.io/v2",
-    }
+    head: Json = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
     return head | {"metadata": {}, "items": items}
 
 
@@ -250,10 +243,7 @@ def _subresources(kind: Kind) -> Iterable[Subresource]:
 def _is_own(kind: Kind, subresource: Subresource) -> bool:
     """Tell whether a subresource's bodies are of the kind's own group and version."""
     is_unsaid = not subresource.version
-    return is_unsaid or (subresource.group, subresource.version) == (
-        kind.group,
-        kind.version,
-    )
+    return is_unsaid or (subresource.group, subresource.version) == (kind.group, kind.version)
 
 
 class _Body(NamedTuple):

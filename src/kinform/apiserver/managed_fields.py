@@ -258,13 +258,7 @@ def encode(owners: Mapping[Owner, Entry]) -> list[Json]:
 
 def _sorting(item: tuple[Owner, Entry]) -> tuple[str, str, str, str, str]:
     owner, entry = item
-    return (
-        owner.operation,
-        entry.time or "",
-        owner.manager,
-        entry.api_version,
-        owner.subresource,
-    )
+    return (owner.operation, entry.time or "", owner.manager, entry.api_version, owner.subresource)
 
 
 def _merge_oldest(owners: Owners) -> None:
@@ -301,10 +295,7 @@ def restore_times(new: Json, old: Json) -> bool:
     before, after = as_dict(old.get("metadata")), as_dict(new.get("metadata"))
     if not _is_same(old, new, but=_METADATA) or not _is_same(before, after, but=_WRITE):
         return False
-    stored, made = (
-        as_list(before.get("managedFields")),
-        as_list(after.get("managedFields")),
-    )
+    stored, made = (as_list(before.get("managedFields")), as_list(after.get("managedFields")))
     if len(stored) != len(made):
         return False
     if not all(_is_same(*pair, but=_TIME) for pair in zip(stored, made, strict=True)):
@@ -339,10 +330,7 @@ _ALL_METADATA: Final = frozenset(
 
 _SOME_METADATA: Final[Mapping[str, FieldSet]] = {
     "deployments.apps": {"f:metadata": {"f:labels": {}}, "f:spec": {}},
-    "pods": {
-        "f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}},
-        "f:spec": {},
-    },
+    "pods": {"f:metadata": {"f:deletionTimestamp": {}, "f:ownerReferences": {}}, "f:spec": {}},
 }
 _SPEC: Final[FieldSet] = {"f:spec": {}}
 

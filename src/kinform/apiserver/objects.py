@@ -92,13 +92,7 @@ class Objects:
     # --- writing
 
     def create(
-        self,
-        kind: Kind,
-        obj: Json,
-        intent: Intent,
-        *,
-        namespace: str,
-        applied: bool = False,
+        self, kind: Kind, obj: Json, intent: Intent, *, namespace: str, applied: bool = False
     ) -> Json:
         """Store a new object and return it.
 
@@ -118,11 +112,7 @@ class Objects:
         self._complete(kind, obj)
         if not applied:
             managed_fields.on_create(
-                kind,
-                schema_of(kind),
-                obj,
-                manager=intent.manager,
-                now=self._cluster.timestamp(),
+                kind, schema_of(kind), obj, manager=intent.manager, now=self._cluster.timestamp()
             )
         admission.admit(self._cluster, kind, obj)
         self._stamp(kind, meta)

@@ -15,13 +15,7 @@ from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.fault_kinds import Fault, Stale
 from kinform.apiserver.fault_plan import FaultPlan
 from kinform.apiserver.http import HttpServer
-from kinform.apiserver.identity import (
-    Identities,
-    Login,
-    User,
-    service_account,
-    with_implied_groups,
-)
+from kinform.apiserver.identity import Identities, Login, User, service_account, with_implied_groups
 from kinform.clock import offload
 from kinform.errors import UsageError
 
@@ -194,10 +188,7 @@ class APIServer:
         # kubectl sends no token without TLS, so the URL has it as well.
         cluster = {"name": "kinform", "cluster": {"server": f"{self.url}/~{token}"}}
         login = {"name": "kinform", "user": {"token": token}}
-        context = {
-            "name": "kinform",
-            "context": {"cluster": "kinform", "user": "kinform"},
-        }
+        context = {"name": "kinform", "context": {"cluster": "kinform", "user": "kinform"}}
         document = {
             "apiVersion": "v1",
             "kind": "Config",

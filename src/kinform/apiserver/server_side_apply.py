@@ -116,8 +116,7 @@ def _pruned(
     left = _fields_of(shape, apply_merge.remove(shape, merged, last))
     kept = field_sets.union(left, field_shapes.named(shape, owned))
     left = _fields_of(
-        shape,
-        apply_merge.remove(shape, merged, field_sets.difference(everything, kept)),
+        shape, apply_merge.remove(shape, merged, field_sets.difference(everything, kept))
     )
     gone = field_sets.intersection(field_sets.difference(everything, left), last)
     return as_dict(apply_merge.remove(shape, merged, gone))
@@ -163,11 +162,7 @@ def _refusal(conflicts: _Conflicts) -> StatusError:
         for path in field_sets.paths(fields)
     ]
     causes = [
-        {
-            "reason": "FieldManagerConflict",
-            "message": f"conflict with {who}",
-            "field": path,
-        }
+        {"reason": "FieldManagerConflict", "message": f"conflict with {who}", "field": path}
         for who, path in found
     ]
     if len(found) == 1:

@@ -178,10 +178,7 @@ def expired(message: str) -> StatusError:
 
 def too_large_version(asked: int, current: int) -> StatusError:
     """That version is not there yet; to ask again in a second may help."""
-    cause = {
-        "reason": "ResourceVersionTooLarge",
-        "message": "Too large resource version",
-    }
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return StatusError(
         504,
         "Timeout",

@@ -36,12 +36,7 @@ class Subresources:
     """The subresources of one cluster's objects."""
 
     def __init__(
-        self,
-        cluster: Cluster,
-        *,
-        objects: Objects,
-        deletion: Deletion,
-        writing: Writing,
+        self, cluster: Cluster, *, objects: Objects, deletion: Deletion, writing: Writing
     ) -> None:
         self._cluster = cluster
         self._objects = objects

@@ -286,9 +286,6 @@ def _check_uid(kind: Kind, obj: Json, uid: str) -> None:
 
 def _unconditional(kind: Kind, name: str) -> StatusError:
     error = FieldError(
-        Problem.INVALID,
-        "metadata.resourceVersion",
-        "must be specified for an update",
-        0,
+        Problem.INVALID, "metadata.resourceVersion", "must be specified for an update", 0
     )
     return status.invalid(msgspec.structs.replace(kind, kind=kind.plural), name, [error])

@@ -220,11 +220,7 @@ def _limit_range(obj: Json) -> None:
         if limit.get("type") != "Container":
             continue
         default = {**as_dict(limit.get("max")), **as_dict(limit.get("default"))}
-        request = {
-            **as_dict(limit.get("min")),
-            **default,
-            **as_dict(limit.get("defaultRequest")),
-        }
+        request = {**as_dict(limit.get("min")), **default, **as_dict(limit.get("defaultRequest"))}
         for field, value in (("default", default), ("defaultRequest", request)):
             if value:
                 limit[field] = value

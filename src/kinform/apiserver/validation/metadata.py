@@ -50,14 +50,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
     "apiservices.apiregistration.k8s.io": path_segment,
     "ipaddresses.networking.k8s.io": path_segment,
 }
-_OWNER_FIELDS: Final = (
-    "apiVersion",
-    "kind",
-    "name",
-    "uid",
-    "controller",
-    "blockOwnerDeletion",
-)
+_OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 _OWNER_REQUIRED: Final = 4
 """How many of these are shown though they are empty."""
 _CRON_JOB_NAME: Final = 52
