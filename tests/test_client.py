@@ -457,7 +457,7 @@ async def test_names_cannot_leave_their_place(name: str) -> None:
 
 async def test_a_client_is_opened_once_and_closed_for_good() -> None:
     client = kinform.connect("http://127.0.0.1:1")
-    with pytest.raises(UsageError, match="not open yet"):
+    with pytest.raises(UsageError, match="not open yet; enter it first: `async with client`"):
         client.resource("v1/pods")
     async with client:
         pods, found = client.resource("v1/pods"), client.resource(PODS_RESOURCE)

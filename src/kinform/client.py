@@ -330,7 +330,9 @@ class Client:
 
     def _opened(self, part: T | None) -> T:
         if part is None or self._closed:
-            state = "closed" if self._closed else "not open yet: async with connect() as client"
+            state = (
+                "closed" if self._closed else "not open yet; enter it first: `async with client`"
+            )
             raise UsageError(f"this client is {state}")
         return part
 

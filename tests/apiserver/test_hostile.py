@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import time
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kinform.apiserver import APIServer
 from kinform.apiserver.application import Application
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.wire import Request, Response
@@ -81,12 +83,12 @@ def config_map(name: str, **fields: object) -> dict[str, object]:
 def test_aliases_that_multiply_are_refused_before_they_do() -> None:
     lines = ["a0: &a0 [x,x,x,x,x,x,x,x,x]"]
     lines += [f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
-    began = time.perf_counter()
+    began = time.process_time()
 
     message = refusal("\n".join(lines).encode(), YAML)
 
     assert "yaml: document contains excessive aliasing" in message
-    assert time.perf_counter() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_a_long_text_is_not_repeated_by_aliases_without_end() -> None:
@@ -141,14 +143,14 @@ def test_half_a_surrogate_pair_becomes_the_replacement_character() -> None:
 
 
 def test_many_fields_that_are_there_twice_are_noticed_in_time() -> None:
-    pairs = ",".join(f'"f{n}":1' for n in range(40_000))
+    pairs = ",".join(f'"f{n}":1' for n in range(20_000))
     body = f'{{"metadata":{{"name":"a"}},{pairs},{pairs}}}'
-    began = time.perf_counter()
+    began = time.process_time()
 
     response = send(server(), "POST", MAPS, headers=JSON, body=body.encode())
 
     assert response.status == 201
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_copies_of_copies_are_limited() -> None:
@@ -202,7 +204,7 @@ def test_a_quantity_of_thousands_of_digits_is_refused() -> None:
     response = send(server(), "POST", pods, headers=JSON, body=json.dumps(pod).encode())
 
     assert response.status == 400
-    assert "quantities" in status_of(response)["message"]
+    assert "unable to parse quantity" in status_of(response)["message"]
 
 
 @pytest.mark.parametrize("path", ["/api/v1/watch?a=\udcff", f"{MAPS}/\udcff", "/apis/\udcff/v1/x"])
@@ -216,6 +218,153 @@ def test_bytes_in_a_header_that_are_no_utf_8_are_answered() -> None:
     assert send(server(token="me", rbac=True), "GET", MAPS, headers=headers).status == 403
 
 
+def test_a_grace_period_of_all_eternity_is_accepted() -> None:
+    application = server()
+    pods = "/api/v1/namespaces/default/pods"
+    spec = {
+        "nodeName": "a",
+        "terminationGracePeriodSeconds": 2**63 - 1,
+        "containers": [{"name": "a", "image": "a"}],
+    }
+    body = json.dumps({"metadata": {"name": "a"}, "spec": spec}).encode()
+    send(application, "POST", pods, headers=JSON, body=body)
+
+    assert send(application, "DELETE", f"{pods}/a").status == 200
+
+
+def test_a_patch_of_many_operations_on_a_large_object_ends_in_time() -> None:
+    application = server()
+    body = json.dumps(config_map("a", data={f"k{n}": "" for n in range(20_000)})).encode()
+    send(application, "POST", MAPS, headers=JSON, body=body)
+    patch = [{"op": "add", "path": f"/data/z{n}", "value": ""} for n in range(9_000)]
+    headers = {"content-type": "application/json-patch+json"}
+    body = json.dumps(patch).encode()
+    began = time.process_time()
+
+    assert send(application, "PATCH", f"{MAPS}/a", headers=headers, body=body).status == 200
+
+    assert time.process_time() - began < 3
+
+
+def test_a_copy_and_its_original_change_apart() -> None:
+    application = server()
+    body = json.dumps(config_map("a", data={"a": "b"})).encode()
+    send(application, "POST", MAPS, headers=JSON, body=body)
+    patch = [
+        {"op": "add", "path": "/data/c", "value": "d"},
+        {"op": "copy", "from": "/data", "path": "/metadata/labels"},
+        {"op": "add", "path": "/data/e", "value": "f"},
+        {"op": "add", "path": "/metadata/labels/g", "value": "h"},
+    ]
+    headers = {"content-type": "application/json-patch+json"}
+    body = json.dumps(patch).encode()
+
+    response = send(application, "PATCH", f"{MAPS}/a", headers=headers, body=body)
+
+    assert isinstance(response.body, bytes)
+    made = json.loads(response.body)
+    assert made["data"] == {"a": "b", "c": "d", "e": "f"}
+    assert made["metadata"]["labels"] == {"a": "b", "c": "d", "g": "h"}
+
+
+def test_the_columns_of_a_table_end_before_the_first_that_cannot_be_read() -> None:
+    application = server()
+    columns = [
+        {"name": "a", "type": "string", "jsonPath": ".metadata.name"},
+        {"name": "b", "type": "string", "jsonPath": ".spec['a"},
+        {"name": "c", "type": "string", "jsonPath": ".metadata.name"},
+    ]
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "additionalPrinterColumns": columns,
+        "schema": {"openAPIV3Schema": {"type": "object"}},
+    }
+    names = {"plural": "widgets", "singular": "widget", "kind": "Widget"}
+    spec = {"group": "e.com", "scope": "Cluster", "names": names, "versions": [version]}
+    body = json.dumps({"metadata": {"name": "widgets.e.com"}, "spec": spec}).encode()
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    assert send(application, "POST", definitions, headers=JSON, body=body).status == 201
+    widget = {"apiVersion": "e.com/v1", "kind": "Widget", "metadata": {"name": "x"}}
+    body = json.dumps(widget).encode()
+    send(application, "POST", "/apis/e.com/v1/widgets", headers=JSON, body=body)
+    accept = {"accept": "application/json;as=Table;v=v1;g=meta.k8s.io"}
+
+    response = send(application, "GET", "/apis/e.com/v1/widgets", headers=accept)
+
+    assert isinstance(response.body, bytes)
+    table = json.loads(response.body)
+    assert [it["name"] for it in table["columnDefinitions"]] == ["Name", "a"]
+    assert [it["cells"] for it in table["rows"]] == [["x", "x"]]
+
+
+def test_nobody_owns_what_was_set_to_nothing() -> None:
+    container = {"name": "a", "image": "a", "workingDir": "", "args": []}
+    spec = {"nodeName": "", "hostname": "", "containers": [container]}
+    body = json.dumps({"metadata": {"name": "a"}, "spec": spec}).encode()
+
+    response = send(server(), "POST", "/api/v1/namespaces/default/pods", headers=JSON, body=body)
+
+    assert isinstance(response.body, bytes)
+    [entry] = json.loads(response.body)["metadata"]["managedFields"]
+    owned = entry["fieldsV1"]["f:spec"]
+    assert not {"f:nodeName", "f:hostname"} & owned.keys()
+    assert not {"f:workingDir", "f:args"} & owned["f:containers"]['k:{"name":"a"}'].keys()
+
+
+# --- connections
+
+
+class Sockets:
+    """Connections that stay open until all of them are closed."""
+
+    def __init__(self, api: APIServer) -> None:
+        self._port = int(api.url.rpartition(":")[2])
+        self._writers: list[asyncio.StreamWriter] = []
+
+    async def send(self, head: str, *headers: str, body: bytes = b"") -> asyncio.StreamReader:
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        self._writers.append(writer)
+        lines = [f"{head} HTTP/1.1", "Host: a", "Authorization: Bearer x", *headers]
+        lines += [f"Content-Length: {len(body)}", "", ""]
+        writer.write("\r\n".join(lines).encode() + body)
+        await writer.drain()
+        return reader
+
+    async def close(self) -> None:
+        for writer in self._writers:
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+
+async def test_a_server_with_open_watches_and_waits_stops_at_once() -> None:
+    loop = asyncio.get_running_loop()
+    async with APIServer(token="x") as api:
+        sockets = Sockets(api)
+        for _ in range(50):
+            reader = await sockets.send(f"GET {MAPS}?watch=1&resourceVersion=1")
+            assert b" 200 " in await reader.readline()
+        waits = [await sockets.send(f"GET {MAPS}?resourceVersion=9999") for _ in range(5)]
+        await (await sockets.send("GET /version")).readline()
+        began = loop.time()
+    assert loop.time() - began < 1
+    assert b" 504 " in await waits[0].readline()
+    await sockets.close()
+
+
+async def test_a_body_is_what_was_sent_whatever_its_encoding() -> None:
+    headers = ("Content-Type: application/json", "Content-Encoding: gzip")
+    async with APIServer(token="x") as api:
+        sockets = Sockets(api)
+        reader = await sockets.send(f"POST {MAPS}", *headers, body=b"abc")
+        assert b" 400 " in await reader.readline()
+        answer = await reader.readuntil(b'"code"')
+        await sockets.close()
+    assert b"invalid character 'a' looking for beginning of value" in answer
+
+
 # --- what comes out in headers and in the log
 
 
@@ -225,9 +374,8 @@ def test_no_warning_breaks_the_headers_of_an_answer() -> None:
 
     response = send(server(), "PATCH", f"{MAPS}/a?fieldManager=x", headers=APPLY, body=body)
 
-    quoted = r"299 - \"line 6: key \"x\r\nSet-Cookie: a\" already set in map\""
-    assert response.warning_headers() == [quoted.replace("\\r", "\\\\r").replace("\\n", "\\\\n")
-                                          .replace('\\"line', '"line').replace('map\\"', 'map"')]
+    said = r'299 - "line 6: key \"x\\r\\nSet-Cookie: a\" already set in map"'
+    assert response.warning_headers() == [said]
 
 
 def test_warnings_that_would_break_a_header_are_left_out() -> None:
@@ -267,8 +415,8 @@ def test_no_token_and_no_secret_is_logged(
 
 _words = st.one_of(
     st.sampled_from(
-        "metadata name namespace labels annotations finalizers ownerReferences uid spec status data "
-        "managedFields fieldsV1 f:metadata k: v: . $patch delete replace resourceVersion kind "
+        "metadata name namespace labels annotations finalizers ownerReferences uid spec status "
+        "data managedFields fieldsV1 f:metadata k: v: . $patch delete replace resourceVersion kind "
         "apiVersion v1 ConfigMap List generation deletionTimestamp containers ports template "
         "selector creationTimestamp default a".split()
     ),

@@ -68,6 +68,7 @@ def test_every_command_has_help_with_examples_and_exit_codes(name: str) -> None:
         (["get", "pods", "-l", "a in ("], "at index 6 of selector 'a in ('"),
         (["get", "pods", "--field-selector", "a"], "selector 'a'"),
         (["get", "pods", "-o", "jsonpath={.a[}"], "at position 5"),
+        (["get", "pods", "-o", "jsonpath="], "needs a template"),
         (["get", "pods", "-o", "xml"], "'xml' is none of table"),
         (["watch", "--for", "soon"], "'soon' is no duration like 30s"),
         (["watch", "--until", "ready"], "expected delete, condition=NAME"),

@@ -26,6 +26,13 @@ def test_a_kubeconfig_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["kubeconfig"]
 
 
+def test_a_kubeconfig_that_cannot_be_written_is_told_by_its_own_name(tmp_path: Path) -> None:
+    path = tmp_path / "missing" / "kubeconfig"
+    told = f"^the kubeconfig {path} cannot be written: no such file or directory$"
+    with pytest.raises(Problem, match=told):
+        write_kubeconfig(path, "a: 1\n", force=False)
+
+
 def test_somebody_elses_kubeconfig_is_replaced_by_force_only(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("mine: true\n", encoding="utf-8")

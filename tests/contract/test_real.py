@@ -3,37 +3,53 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from kinform.testing.plugin import ControlPlaneFactory
 from tests.contract import record, runner
-from tests.contract.case import all_cases
+from tests.contract.case import Case, all_cases
 from tests.contract.selection import chosen
-from tests.contract.target import APISERVER_FLAGS, CONTROLLERS, of_control_plane
+from tests.contract.target import APISERVER_FLAGS, CONTROLLERS, Target, of_control_plane
 
 pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
+class Runs:
+    """What the real server answers, area by area: each is run when it is first asked for."""
+
+    def __init__(self, target: Target, cases: Sequence[Case]) -> None:
+        self._target = target
+        self._cases = cases
+        self._outcomes: dict[str, runner.Outcome] = {}
+
+    def outcome(self, case_id: str) -> runner.Outcome:
+        if case_id not in self._outcomes:
+            # Many at once: most of them wait for a clock.
+            area = all_cases()[case_id].area
+            cases = [case for case in self._cases if case.area == area]
+            self._outcomes |= asyncio.run(runner.run_all(cases, self._target))
+        return self._outcomes[case_id]
+
+
 @pytest.fixture(scope="module")
-def outcomes(
+def runs(
     request: pytest.FixtureRequest, kinform_control_plane_factory: ControlPlaneFactory
-) -> dict[str, runner.Outcome]:
-    """Run the cases that were asked for, many at once: most of them wait for a clock."""
-
-    async def run() -> dict[str, runner.Outcome]:
-        async with kinform_control_plane_factory(
+) -> Iterator[Runs]:
+    with asyncio.Runner() as loop:
+        plane = kinform_control_plane_factory(
             controllers=CONTROLLERS, apiserver_flags=APISERVER_FLAGS
-        ) as plane:
-            return await runner.run_all(chosen(request), of_control_plane(plane))
-
-    return asyncio.run(run())
+        )
+        started = loop.run(plane.__aenter__())
+        try:
+            yield Runs(of_control_plane(started), chosen(request))
+        finally:
+            loop.run(plane.__aexit__(None, None, None))
 
 
 @pytest.mark.parametrize("case_id", all_cases())
-def test_the_real_server_answers_as_recorded(
-    case_id: str, outcomes: dict[str, runner.Outcome]
-) -> None:
-    outcome = outcomes[case_id]
+def test_the_real_server_answers_as_recorded(case_id: str, runs: Runs) -> None:
+    outcome = runs.outcome(case_id)
     if found := record.judged(case_id, outcome.exchanges, outcome.error):
         pytest.fail("\n".join(found), pytrace=False)

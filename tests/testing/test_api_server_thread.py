@@ -7,7 +7,7 @@ import urllib.request  # noqa: TID251 - a client that is not ours
 
 import pytest
 
-from kinform.apiserver import APIServer
+from kinform.apiserver import APIServer, faults
 from kinform.client import Client
 from kinform.errors import NotFoundError, ResourceExpiredError, UsageError
 from kinform.testing import APIServerThread
@@ -81,5 +81,59 @@ def test_it_is_gone_after_the_test() -> None:
     with APIServerThread() as server:
         assert "kinform-apiserver" in names_of_threads()
     assert "kinform-apiserver" not in names_of_threads()
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="has ended; make another one"):
         server.compact()
+    with pytest.raises(UsageError, match="can be started once; make another one"):
+        server.__enter__()
+
+
+def test_one_that_is_not_started_says_how_to_start_it() -> None:
+    server = APIServerThread()
+    calls = (lambda: server.url, server.connect, server.kubeconfig, server.compact)
+    for call in calls:
+        with pytest.raises(UsageError, match="not started: use `with APIServerThread"):
+            call()
+
+
+def test_one_that_runs_cannot_be_started_again(kinform_apiserver: APIServerThread) -> None:
+    with pytest.raises(UsageError, match="can be started once; make another one"):
+        kinform_apiserver.__enter__()
+    assert kinform_apiserver.call(lambda server: server.url) == kinform_apiserver.url
+
+
+def test_a_revision_that_never_was_is_told(kinform_apiserver: APIServerThread) -> None:
+    with pytest.raises(UsageError, match=r"there is no revision 99999: .* the current one "):
+        kinform_apiserver.restore(99999)
+    with pytest.raises(UsageError, match=r"there is no revision 99999: .* the current one "):
+        kinform_apiserver.compact(99999)
+
+
+def test_it_shows_where_it_is_and_never_its_token() -> None:
+    thread = APIServerThread(APIServer(token="a-secret-of-mine"))
+    assert repr(thread) == "<APIServerThread of <APIServer, not started>>"
+    with thread as server:
+        assert repr(server) == f"<APIServerThread of <APIServer at {server.url}, running>>"
+
+
+async def test_faults_are_added_and_removed_from_the_test(
+    kinform_apiserver: APIServerThread,
+) -> None:
+    async with kinform_apiserver.connect() as client:
+        configmaps = client.resource("v1/configmaps")
+        fault = kinform_apiserver.faults.add(faults.status(404, verb="list"))
+        with pytest.raises(NotFoundError):
+            await configmaps.list()
+        kinform_apiserver.faults.remove(fault)
+        assert await configmaps.list() is not None
+        assert fault.hits == 1
+
+
+def test_a_fault_that_needs_a_timer_can_be_added_where_there_is_no_event_loop(
+    kinform_apiserver: APIServerThread,
+) -> None:
+    kinform_apiserver.faults.add(faults.refuse(duration=3600))
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(kinform_apiserver.url)  # noqa: TID251
+    kinform_apiserver.faults.clear()
+    with pytest.raises(OSError, match="401"):
+        urllib.request.urlopen(kinform_apiserver.url)  # noqa: TID251

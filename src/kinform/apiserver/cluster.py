@@ -69,7 +69,13 @@ class Cluster:
             return False
         finally:
             del self._waiting[future]
-        return True
+        return self.storage.revision >= revision
+
+    def wake_all(self) -> None:
+        """End every wait for a revision: it will not come any more."""
+        for future in self._waiting:
+            if not future.done():
+                future.set_result(None)
 
     def _wake(self, resource: str, change: Change) -> None:
         del resource

@@ -48,6 +48,8 @@ _OPTIONS: Final = Kind(
     namespaced=False, verbs=(), definition="io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions",
 )  # fmt: skip
 _GRACE: Final = 30
+_LONGEST: Final = 100 * 365 * 24 * 3600
+"""A date further away than this many seconds is not reckoned: there may be no such date."""
 
 
 @final
@@ -205,7 +207,7 @@ class Deletion:
         planned = meta.get("deletionGracePeriodSeconds")
         if "deletionTimestamp" in meta and (planned is None or grace >= planned):
             return
-        end = self._cluster.now() + timedelta(seconds=grace)
+        end = self._cluster.now() + timedelta(seconds=min(grace, _LONGEST))
         is_first = "deletionTimestamp" not in meta
         meta["deletionTimestamp"] = end.strftime("%Y-%m-%dT%H:%M:%SZ")
         if kind.storage == "namespaces":

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable
 from typing import Final, cast
 
 import msgspec
 import yaml
 
-from kinform.apiserver.fault_kinds import EFFECTS, Effect, Fault, Match
+from kinform.apiserver.fault_kinds import EFFECTS, VERBS, Effect, Fault, Match
+from kinform.apiserver.fault_texts import about_verb, hint, told
 from kinform.errors import UsageError
 
 __all__ = ["dump", "load"]
 
 _MATCH: Final = frozenset(Match.__struct_fields__)
-_PATH: Final = re.compile(r"^(?P<why>.*?)(?: - at `\$\.?(?P<key>[^`]*)`)?$")
 
 
 def load(text: str, *, source: str = "faults") -> list[Fault]:
@@ -67,7 +65,7 @@ def _fault(entry: object, where: str) -> Fault:
     [(name, given)] = cast("dict[object, object]", entry).items()
     effect = EFFECTS.get(str(name))
     if effect is None:
-        raise UsageError(f"{where}: there is no fault {str(name)!r}{_hint(str(name), EFFECTS)}")
+        raise UsageError(f"{where}: there is no fault {str(name)!r}{hint(str(name), EFFECTS)}")
     where = f"{where} ({name})"
     if given is None:
         given = {}
@@ -77,33 +75,19 @@ def _fault(entry: object, where: str) -> Fault:
     known = [*effect.__struct_fields__, *Match.__struct_fields__]
     for key in options:
         if key not in known:
-            raise UsageError(f"{where}: {key}: there is no such option{_hint(key, known)}")
+            raise UsageError(f"{where}: {key}: there is no such option{hint(key, known)}")
+    if problem := about_verb(options.get("verb"), VERBS):
+        raise UsageError(f"{where}: {problem}")
     try:
         match = msgspec.convert({k: v for k, v in options.items() if k in _MATCH}, Match)
         own = {key: value for key, value in options.items() if key not in _MATCH}
         made: Effect = msgspec.convert(own, effect)
     except msgspec.ValidationError as exc:
-        raise UsageError(f"{where}: {_told(exc)}") from exc
+        raise UsageError(f"{where}: {told(exc)}") from exc
     try:
         return Fault(made, match)
     except UsageError as exc:
         raise UsageError(f"{where}: {str(exc).partition(': ')[2]}") from exc
-
-
-def _hint(name: str, known: Iterable[str]) -> str:
-    nearest = difflib.get_close_matches(name, known, n=1)
-    if nearest:
-        return f"; did you mean {nearest[0]!r}?"
-    return f"; there are {', '.join(sorted(known))}"
-
-
-def _told(error: msgspec.ValidationError) -> str:
-    """Return what is wrong, with the key in front."""
-    found = _PATH.match(str(error))
-    if found is None:
-        return str(error)
-    why = found["why"].replace("Expected", "expected", 1).replace("Object missing", "missing")
-    return f"{found['key']}: {why}" if found["key"] else why
 
 
 def _first_line(error: yaml.YAMLError) -> str:

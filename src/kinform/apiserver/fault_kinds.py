@@ -7,14 +7,16 @@ common: the name of a class in small letters with underscores is the name of the
 from __future__ import annotations
 
 import re
-from typing import Final, Literal, TypeAlias, TypedDict, final
+from typing import Final, Literal, TypeAlias, TypedDict, final, get_args
 
 import msgspec
 
+from kinform.apiserver.fault_texts import about_verb, told
 from kinform.errors import UsageError
 
 __all__ = [
     "EFFECTS",
+    "VERBS",
     "Effect",
     "Fault",
     "Match",
@@ -26,6 +28,7 @@ __all__ = [
 Verb: TypeAlias = Literal[
     "get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"
 ]
+VERBS: Final[tuple[str, ...]] = get_args(Verb)
 
 
 @final
@@ -283,7 +286,7 @@ class Fault:
     Two of them are never equal: each counts for itself.
 
     Raises:
-        UsageError: a figure makes no sense.
+        UsageError: an argument makes no sense.
     """
 
     __slots__ = ("effect", "hits", "match", "seen")
@@ -340,7 +343,24 @@ def _is_of_watches(effect: Effect) -> bool:
     return counts_events or isinstance(effect, _OF_WATCHES)
 
 
+def _check_types(name: str, part: Effect | Match) -> None:
+    """Refuse what no annotation allows: a fault from a file and one from a program are alike."""
+    given = {
+        key: value
+        for key, value in msgspec.structs.asdict(part).items()
+        if value is not msgspec.UNSET
+    }
+    try:
+        msgspec.convert(given, type(part))
+    except msgspec.ValidationError as exc:
+        raise UsageError(f"{name}: {told(exc)}") from exc
+
+
 def _check(name: str, effect: Effect, match: Match) -> None:
+    if problem := about_verb(match.verb, VERBS):
+        raise UsageError(f"{name}: {problem}")
+    _check_types(name, match)
+    _check_types(name, effect)
     for part in (match, effect):
         for field in part.__struct_fields__:
             value = getattr(part, field)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Final, final
+from concurrent.futures import Future
+from typing import Final, TypeVar, final
 
 from kinform.apiserver import fault_kinds
 from kinform.apiserver.fault_files import dump
@@ -14,10 +17,18 @@ from kinform.errors import UsageError
 
 __all__ = ["FaultPlan", "random_plan"]
 
+R = TypeVar("R")
+
+_LIMIT: Final = 30.0
+"""Seconds that a change from another thread may take: much more than it needs."""
+
 
 @final
 class FaultPlan:
-    """The faults of one server, at present. Belongs to the server's event loop once it runs.
+    """The faults of one server, at present.
+
+    Can be changed from every thread: while the server runs, `add`, `remove` and `clear` are done
+    in its own, and are done when they return.
 
     Args:
         faults: Those to begin with.
@@ -30,6 +41,8 @@ class FaultPlan:
         self._undo: dict[Fault, list[Callable[[], None]]] = {}
         self._refusals: dict[Fault, asyncio.TimerHandle | None] = {}
         self._is_running = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
         self._doors: list[Callable[[], None]] = []
         self.is_over: Final = asyncio.Event()
         """The server ends: what is silent until then ends with it."""
@@ -54,8 +67,12 @@ class FaultPlan:
         """Let a fault happen from now on; return it.
 
         Raises:
-            UsageError: it is in the plan already.
+            UsageError: it is in the plan already, or is no fault.
         """
+        _check(fault)
+        return self._at_home(lambda: self._add(fault))
+
+    def _add(self, fault: Fault) -> Fault:
         if fault in self._ends:
             raise UsageError(f"{fault!r} is in the plan already; make another one")
         self._ends[fault] = asyncio.Event()
@@ -69,6 +86,9 @@ class FaultPlan:
         Raises:
             UsageError: it is not in the plan.
         """
+        self._at_home(lambda: self._remove(fault))
+
+    def _remove(self, fault: Fault) -> None:
         if fault not in self._ends:
             raise UsageError(f"{fault!r} is not in the plan")
         end = self._ends.pop(fault)
@@ -79,20 +99,42 @@ class FaultPlan:
 
     def clear(self) -> None:
         """Remove all faults."""
+        self._at_home(self._clear)
+
+    def _clear(self) -> None:
         for fault in self:
-            self.remove(fault)
+            self._remove(fault)
+
+    def _at_home(self, change: Callable[[], R]) -> R:
+        """Make a change in the thread of the server that runs, else here."""
+        loop = self._loop
+        if loop is None or loop.is_closed() or threading.get_ident() == self._thread:
+            return change()
+        result: Future[R] = Future()
+
+        def run() -> None:
+            try:
+                result.set_result(change())
+            except BaseException as exc:  # noqa: BLE001 - it is the caller's, in its own thread
+                result.set_exception(exc)
+
+        loop.call_soon_threadsafe(run)
+        return result.result(_LIMIT)
 
     # --- for the server
 
     def start(self) -> None:
         """Begin: what needs no request to happen happens now."""
         self._is_running = True
+        with contextlib.suppress(RuntimeError):  # no event loop: nobody else can reach it
+            self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         for fault in self:
             self._begin(fault)
 
     def stop(self) -> None:
         """End with the server: nobody waits for a fault any more."""
         self.is_over.set()
+        self._loop = None
         self.clear()
 
     def struck(self, subject: Subject) -> list[Fault]:
@@ -157,6 +199,14 @@ class FaultPlan:
     def _tell_doors(self) -> None:
         for changed in self._doors:
             changed()
+
+
+def _check(fault: object) -> None:
+    if not isinstance(fault, Fault):
+        raise UsageError(
+            f"{fault!r} is no fault; make one with faults.close(...) and the like, "
+            "or of YAML with faults.load(text)"
+        )
 
 
 def _is_at_once(fault: Fault) -> bool:

@@ -24,8 +24,8 @@ __all__ = ["HttpServer"]
 _BODY_LIMIT: Final = 3 * 1024 * 1024
 _PATIENCE: Final = 60.0
 """How long a client that reads nothing keeps its watch."""
-_WAIT: Final = 1.0
-"""How long open answers get when the server stops."""
+_WAIT: Final = 0.5
+"""How long open answers get when the server stops; those that cannot be written get it twice."""
 
 
 @final
@@ -44,7 +44,10 @@ class HttpServer:
         Raises:
             UsageError: somebody listens there already, or it may not be used.
         """
-        server = web.Server(self._answer, handler_cancellation=True, access_log=None)
+        # As the real server: a body is what was sent, whatever its Content-Encoding says.
+        server = web.Server(
+            self._answer, handler_cancellation=True, access_log=None, auto_decompress=False
+        )
         runner = web.ServerRunner(server, shutdown_timeout=_WAIT)
         await runner.setup()
         try:

@@ -6,6 +6,7 @@ copies null, and an index below zero counts from the end.
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Sequence
 from typing import Final, cast
@@ -38,12 +39,10 @@ def apply(target: Json, patch: Sequence[Json]) -> Json:
             if an object is not what comes out.
     """
     document: JsonValue = target
-    copied = 0
+    editor = _Editor()
     for operation in patch:
         try:
-            if operation.get("op") == "copy":
-                copied += _copied_size(document, operation, left=_COPIED - copied)
-            document = _applied(document, operation)
+            document = editor.applied(document, operation)
         except _Impossible as exc:
             message = "the server rejected our request due to an error in our request"
             raise StatusError(422, "Invalid", message, details={}) from exc
@@ -52,41 +51,81 @@ def apply(target: Json, patch: Sequence[Json]) -> Json:
     return cast("Json", document)
 
 
-def _applied(document: JsonValue, operation: Json) -> JsonValue:
-    path = operation.get("path")
-    if not isinstance(path, str):
-        raise _Impossible
-    steps = _steps(path)
-    match operation.get("op"):
-        case "add":
-            return _changed(document, steps, _Add(operation.get("value")))
-        case "remove":
-            return _changed(document, steps, _Remove())
-        case "replace":
-            value = operation.get("value")
-            return value if not path else _changed(document, steps, _Replace(value))
-        case "move":
-            source = _source(operation)
-            moved = _value_at(document, source, is_strict=True)
-            return _changed(_changed(document, source, _Remove()), steps, _Add(moved))
-        case "copy":
-            copied = _value_at(document, _source(operation), is_strict=False)
-            return _changed(document, steps, _Add(copied))
-        case "test":
-            found = document if not path else _value_at(document, steps, is_strict=False)
-            if not _is_same(found, operation.get("value")):
-                raise _Impossible
-            return document
-        case _:
+class _Editor:
+    """Applies the operations of one patch, and copies what is on their ways once."""
+
+    def __init__(self) -> None:
+        # Objects and lists that were made here, by their ids: they may be changed in place.
+        # Invariant: each is in the document at most once.
+        self._own: dict[int, JsonValue] = {}
+        self._copied = 0
+
+    def applied(self, document: JsonValue, operation: Json) -> JsonValue:
+        path = operation.get("path")
+        if not isinstance(path, str):
             raise _Impossible
+        steps = _steps(path)
+        match operation.get("op"):
+            case "add":
+                return self._changed(document, steps, _Add(operation.get("value")))
+            case "remove":
+                return self._changed(document, steps, _Remove())
+            case "replace":
+                value = operation.get("value")
+                return value if not path else self._changed(document, steps, _Replace(value))
+            case "move":
+                source = _source(operation)
+                moved = _value_at(document, source, is_strict=True)
+                document = self._changed(document, source, _Remove())
+                return self._changed(document, steps, _Add(moved))
+            case "copy":
+                copied = self._copy(_value_at(document, _source(operation), is_strict=False))
+                return self._changed(document, steps, _Add(copied))
+            case "test":
+                found = document if not path else _value_at(document, steps, is_strict=False)
+                if not _is_same(found, operation.get("value")):
+                    raise _Impossible
+                return document
+            case _:
+                raise _Impossible
 
+    def _copy(self, value: JsonValue) -> JsonValue:
+        """Return a copy, if there were not too many already."""
+        self._copied += len(msgspec.json.encode(value))
+        if self._copied > _COPIED:
+            raise _Impossible
+        return copy.deepcopy(value)
 
-def _copied_size(document: JsonValue, operation: Json, *, left: int) -> int:
-    value = _value_at(document, _source(operation), is_strict=False)
-    size = len(msgspec.json.encode(value))
-    if size > left:
-        raise _Impossible
-    return size
+    def _changed(self, value: JsonValue, steps: Sequence[str], change: _Add | _Remove) -> JsonValue:
+        """Return a value with a change at a path; what is not ours on the way is copied."""
+        if not steps:
+            raise _Impossible
+        step, rest = steps[0], steps[1:]
+        if isinstance(value, dict):
+            obj = cast("Json", self._ours(value))
+            if not rest:
+                change.in_object(obj, step)
+            elif step in obj:
+                obj[step] = self._changed(obj[step], rest, change)
+            else:
+                raise _Impossible
+            return obj
+        if not isinstance(value, list):
+            raise _Impossible
+        items = as_list(self._ours(cast("object", value)))
+        if rest:
+            index = _index(step, len(items))
+            items[index] = self._changed(items[index], rest, change)
+        else:
+            change.in_list(items, step)
+        return items
+
+    def _ours(self, value: JsonValue) -> JsonValue:
+        if id(value) not in self._own:
+            is_object = isinstance(value, dict)
+            value = dict(cast("Json", value)) if is_object else list(as_list(value))
+            self._own[id(value)] = value
+        return value
 
 
 def _source(operation: Json) -> list[str]:
@@ -137,31 +176,6 @@ class _Remove:
 
     def in_list(self, items: list[JsonValue], step: str) -> None:
         del items[_index(step, len(items))]
-
-
-def _changed(value: JsonValue, steps: Sequence[str], change: _Add | _Remove) -> JsonValue:
-    """Return a value with a change at a path, copying only what is on the way."""
-    if not steps:
-        raise _Impossible
-    step, rest = steps[0], steps[1:]
-    if isinstance(value, dict):
-        obj = dict(cast("Json", value))
-        if not rest:
-            change.in_object(obj, step)
-        elif step in obj:
-            obj[step] = _changed(obj[step], rest, change)
-        else:
-            raise _Impossible
-        return obj
-    if not isinstance(value, list):
-        raise _Impossible
-    items = list(as_list(cast("object", value)))
-    if rest:
-        index = _index(step, len(items))
-        items[index] = _changed(items[index], rest, change)
-    else:
-        change.in_list(items, step)
-    return items
 
 
 def _value_at(value: JsonValue, steps: Sequence[str], *, is_strict: bool) -> JsonValue:

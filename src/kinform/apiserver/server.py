@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Self, final
 
 import yaml
 
-from kinform.apiserver import data, protobuf, rbac_objects
+from kinform.apiserver import arguments, data, protobuf, rbac_objects
 from kinform.apiserver.application import Application
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.fault_kinds import Fault, Stale
 from kinform.apiserver.fault_plan import FaultPlan
 from kinform.apiserver.http import HttpServer
 from kinform.apiserver.identity import Identities, Login, User, service_account, with_implied_groups
+from kinform.apiserver.storage import Expired
 from kinform.clock import offload
 from kinform.errors import UsageError
 
@@ -48,6 +49,9 @@ class APIServer:
         rbac: Let others in than the token's holder, who may do everything: see `user` and
             `service_account`. They may do what roles and bindings say.
 
+    Raises:
+        UsageError: an argument makes no sense.
+
     Example:
         >>> async def main() -> None:
         ...     async with APIServer() as server, server.connect() as client:
@@ -65,6 +69,9 @@ class APIServer:
         faults: FaultPlan | None = None,
         rbac: bool = False,
     ) -> None:
+        arguments.check_port(port)
+        arguments.check_token(token)
+        arguments.check_faults(faults)
         self._data = data
         self._has_rbac = rbac
         self.faults: FaultPlan = FaultPlan() if faults is None else faults
@@ -79,6 +86,13 @@ class APIServer:
         self._application: Application | None = None
         self._http: HttpServer | None = None
         self._journal: Journal | None = None
+        self._state = "not started"
+
+    def __repr__(self) -> str:
+        if self._state != "running":
+            return f"<APIServer, {self._state}>"
+        where = "without a port" if self._asked_port is None else f"at {self.url}"
+        return f"<APIServer {where}, running>"
 
     async def __aenter__(self) -> Self:
         if self._application is not None:
@@ -94,6 +108,7 @@ class APIServer:
         except BaseException:
             await self._close()
             raise
+        self._state = "running"
         return self
 
     async def _start(self, cluster: Cluster) -> None:
@@ -112,9 +127,11 @@ class APIServer:
         self.faults.stop()
         self.resume()
         self.cluster.storage.disconnect()
+        self.cluster.wake_all()
         await self._close()
 
     async def _close(self) -> None:
+        self._state = "stopped"
         try:
             if self._http is not None:
                 await self._http.stop()
@@ -127,10 +144,10 @@ class APIServer:
         """What answers the requests.
 
         Raises:
-            UsageError: the server does not run yet.
+            UsageError: the server was not started.
         """
         if self._application is None:
-            raise UsageError("the server is not running; use it with `async with`")
+            raise UsageError("the server is not started: use `async with APIServer() as server`")
         return self._application
 
     @property
@@ -145,8 +162,10 @@ class APIServer:
         Raises:
             UsageError: it does not.
         """
+        if self._application is not None and self._asked_port is None:
+            raise UsageError("the server has no port (port=None); use server.connect()")
         if not self._port:
-            raise UsageError("the server listens nowhere; start it, with a port")
+            raise UsageError("the server is not started: use `async with APIServer() as server`")
         return f"http://127.0.0.1:{self._port}"
 
     def user(self, name: str, groups: Sequence[str] = ()) -> Login:
@@ -183,7 +202,11 @@ class APIServer:
         return access.identities
 
     def kubeconfig(self, user: Login | None = None) -> str:
-        """Return a kubeconfig that any client of Kubernetes can use, with the token in it."""
+        """Return a kubeconfig that any client of Kubernetes can use, with the token in it.
+
+        Raises:
+            UsageError: the server was not started, or has no port.
+        """
         token = self.token if user is None else user.token
         # kubectl sends no token without TLS, so the URL has it as well.
         cluster = {"name": "kinform", "cluster": {"server": f"{self.url}/~{token}"}}
@@ -204,6 +227,9 @@ class APIServer:
         """Return a client of this server, to be used with ``async with``.
 
         Without a ``user`` it may do everything.
+
+        Raises:
+            UsageError: the server was not started.
         """
         from kinform.client import connect
         from kinform.rest.config import Config
@@ -217,17 +243,28 @@ class APIServer:
         return connect(config, transport=MemoryTransport(self.application))
 
     def compact(self, revision: int | None = None) -> None:
-        """Forget the past up to ``revision``, or up to now: who asks for it gets a 410."""
-        self.cluster.storage.compact(revision)
+        """Forget the past up to ``revision``, or up to now: who asks for it gets a 410.
+
+        Raises:
+            UsageError: there is no such revision.
+        """
+        storage = self.cluster.storage
+        if revision is not None:
+            arguments.check_revision(revision, first=1, current=storage.revision)
+        storage.compact(revision)
 
     def restore(self, revision: int) -> None:
         """Be again as at ``revision``, as an etcd restored from a backup; watches end.
 
         Raises:
-            kinform.apiserver.storage.Expired: that is too long ago.
-            kinform.apiserver.storage.Future: there was no such revision.
+            UsageError: there was no such revision, or it is forgotten.
         """
-        self.cluster.storage.restore(revision)
+        storage = self.cluster.storage
+        arguments.check_revision(revision, first=1, current=storage.revision)
+        try:
+            storage.restore(revision)
+        except Expired as exc:
+            raise UsageError(f"{exc}, the current one {storage.revision}") from exc
         self.application.reload()
 
     def pause(self) -> None:

@@ -127,8 +127,8 @@ def _joined(headers: Mapping[str, str]) -> dict[str, str]:
     """Return headers with their names in lower case; values of the same name are one list."""
     found: dict[str, str] = {}
     for name, value in headers.items():
-        key, value = name.lower(), _readable(value)
-        found[key] = f"{found[key]}, {value}" if key in found else value
+        key, text = name.lower(), _readable(value)
+        found[key] = f"{found[key]}, {text}" if key in found else text
     return found
 
 
@@ -159,5 +159,6 @@ class Response:
         if sum(map(len, texts)) > _ALL_WARNINGS:
             texts = [text[:_LONG_WARNING] for text in texts]
             lengths = itertools.accumulate(map(len, texts), initial=0)
-            texts = [text for text, so_far in zip(texts, lengths) if so_far < _ALL_WARNINGS]
+            pairs = zip(texts, lengths, strict=False)  # the last length is of all together
+            texts = [text for text, before in pairs if before < _ALL_WARNINGS]
         return [f'299 - "{text.translate(_ESCAPES)}"' for text in texts]

@@ -149,10 +149,7 @@ class _Reader:
         self._met.add(id(node))
         self._aliases += is_alias
         self._count(node)
-        if isinstance(node, yaml.ScalarNode):
-            found = _scalar(node)
-        else:
-            found = self._collection(node)
+        found = _scalar(node) if isinstance(node, yaml.ScalarNode) else self._collection(node)
         self._aliases -= is_alias
         return found
 

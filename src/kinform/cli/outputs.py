@@ -53,6 +53,8 @@ def parse_output(text: str) -> Output:
     Raises:
         ValueError: there is no such form, or its template cannot be read.
     """
+    if text == _PATH:  # most likely a variable of the shell that is empty
+        raise ValueError("jsonpath= needs a template, for example jsonpath={.metadata.name}")
     if text.startswith(_PATH):
         return Output("jsonpath", JsonPath(text.removeprefix(_PATH)))
     if text in FORMS:

@@ -137,16 +137,23 @@ def write_kubeconfig(path: Path, text: str, *, force: bool) -> None:
     """Write a kubeconfig that its owner alone can read, in one step.
 
     Raises:
-        Problem: there is one that is not ours, and no ``force``.
-        OSError: it cannot be written.
+        Problem: there is one that is not ours, and no ``force``; or it cannot be written.
     """
     _refuse_foreign(path, force=force)
+    try:
+        _replace(path, MARK + text)
+    except OSError as exc:  # of a file beside it, whose name says nothing to anybody
+        reason = exc.strerror or str(exc)
+        raise Problem(f"the kubeconfig {path} cannot be written: {reason.lower()}") from exc
+
+
+def _replace(path: Path, text: str) -> None:
     part = path.with_name(f".{path.name}.{os.getpid()}")
     mode = stat.S_IRUSR | stat.S_IWUSR
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(MARK + text)
+            file.write(text)
         part.replace(path)
     except BaseException:
         part.unlink(missing_ok=True)

@@ -42,7 +42,12 @@ class APIServerThread:
         self._stop: asyncio.Event | None = None
         self._thread: Final = threading.Thread(target=self._run, name="kinform-apiserver")
 
+    def __repr__(self) -> str:
+        return f"<APIServerThread of {self._server!r}>"
+
     def __enter__(self) -> Self:
+        if self._thread.ident is not None:
+            raise UsageError("an APIServerThread can be started once; make another one")
         self._thread.start()
         try:
             self._started.result(_LIMIT)
@@ -59,8 +64,12 @@ class APIServerThread:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
-        return self._server.url
+        """Where it listens.
+
+        Raises:
+            UsageError: it was not started, or has no port.
+        """
+        return self._begun.url
 
     @property
     def token(self) -> str:
@@ -69,23 +78,39 @@ class APIServerThread:
 
     @property
     def faults(self) -> FaultPlan:
-        """What is to go wrong: see `kinform.apiserver.faults`."""
+        """What is to go wrong: see `kinform.apiserver.faults`. Can be changed from any thread."""
         return self._server.faults
 
     def kubeconfig(self) -> str:
-        """Return a kubeconfig that any client of Kubernetes can use, with the token in it."""
-        return self._server.kubeconfig()
+        """Return a kubeconfig that any client of Kubernetes can use, with the token in it.
+
+        Raises:
+            UsageError: the server was not started, or has no port.
+        """
+        return self._begun.kubeconfig()
 
     def connect(self) -> Client:
-        """Return a client for the caller's event loop, to be used with ``async with``."""
-        return self._server.connect()
+        """Return a client for the caller's event loop, to be used with ``async with``.
+
+        Raises:
+            UsageError: the server was not started.
+        """
+        return self._begun.connect()
 
     def compact(self, revision: int | None = None) -> None:
-        """Forget the past up to ``revision``, or up to now: who asks for it gets a 410."""
+        """Forget the past up to ``revision``, or up to now: who asks for it gets a 410.
+
+        Raises:
+            UsageError: there is no such revision, or the server does not run.
+        """
         self.call(lambda server: server.compact(revision))
 
     def restore(self, revision: int) -> None:
-        """Be again as at ``revision``, as an etcd restored from a backup; watches end."""
+        """Be again as at ``revision``, as an etcd restored from a backup; watches end.
+
+        Raises:
+            UsageError: there was no such revision, or it is forgotten, or the server does not run.
+        """
         self.call(lambda server: server.restore(revision))
 
     def call(self, function: Callable[[APIServer], R]) -> R:
@@ -96,19 +121,25 @@ class APIServerThread:
         Raises:
             UsageError: the server does not run.
         """
-        loop = self._loop
+        server, loop = self._begun, self._loop
         if loop is None or not self._thread.is_alive():
-            raise UsageError("the server is not running; use it with `with`")
+            raise UsageError("the server has ended; make another one")
         result: Future[R] = Future()
 
         def run() -> None:
             try:
-                result.set_result(function(self._server))
+                result.set_result(function(server))
             except BaseException as exc:  # noqa: BLE001 - it is the caller's, in its own thread
                 result.set_exception(exc)
 
         loop.call_soon_threadsafe(run)
         return result.result(_LIMIT)
+
+    @property
+    def _begun(self) -> APIServer:
+        if self._thread.ident is None:
+            raise UsageError("the server is not started: use `with APIServerThread() as server`")
+        return self._server
 
     def _run(self) -> None:
         asyncio.run(self._main())

@@ -69,6 +69,7 @@ def default_pod(pod: Json) -> None:
 def default_owned_pod(pod: Json) -> None:
     """Fill in what belongs to whoever wrote the pod: all but what admission adds."""
     spec: Json = section(pod, "spec")
+    omit_empty(spec)  # nobody owns what is not there
     for container in _containers(spec):
         _default_requests(container)
     _default_spec(spec)

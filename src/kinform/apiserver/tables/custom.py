@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Final
 
@@ -34,7 +34,17 @@ def columns(custom: CustomVersion, name: Json, age: Json) -> list[Json]:
     """
     if not custom.columns:
         return [name, {**age, "type": "date"}]
-    return [name, *map(_column, custom.columns)]
+    return [name, *map(_column, _readable(custom))]
+
+
+def _readable(custom: CustomVersion) -> Iterator[dict[str, object]]:
+    """Yield the columns before the first whose path cannot be read: the server gives up there."""
+    for column in custom.columns:
+        try:
+            json_path.compiled(str(column.get("jsonPath", "")))
+        except ValueError:
+            return
+        yield column
 
 
 def _column(asked: dict[str, object]) -> Json:
@@ -56,7 +66,7 @@ def cells(custom: CustomVersion, obj: Json, now: datetime) -> list[JsonValue]:
     found: list[JsonValue] = [obj["metadata"].get("name", "")]
     if not custom.columns:
         found.append(_cell("date", _AGE, obj, now=now))
-    for column in custom.columns:
+    for column in _readable(custom):
         kind, path = str(column.get("type", "")), str(column.get("jsonPath", ""))
         found.append(_cell(kind, path, obj, now=now))
     return found
