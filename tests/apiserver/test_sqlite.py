@@ -167,7 +167,7 @@ async def test_a_restored_past_is_what_a_later_server_begins_with(tmp_path: Path
         assert picture(api.cluster.storage) == before
         assert (await answer(api, "GET", f"{CONFIG_MAPS}/kept")).status == 200
         assert (await answer(api, "GET", f"{CONFIG_MAPS}/undone")).status == 404
-        with pytest.raises(Expired):
+        with pytest.raises(UsageError):
             api.restore(revision - 1)
 
 

@@ -2,14 +2,18 @@ from __future__ import annotations
 
 from io import StringIO
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
 from kinform.cli.board import FLASH, Board, Section, _share
-from kinform.cli.live import Standing, draw
+from kinform.cli.feeds import Change
+from kinform.cli.live import Standing, draw, fitting
 from kinform.cli.tally import Tally
-from tests.cli.support_rows import PODS, WALL, added, deleted, modified
+from tests.cli.support_rows import PODS, WALL, added, deleted, modified, row, target
+
+NODES, MAPS = target("nodes", "Node"), target("configmaps", "ConfigMap")
 
 
 def board(*changes: object, with_namespace: bool = False) -> Board:
@@ -82,11 +86,56 @@ def test_lines_are_shared_without_waste(wanted: list[int], room: int) -> None:
     assert sum(given) == max(0, min(room, sum(wanted)))
 
 
-def picture(of: Board, standing: Standing) -> str:
-    console = Console(file=StringIO(), width=120, force_terminal=False)
+def picture(of: Board, standing: Standing, *, width: int = 120, height: int = 20) -> str:
+    console = Console(file=StringIO(), width=width, force_terminal=False)
     with console.capture() as capture:
-        console.print(draw(of.sections(now=500.0, wall=WALL, height=20), standing))
+        console.print(draw(of.sections(now=500.0, wall=WALL, height=height), standing, width=width))
     return capture.get()
+
+
+SYNCED = Standing(has_synced=True, objects=1, rate=0, version="7", lag=0, received=0)
+
+
+@pytest.mark.parametrize("height", range(-2, 12))
+def test_a_terminal_of_few_lines_shows_whole_kinds_or_none(height: int) -> None:
+    shown = Board([PODS, NODES, MAPS], wide=False, with_namespace=False)
+    for kind in (PODS, NODES, MAPS):
+        for name in ("a", "b"):
+            change = Change("ADDED", kind, row(name), initial=True)
+            shown.apply(change, now=100.0, wall=WALL)
+    sections = shown.sections(now=500.0, wall=WALL, height=height)
+    assert all(section.rows for section in sections)
+    kinds = ["pods", "nodes", "configmaps"][: max(0, height) // 3]
+    assert [section.title for section in sections] == kinds
+    lines = picture(shown, SYNCED, height=height).splitlines()
+    assert lines[-1].startswith("● synced")
+    assert len(lines) <= max(0, height) + 1
+
+
+def test_columns_that_do_not_fit_are_left_out_from_the_right() -> None:
+    shown = board(added("a-name-of-some-length", "CrashLoopBackOff", initial=True))
+    lines = picture(shown, SYNCED, width=40).splitlines()
+    assert lines[0].split() == ["NAME", "STATUS"]
+    assert lines[1].split() == ["a-name-of-some-length", "CrashLoopBackOff"]
+    assert picture(shown, SYNCED, width=46).splitlines()[0].split() == ["NAME", "STATUS", "AGE"]
+
+
+def test_a_name_gives_way_to_what_stands_beside_it() -> None:
+    shown = board(added("x" * 60, "Running", initial=True), with_namespace=True)
+    lines = picture(shown, SYNCED, width=40).splitlines()
+    assert lines[0].split() == ["NAMESPACE", "NAME", "STATUS"]
+    namespace, name, status = lines[1].split()
+    assert (namespace, status) == ("shop", "Running")
+    assert name == "x" * 19 + "…"
+
+
+@given(st.lists(st.integers(1, 80), min_size=1, max_size=9), st.integers(5, 200), st.integers(1, 3))
+def test_columns_never_take_more_than_there_is(wanted: list[int], room: int, least: int) -> None:
+    widths = fitting(wanted, room=room, least=least)
+    assert len(widths) >= min(least, len(wanted))
+    assert sum(widths) + 2 * (len(widths) - 1) <= max(room, 3 * len(widths) - 2)
+    if len(widths) > least:
+        assert widths == wanted[: len(widths)], "what is left out makes room first"
 
 
 def test_the_status_line_tells_how_it_stands() -> None:

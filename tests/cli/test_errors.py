@@ -62,6 +62,13 @@ def test_every_command_has_help_with_examples_and_exit_codes(name: str) -> None:
         (["watch", "--bogus"], "(see: kinform watch --help)"),
         (["get"], "Missing argument 'RESOURCE'"),
         (["get", "pods", "-w"], "use: kinform watch"),
+        (["get", "pods/a", "b"], "give pods/NAME or pods NAME, not both"),
+        (["get", "pods", "a/b"], "'pods/a/b' has a name too many: give pods/NAME"),
+        (["get", "pods/"], "'pods/' is no kind and no object: give pods or pods/NAME"),
+        (["watch", "pod/a/b"], "'pod/a/b' has a name too many: give pod/NAME"),
+        (["watch", "nodes,pods/"], "'pods/' is no kind and no object: give pods or pods/NAME"),
+        (["watch", "/a"], "'/a' is no kind and no object"),
+        (["watch", "apps/v1/"], "'apps/v1/' is no kind and no object"),
         (["get", "pods", "web", "-A"], "leave out -A"),
         (["get", "pods", "web", "-l", "a=b"], "not both"),
         (["get", "pods", "-n", "a", "-A"], "not both"),
@@ -143,7 +150,7 @@ def test_durations_are_gos(text: str, seconds: float) -> None:
     ("args", "words"),
     [
         (["get", "podz"], "no resource named 'podz'; did you mean v1/pods?"),
-        (["watch", "a/b/c"], "no resource named 'a/b'"),
+        (["watch", "a/v1/b/c"], "no resource named 'a/v1/b'"),
         (["watch", "tokenreviews"], "cannot be asked to watch"),
         (["watch", "pods", "--field-selector", "a=b"], "field label not supported"),
         (["get", "pods", "--context", "nope"], "no context 'nope'"),
@@ -185,6 +192,33 @@ def definition(group: str) -> dict[str, object]:
             "versions": [version],
         },
     }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", [("get", "pods"), ("watch", "pods"), ("api-resources",)])
+async def test_a_server_without_a_token_is_told_where_it_comes_from(
+    scene: Scene, command: tuple[str, ...]
+) -> None:
+    env = {**scene.env}
+    del env["KUBECONFIG"]
+    server = scene.client.config.server.partition("/~")[0]
+    code, out, err = await run_command(*command, "--server", server, env=env)
+    assert (code, out) == (1, "")
+    assert err == "error: the server wants to know who you are (Unauthorized); set KINFORM_TOKEN\n"
+    env["KINFORM_TOKEN"] = "a-wrong-one"
+    code, _, err = await run_command(*command, "--server", server, env=env)
+    assert code == 1
+    assert "does not accept the credentials" in err
+
+
+@pytest.mark.slow
+async def test_no_kinds_at_all_are_told(scene: Scene) -> None:
+    code, out, err = await run_command("api-resources", "--api-group", "nope", env=scene.env)
+    assert (code, len(out.splitlines())) == (0, 1)
+    assert err == "kinform: the server has no API group 'nope'\n"
+    args = ("api-resources", "--api-group", "apps", "--no-namespaced", "-o", "name")
+    code, out, err = await run_command(*args, env=scene.env)
+    assert (code, out, err) == (0, "", "kinform: the server has no such kinds\n")
 
 
 @pytest.mark.slow

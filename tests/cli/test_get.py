@@ -42,6 +42,13 @@ async def test_one_object_as_json_and_yaml(scene: Scene) -> None:
     assert yaml.safe_load(text) == shown
 
 
+async def test_a_name_is_of_each_of_several_kinds(scene: Scene) -> None:
+    await scene.maps.create({"metadata": {"name": "web-0"}})
+    args = ("get", "pods,configmaps", "web-0", "-o", "name")
+    _, out, _ = await run(*args, env=scene.env)
+    assert out == "pod/web-0\nconfigmap/web-0\n"
+
+
 async def test_a_list_as_json_can_be_applied_again(scene: Scene) -> None:
     _, text, _ = await run("get", "pods", "-o", "json", env=scene.env)
     shown = json.loads(text)

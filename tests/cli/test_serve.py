@@ -72,6 +72,18 @@ async def test_the_token_of_the_environment_is_the_servers(tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+async def test_without_a_kubeconfig_it_says_how_to_get_the_token(tmp_path: Path) -> None:
+    for env, words in (
+        (environment(tmp_path), "with --kubeconfig FILE to have it written there, or set KINFORM_"),
+        (environment(tmp_path, KINFORM_TOKEN="mine"), "its token is that of KINFORM_TOKEN"),
+    ):
+        async with kinform("serve", env=env) as command:
+            assert "mine" not in await command.line(words)
+            command.send(signal.SIGTERM)
+            assert (await command.end())[0] == 0
+
+
+@pytest.mark.slow
 async def test_a_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

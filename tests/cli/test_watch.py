@@ -138,12 +138,14 @@ async def test_a_lost_connection_is_told_and_the_watch_goes_on(
         args = ("watch", "pods", "-n", scene.namespace, "--server", url)
         async with kinform(*args, env=env) as command:
             await command.line("web-1")
+            await scene.pods.create(pod("web-2"))
+            await command.line("ADDED", "web-2")  # it is the watch that is cut, not the list
             relay.cut()
             told = await command.complaint("pods: connection lost:")
             assert (config.token or "") not in told
             await command.complaint("pods: connected again")
-            await scene.pods.create(pod("web-2"))
-            await command.line("ADDED", "web-2")
+            await scene.pods.create(pod("web-3"))
+            await command.line("ADDED", "web-3")
 
 
 async def test_a_demo_cluster_is_watched_where_there_is_none(tmp_path: Path) -> None:

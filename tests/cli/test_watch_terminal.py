@@ -70,10 +70,12 @@ class Terminal:
 
 
 @contextlib.asynccontextmanager
-async def terminal(*args: str, env: dict[str, str]) -> AsyncGenerator[Terminal]:
-    """Run ``kinform args`` on a terminal of 24 lines and 120 columns."""
+async def terminal(
+    *args: str, env: dict[str, str], lines: int = 24, columns: int = 120
+) -> AsyncGenerator[Terminal]:
+    """Run ``kinform args`` on a terminal of so many lines and columns."""
     ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 120, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
     before = termios.tcgetattr(theirs)
     process = await offload(start, args, theirs, env)
     try:
@@ -126,6 +128,16 @@ async def test_a_live_table_shows_what_is_there_and_what_changes(scene: Scene) -
         assert await screen.end() == 130
     assert screen.shown.endswith(f"\r\n{SHOW_CURSOR}")
     assert "Traceback" not in screen.shown
+
+
+@pytest.mark.parametrize("lines", [2, 5])
+async def test_a_tiny_terminal_has_the_status_line_at_least(scene: Scene, lines: int) -> None:
+    args = ("watch", "pods,namespaces", "--for", "1s")
+    async with terminal(*args, env=scene.env, lines=lines, columns=40) as screen:
+        assert "● synced" in await screen.until("synced")
+        assert await screen.end() == 0
+    assert ("READY" in screen.shown) == (lines == 5)
+    assert "RESTARTS" not in screen.shown, "there is no room for it"
 
 
 async def test_other_forms_are_lines_on_a_terminal_too(scene: Scene) -> None:

@@ -11,7 +11,7 @@ from kinform.cli import problems
 from kinform.cli.lines import columns_text
 from kinform.cli.options import Access, access_options
 from kinform.cli.outputs import to_json
-from kinform.cli.running import asynchronously
+from kinform.cli.running import asynchronously, warn
 from kinform.rest.mapping import APIResource
 
 __all__ = ["command"]
@@ -48,6 +48,10 @@ def command(
         and wanted <= one.verbs
     ]
     sys.stdout.write(_text(chosen, output))
+    if api_group is not None and all(one.gvr.group != api_group for one in found):
+        warn(f"the server has no API group {api_group!r}")
+    elif not chosen:
+        warn("the server has no such kinds")
     return problems.OK
 
 

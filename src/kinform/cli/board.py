@@ -15,6 +15,8 @@ __all__ = ["FLASH", "Board", "Cell", "Section"]
 
 FLASH: Final = 1.0
 """For how many seconds a change is shown."""
+_FRAME: Final = 2
+"""How many lines a kind has beside its rows: the header, and how many rows did not fit."""
 _EVERYTHING: Final = -1
 """Instead of a cell's place: the whole row is new."""
 
@@ -87,12 +89,16 @@ class Board:
         return now - self._last_change <= FLASH + 0.2  # a little longer, to draw it plain again
 
     def sections(self, *, now: float, wall: float, height: int) -> list[Section]:
-        """Return what to draw in ``height`` lines; rows that changed last are kept in view."""
+        """Return what to draw in ``height`` lines; rows that changed last are kept in view.
+
+        A kind for which there is not even room for one row is left out.
+        """
         for lines in self._lines.values():
             for key in [k for k, line in lines.items() if _is_over(line, now)]:
                 del lines[key]
         kinds = [(target, lines) for target, lines in self._lines.items() if lines]
-        rooms = _share([len(lines) for _, lines in kinds], height - 2 * len(kinds))
+        kinds = kinds[: max(0, height // (_FRAME + 1))]
+        rooms = _share([len(lines) for _, lines in kinds], height - _FRAME * len(kinds))
         return [
             self._section(target, lines, room=room, now=now, wall=wall)
             for (target, lines), room in zip(kinds, rooms, strict=True)

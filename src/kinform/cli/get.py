@@ -15,7 +15,7 @@ from kinform.cli.outputs import Output, to_json, to_yaml, without_managed_fields
 from kinform.cli.rows import Row, parse_table, row_texts, shown
 from kinform.cli.running import asynchronously
 from kinform.cli.sources import TABLE, Wanted, collection
-from kinform.cli.targets import Target, resolve
+from kinform.cli.targets import Target, resolve, split_words
 from kinform.client import Client
 from kinform.objects import Object
 from kinform.rest.options import ListOptions
@@ -65,7 +65,11 @@ def command(
         raise click.UsageError("an object of a name is in one namespace: leave out -A")
     if names and (selection.labels or selection.fields):
         raise click.UsageError("give names or selectors, not both")
-    words = [f"{resource}/{name}" for name in names] or [resource]
+    kinds = split_words([resource])
+    if names and any(name for _, name in kinds):
+        raise click.UsageError("give pods/NAME or pods NAME, not both")
+    words = [f"{kind}/{name}" for kind, _ in kinds for name in names] or [resource]
+    split_words(words)
     return asynchronously(lambda: _get(words, access, selection=selection, output=output))
 
 

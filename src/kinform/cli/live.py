@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, final
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.table import Table
@@ -17,13 +18,15 @@ from kinform.cli.board import Board, Section
 from kinform.cli.problems import one_line
 from kinform.cli.tally import bytes_text, lag_text
 
-__all__ = ["Standing", "draw", "paint"]
+__all__ = ["Standing", "draw", "fitting", "paint"]
 
 _STYLES: Final = {"": "", "new": "bold green", "changed": "bold black on yellow", "gone": "red"}
 _FRAME: Final = 0.1
 """Seconds between two looks at what has changed."""
 _FRAMES_OF_AGE: Final = 10
 """After how many frames ages are drawn anew though nothing has changed."""
+_GAP: Final = 2
+"""Columns of the terminal between two of a table's."""
 
 
 @final
@@ -40,25 +43,53 @@ class Standing:
     trouble: str = ""
 
 
-def draw(sections: Sequence[Section], standing: Standing) -> RenderableType:
+def draw(sections: Sequence[Section], standing: Standing, *, width: int) -> RenderableType:
     """Return the whole picture: a table for each kind, and the status line."""
     parts: list[RenderableType] = []
     for section in sections:
-        parts += [_table(section), _below(section)]
+        parts += [_table(section, width), _below(section)]
     parts.append(_status(standing))
     if standing.trouble:
         parts.append(Text(f"✗ {one_line(standing.trouble)}", "bold red", no_wrap=True))
     return Group(*parts)
 
 
-def _table(section: Section) -> Table:
+def _table(section: Section, width: int) -> Table:
     table = Table(box=None, show_edge=False, pad_edge=False, header_style="bold")
-    for name in section.header:
-        table.add_column(Text(name), no_wrap=True, overflow="ellipsis")
+    wanted = [cell_len(name) for name in section.header]
+    for row in section.rows:
+        wanted = [max(w, cell_len(c.text)) for w, c in zip(wanted, row, strict=True)]
+    name_at = section.header.index("NAME") if "NAME" in section.header else 0
+    widths = fitting(wanted, room=width, least=name_at + 2)
+    for name, one in zip(section.header, widths, strict=False):
+        table.add_column(Text(name), no_wrap=True, overflow="ellipsis", width=one)
     for row in section.rows:
         # Texts, never markup: what a label or an image is called is no command to us.
-        table.add_row(*(Text(cell.text, _STYLES[cell.mark]) for cell in row))
+        cells = row[: len(widths)]
+        table.add_row(*(Text(cell.text, _STYLES[cell.mark]) for cell in cells))
     return table
+
+
+def fitting(wanted: Sequence[int], *, room: int, least: int) -> list[int]:
+    """Return how wide the columns become that fit into ``room``: those on the right are left out.
+
+    The first ``least`` are kept: where they are too wide, the widest of them gives way.
+
+    >>> fitting([10, 5, 6, 20], room=30, least=2)
+    [10, 5, 6]
+    >>> fitting([60, 5, 6, 20], room=40, least=2)
+    [33, 5]
+    """
+    widths = list(wanted)
+    while len(widths) > least and _whole(widths) > room:
+        widths.pop()
+    while _whole(widths) > room and max(widths) > 1:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _whole(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1)
 
 
 def _below(section: Section) -> Text:
@@ -109,4 +140,4 @@ def _picture(board: Board, standing: Standing, console: Console) -> RenderableTy
         wall=clock.current().wall(),
         height=console.height - 2,
     )
-    return draw(sections, standing)
+    return draw(sections, standing, width=console.width)

@@ -13,6 +13,7 @@ from typing import Final, ParamSpec, TypeVar, final
 import click
 
 from kinform.cli.outputs import complete_output, read_output
+from kinform.cli.problems import TOKEN
 from kinform.cli.running import State, warn
 from kinform.client import Client, connect
 from kinform.resource_client import ALL_NAMESPACES
@@ -32,10 +33,6 @@ __all__ = [
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-TOKEN: Final = "KINFORM_TOKEN"  # noqa: S105 - a variable's name
-"""The environment variable with the bearer token for ``--server``. Never an argument: others on
-the machine can read those."""
 
 _DURATION: Final = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|s|m|h))+")
 _PART: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
@@ -176,6 +173,8 @@ def access_options(command: Callable[..., R]) -> Callable[..., R]:
             server=server,
             certificate_authority=certificate_authority,
         )
+        if server is not None and not os.environ.get(TOKEN):
+            click.get_current_context().ensure_object(State).lacks_token = True
         return command(access=access, **others)
 
     return with_access

@@ -24,6 +24,7 @@ from kinform.errors import (
 __all__ = [
     "FAILED",
     "OK",
+    "TOKEN",
     "USAGE",
     "Problem",
     "exit_code",
@@ -38,6 +39,9 @@ FAILED: Final = 1
 USAGE: Final = 2
 """The command line: what was asked for cannot be."""
 
+TOKEN: Final = "KINFORM_TOKEN"  # noqa: S105 - a variable's name
+"""The environment variable with the bearer token for ``--server``. Never an argument: others on
+the machine can read those."""
 _TOKEN_IN_URL: Final = re.compile(r"/~[^/\s?]+")
 _NOBODY: Final = frozenset(
     {TransportFailure.REFUSED, TransportFailure.CONNECT, TransportFailure.CONNECT_TIMEOUT}
@@ -51,8 +55,14 @@ class Problem(click.ClickException):
     exit_code = FAILED
 
 
-def explain(error: Exception) -> str | None:
-    """Return the line for an error that people can do something about; None for a bug."""
+def explain(error: Exception, *, lacks_token: bool = False) -> str | None:
+    """Return the line for an error that people can do something about; None for a bug.
+
+    Args:
+        lacks_token: No token was sent, because there is none.
+    """
+    if lacks_token and isinstance(error, UnauthorizedError | ForbiddenError):
+        return f"the server wants to know who you are ({error.message or error}); set {TOKEN}"
     for kind, words in _EXPLANATIONS:
         if isinstance(error, kind):
             return words(error)

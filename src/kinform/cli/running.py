@@ -31,6 +31,8 @@ class State:
     """What one run of the command knows from the beginning: click's ``obj``."""
 
     debug: bool = False
+    lacks_token: bool = False
+    """A server is named, and no token for it."""
 
 
 class Interrupted(Exception):
@@ -137,7 +139,7 @@ def _noticing_closed_pipe(
 
 
 def _fail(error: Exception, state: State) -> int:
-    message = problems.explain(error)
+    message = problems.explain(error, lacks_token=state.lacks_token)
     if message is None:
         message = f"internal error: {type(error).__name__}: {error}; --debug shows where"
     if state.debug:

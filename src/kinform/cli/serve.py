@@ -129,8 +129,17 @@ async def _announce(server: Embedded, plan: _Plan) -> None:
             f"     kinform watch --kubeconfig {path}",
         ]
     else:
-        lines.append("its token is in the kubeconfig that --kubeconfig FILE writes")
+        lines.append(_about_token())
     emit("".join(f"{line}\n" for line in lines))
+
+
+def _about_token() -> str:
+    if os.environ.get(TOKEN):
+        return f"its token is that of {TOKEN}"
+    return (
+        "it wants a token that nobody knows: start it again with --kubeconfig FILE to have it "
+        f"written there, or set {TOKEN} to choose it"
+    )
 
 
 def write_kubeconfig(path: Path, text: str, *, force: bool) -> None:

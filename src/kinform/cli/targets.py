@@ -47,14 +47,23 @@ def split_words(words: Sequence[str]) -> list[tuple[str, str]]:
 
     >>> split_words(["pods,nodes", "pods/web-0", "apps/v1/deployments"])
     [('pods', ''), ('nodes', ''), ('pods', 'web-0'), ('apps/v1/deployments', '')]
+
+    Raises:
+        UsageError: of click, if a word has a slash too many.
     """
     found: list[tuple[str, str]] = []
     for word in (part for given in words for part in given.split(",") if part):
         head, slash, last = word.rpartition("/")
-        if slash and not _VERSION.fullmatch(head):
-            found.append((head, last))
-        else:
+        if not slash or (last and _VERSION.fullmatch(head)):
             found.append((word, ""))
+            continue
+        if not head or not last:
+            raise click.UsageError(f"{word!r} is no kind and no object: give pods or pods/NAME")
+        version, slash, _ = head.rpartition("/")
+        if slash and not _VERSION.fullmatch(version):
+            kind = version.partition("/")[0]
+            raise click.UsageError(f"{word!r} has a name too many: give {kind}/NAME")
+        found.append((head, last))
     return found
 
 

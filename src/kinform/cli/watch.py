@@ -89,8 +89,10 @@ def command(
 
     A lost connection is told, and the watch goes on when the server is back.
     """  # noqa: D301 - click wants the character itself
+    from kinform.cli.targets import split_words
     from kinform.cli.watching import Plan, watch
 
+    split_words(resources)  # what cannot be is told before anything is started
     if until is not None and output.form == "wire":
         raise click.UsageError("-o wire looks at bytes: leave out --until")
     if until is not None and metadata_only and not until.is_delete:
