@@ -42,9 +42,9 @@ HEAD: Final = """\
 # How faithful the embedded API server is
 
 `kinform.apiserver` answers as kube-apiserver 1.36 does. That is measured, not claimed: the same
-cases are run against both, each a conversation over plain HTTP. Compared are status, headers, bodies,
-the order of items, the events of a watch and how it ends; a case that looks at a part of an answer
-only says so in its code, for example where the real server's order is random. What the real
+cases are run against both, each a conversation over plain HTTP. Compared are status, headers,
+bodies, the order of items, the events of a watch and how it ends; a case that looks at a part of an
+answer only says so in its code, for example where the real server's order is random. What the real
 server answered is recorded in `tests/contract/recorded/` (by `python -m tools.contract record`,
 never by hand), and the tests marked `e2e` ask it again. What differs from run to run (times,
 uids, versions, tokens) is compared by identity: what was the same value on the real server must
