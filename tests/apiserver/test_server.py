@@ -70,6 +70,19 @@ async def test_health_needs_no_token(server: APIServer) -> None:
     assert b" 401 " in (await ask(server, "/api/v1/pods")).partition(b"\r\n")[0]
 
 
+async def test_a_request_that_cannot_be_read_is_not_quoted_in_the_log(
+    server: APIServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    port = int(server.url.rpartition(":")[2])
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(f"GET /~{server.token}/ a b c\r\nHost: x\r\n\r\n".encode())
+    answer = await reader.read()
+    writer.close()
+    assert b" 400 " in answer.partition(b"\r\n")[0]
+    assert server.token not in caplog.text
+    assert all(not record.exc_info for record in caplog.records)
+
+
 async def test_it_listens_on_loopback_only(server: APIServer) -> None:
     assert server.url.startswith("http://127.0.0.1:")
 

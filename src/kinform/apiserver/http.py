@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import logging
 import socket
 import struct
 from typing import Final, final
@@ -20,6 +21,20 @@ from kinform.apiserver.wire import Broken, Burst, Chunks, Ending, Request, Respo
 from kinform.errors import UsageError
 
 __all__ = ["HttpServer"]
+
+
+def _without_details(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    if error is not None:
+        record.msg, record.args = "%s (%s)", (record.getMessage(), type(error).__name__)
+        record.exc_info = None
+    return True
+
+
+_careful: Final = logging.getLogger("kinform.apiserver.http")
+"""What aiohttp has to say. It quotes request lines that it cannot read, and a request line may hold
+a token: the text of a traceback is dropped."""
+_careful.addFilter(_without_details)
 
 _BODY_LIMIT: Final = 3 * 1024 * 1024
 _PATIENCE: Final = 60.0
@@ -46,7 +61,11 @@ class HttpServer:
         """
         # As the real server: a body is what was sent, whatever its Content-Encoding says.
         server = web.Server(
-            self._answer, handler_cancellation=True, access_log=None, auto_decompress=False
+            self._answer,
+            handler_cancellation=True,
+            access_log=None,
+            auto_decompress=False,
+            logger=_careful,
         )
         runner = web.ServerRunner(server, shutdown_timeout=_WAIT)
         await runner.setup()
