@@ -20,6 +20,7 @@ from kinform.apiserver import (
     paths,
     rbac_objects,
     rendering,
+    reviews,
     status,
     system,
 )
@@ -83,20 +84,20 @@ class Application:
         address: str = "127.0.0.1:0",
         faults: FaultPlan | None = None,
     ) -> None:
-        self.cluster = cluster
-        self.address = address
-        self.access = Access(cluster, token=token, has_rbac=rbac)
-        self.objects = Objects(cluster)
-        self.deletion = Deletion(cluster, self.objects)
-        self.collector = Collector(cluster, self.objects, self.deletion)
-        self.writing = Writing(cluster, self.objects, self.deletion)
+        self.cluster: Cluster = cluster
+        self.address: str = address
+        self.access: Access = Access(cluster, token=token, has_rbac=rbac)
+        self.objects: Objects = Objects(cluster)
+        self.deletion: Deletion = Deletion(cluster, self.objects)
+        self.collector: Collector = Collector(cluster, self.objects, self.deletion)
+        self.writing: Writing = Writing(cluster, self.objects, self.deletion)
         self._subresources = Subresources(
             cluster, objects=self.objects, deletion=self.deletion, writing=self.writing
         )
         self._discovery = Discovery(cluster.kinds)
         self._openapi = OpenApi(cluster.kinds)
         system.follow_definitions(cluster)
-        self.plan = FaultPlan() if faults is None else faults
+        self.plan: FaultPlan = FaultPlan() if faults is None else faults
         self._faults = Faults(
             self.plan, cluster, answer=self._handled, subject=self._subject, reload=self.reload
         )
@@ -247,8 +248,8 @@ class Application:
         if where.kind.storage == "bindings":
             answer = self._subresources.bind_by_name(request, where)
             return self._written(request, where, answer)
-        if where.kind.storage in system.REVIEWS:
-            answer = system.review(request, where, self.cluster)
+        if where.kind.storage in reviews.REVIEWS:
+            answer = reviews.review(request, where, self.cluster)
             judging.judge(self.access, request, answer.obj)
             return self._written(request, where, answer)
         verbs: dict[str, Callable[[Request, Route], Written]] = {

@@ -30,12 +30,12 @@ class Cluster:
     """
 
     def __init__(self, *, history: int = 10_000, seed: int | None = None) -> None:
-        self.storage = Storage(history=history)
+        self.storage: Storage = Storage(history=history)
         self.kinds: Kinds = kinds.builtin()
-        self.random = random.Random(seed)
+        self.random: random.Random = random.Random(seed)
         self.clock_offset: float = 0.0
         """Seconds that the server's clock is ahead."""
-        self.gate = Gate()
+        self.gate: Gate = Gate()
         """Shut, while the server is paused."""
         self._waiting: dict[asyncio.Future[None], int] = {}
         self.storage.observe(self._wake)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Final, cast
 
 from kinform.apiserver.cluster import Cluster
@@ -31,7 +32,7 @@ __all__ = [
 _WRITTEN_OUT: Final = 1e21
 """From here on numbers are written with an exponent."""
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
-kinds_of = kinds.kinds_of
+kinds_of: Final[Callable[[Json], list[Kind]]] = kinds.kinds_of
 
 
 def complete(kind: Kind, obj: Json) -> None:
@@ -118,8 +119,10 @@ def establish(obj: Json, cluster: Cluster) -> None:
     establishing.establish(obj, others, cluster.timestamp())
 
 
-mark_deleting = establishing.mark_deleting
-mark_terminating = establishing.mark_terminating
-default_definition = definitions.default
-validate_definition = definitions.validate
-validate_definition_update = definitions.validate_update
+mark_deleting: Final[Callable[[Json, str], None]] = establishing.mark_deleting
+mark_terminating: Final[Callable[[Json, str], None]] = establishing.mark_terminating
+default_definition: Final[Callable[[Json], None]] = definitions.default
+validate_definition: Final[Callable[[Json], list[FieldError]]] = definitions.validate
+validate_definition_update: Final[Callable[[Json, Json], list[FieldError]]] = (
+    definitions.validate_update
+)

@@ -96,7 +96,7 @@ class MemoryResponse:
 
     def __init__(self, request: HttpRequest, response: Response) -> None:
         self._request = request
-        self.status = response.status
+        self.status: int = response.status
         fields = list(response.headers.items())
         fields += [("Warning", warning) for warning in response.warning_headers()]
         self.headers: Mapping[str, str] = Headers(fields)

@@ -89,7 +89,7 @@ class Message:
     """A message as it is read; what to do with its fields is found out when it is first met."""
 
     def __init__(self, name: str, lines: Lines, *, table: Sequence[Line] | None = None) -> None:
-        self.name = name.rpartition(".")[2]
+        self.name: str = name.rpartition(".")[2]
         """As Go calls it in its complaints."""
         self._full_name = name
         self._lines = lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kinform.apiserver import custom_objects, data, reviews
+from kinform.apiserver import custom_objects, data
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.json import Json, as_dict, as_list
 from kinform.apiserver.kind import Kind
@@ -15,19 +15,15 @@ from kinform.apiserver.wire import Request, Response
 from kinform.apiserver.write_options import Intent
 
 __all__ = [
-    "REVIEWS",
     "create_first_objects",
     "deprecations",
     "follow_definitions",
     "health",
     "load_definitions",
     "paths",
-    "review",
     "version",
 ]
 
-REVIEWS: Final = reviews.REVIEWS
-review = reviews.review
 _DEPRECATED: Final = {
     "v1/Endpoints": ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"],
     "v1/ComponentStatus": ["v1 ComponentStatus is deprecated in v1.19+"],
