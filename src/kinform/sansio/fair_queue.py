@@ -1,28 +1,23 @@
 """An order in which nobody starves: priorities that age, and equal shares for every tenant.
 
 A strict priority queue lets a steady stream of urgent work keep the rest waiting for ever, and one
-line for all lets one busy tenant do that to the others. Here the keys of one tenant and one
-priority are a *flow*, first come, first served. A flow that has something to do has a *tag*, and
-the flow with the smallest tag is served next:
+line for all lets one busy tenant do that to the others. Here each priority has a line of its own:
 
-* virtual time is the tag of the flow that was served last;
-* a flow that was idle starts at virtual time plus the *handicap* of its priority, but not before
-  its last tag plus its *stride*: nobody gains by being idle for a moment;
-* a flow that was served and has more goes to its tag plus its stride.
+* Within a priority, tenants take turns, one key each; the keys of a tenant are served first come,
+  first served. A tenant that comes, or has more after its turn, goes to the end of the round.
+* Among priorities, the line with the smallest *tag* is next. Virtual time is the tag that was
+  served last. A line that was empty gets virtual time plus its *stride*, and so does one that was
+  served and has more. The stride is 1 for `Priority.HIGH` and ``ageing`` times that of the next
+  higher one for the others: while a line waits its tag stands still and time goes on, so that
+  waiting makes up for priority.
 
-So among flows of one priority everybody gets the same share, a priority gets twice the share of the
-next lower one (the stride doubles), and what comes while others have waited for long starts behind
-them: that is how waiting makes up for priority (the handicap is what it has to make up for).
-
-Rule: tags of waiting flows are never smaller than virtual time, and those of one flow are a stride
-of at least 1 apart. Therefore a key that finds ``ahead`` keys of its own flow waiting is taken
-after at most `FairOrder.most_before` others, whatever is added after it.
+Rule: no line that waits has a tag below virtual time, and the tags of one line are a stride apart.
+Therefore no more keys than `FairOrder.most_before` says are taken before one that is added now,
+whatever is added after it.
 """
 
 from __future__ import annotations
 
-import heapq
-import math
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar, final
@@ -33,13 +28,8 @@ __all__ = ["AGEING", "FairOrder", "by_namespace"]
 
 K = TypeVar("K", bound=Hashable)
 
-AGEING: Final = 64.0
-"""How many keys of each busy flow of the next priority go first, before a key has aged enough."""
-
-_FEW: Final = 64
-# By priority, which is -1 (LOW), 0 or 1: an index into these, from the end if it is negative.
-_STRIDES: Final = (2.0, 1.0, 4.0)
-_STEPS: Final = (1, 0, 2)
+AGEING: Final = 8
+"""How many keys of a priority are taken for one of the next lower, while both wait."""
 
 
 def by_namespace(key: object) -> Hashable:
@@ -55,20 +45,36 @@ def by_namespace(key: object) -> Hashable:
 
 
 @final
-class _Flow(Generic[K]):
-    """The keys of one tenant and one priority."""
+class _Line(Generic[K]):
+    """The keys of one priority."""
 
-    __slots__ = ("handicap", "keys", "last", "number", "priority", "stride", "tenant")
+    __slots__ = ("priority", "round", "stride", "tag")
 
-    def __init__(self, tenant: Hashable, priority: Priority, handicap: float) -> None:
-        self.tenant = tenant
+    def __init__(self, priority: Priority, stride: int) -> None:
         self.priority = priority
-        self.handicap = handicap
-        self.stride = _STRIDES[priority]
-        # In order; one can be found, and leave from the middle. A dict is slow at its front.
-        self.keys: OrderedDict[K, None] = OrderedDict()
-        self.last = -math.inf  # the tag it was served at
-        self.number = 0  # of its entry in the heap; 0: it has none that counts
+        self.stride = stride
+        self.tag = 0  # says nothing while the line is empty
+        # The tenants that have work, who is next first; their keys, likewise. Keys can be found,
+        # and leave from the middle. (A plain dict is slow at its front, once much has left there.)
+        self.round: OrderedDict[Hashable, OrderedDict[K, None]] = OrderedDict()
+
+    def push(self, tenant: Hashable, key: K, *, now: int) -> None:
+        keys = self.round.get(tenant)
+        if keys is None:
+            if not self.round:
+                self.tag = now + self.stride
+            keys = self.round[tenant] = OrderedDict()
+        keys[key] = None
+
+    def has(self, tenant: Hashable, key: K) -> bool:
+        return key in self.round.get(tenant, ())
+
+    def remove(self, tenant: Hashable, key: K) -> None:
+        keys = self.round.get(tenant)
+        if keys is not None and key in keys:
+            del keys[key]
+            if not keys:
+                del self.round[tenant]
 
 
 @final
@@ -80,68 +86,46 @@ class FairOrder(Generic[K]):
 
     Args:
         tenant: whose a key is; by default its namespace. It must say the same of a key each time.
-        ageing: how many keys of each busy flow of one priority go before a newly added one of
-            the next lower priority; then that one has waited long enough to be their equal.
+        ageing: how many keys of a priority are taken for one of the next lower, while both wait.
 
     Raises:
-        ValueError: if ``ageing`` is negative or not a number.
+        ValueError: if ``ageing`` is less than 1.
     """
 
-    __slots__ = (
-        "_ageing",
-        "_alone",
-        "_flows",
-        "_heap",
-        "_idle",
-        "_limit",
-        "_now",
-        "_numbers",
-        "_several",
-        "_size",
-        "_tenant",
-    )
+    __slots__ = ("_alone", "_lines", "_now", "_raised", "_size", "_tenant")
 
     def __init__(
-        self, *, tenant: Callable[[K], Hashable] = by_namespace, ageing: float = AGEING
+        self, *, tenant: Callable[[K], Hashable] = by_namespace, ageing: int = AGEING
     ) -> None:
-        if not 0 <= ageing < math.inf:
-            raise ValueError(f"ageing is {ageing!r}; expected 0 or more")
+        if ageing < 1:
+            raise ValueError(f"ageing is {ageing!r}; expected at least 1")
         self._tenant = tenant
-        self._ageing = ageing
-        self._now = 0.0  # virtual time
+        highest_first = sorted(Priority, reverse=True)
+        self._lines = [_Line[K](each, ageing**n) for n, each in enumerate(highest_first)]
+        self._now = 0  # virtual time
         self._size = 0
+        self._raised: set[K] = set()  # keys that stand in more than one line
         # The only key that waits, if none came since it did: nobody to share with, so there is
         # no line for it. That is how a queue is used whose workers keep up.
         self._alone: tuple[K, Priority] | None = None
-        self._several: dict[K, list[_Flow[K]]] = {}  # flows of keys that stand in more than one
-        # By priority, then by tenant: busy flows, and idle ones whose last tag still matters.
-        self._flows: tuple[dict[Hashable, _Flow[K]], ...] = ({}, {}, {})
-        self._idle = 0  # how many became idle since these were last looked for
-        self._limit = _FEW
-        # Invariant: each busy flow has one entry that bears its number. All others are passed over.
-        self._heap: list[tuple[float, int, _Flow[K]]] = []
-        self._numbers = 0
 
     def push(self, key: K, priority: Priority, /) -> None:
         """Put in a key that does not wait yet."""
         if not self._size:
             self._alone = key, priority
         else:
-            tenant = self._tenant(key)
+            tenant = self._tenant(key)  # it may raise; then nothing has happened
             self._end_solitude()
-            self._join(tenant, key, priority)
+            self._lines[1 - priority].push(tenant, key, now=self._now)
         self._size += 1
 
     def touch(self, key: K, priority: Priority, /) -> None:
         """Have a key that waits stand in the line of a higher priority as well."""
         self._end_solitude()
         tenant = self._tenant(key)
-        flows = self._several.get(key)
-        if flows is None:
-            lines = (self._flows[each].get(tenant) for each in Priority)
-            flows = [flow for flow in lines if flow is not None and key in flow.keys]
-        if all(flow.priority < priority for flow in flows):
-            self._several[key] = [*flows, self._join(tenant, key, priority)]
+        if not any(line.has(tenant, key) for line in self._lines if line.priority >= priority):
+            self._lines[1 - priority].push(tenant, key, now=self._now)
+            self._raised.add(key)
 
     def pop(self) -> K:
         """Take out who is next.
@@ -153,86 +137,42 @@ class FairOrder(Generic[K]):
             (key, _), self._alone = self._alone, None
             self._size = 0
             return key
-        heap = self._heap
-        tag, number, flow = heap[0]
-        while number != flow.number:
-            heapq.heappop(heap)
-            tag, number, flow = heap[0]
-        key, _ = flow.keys.popitem(last=False)
+        line: _Line[K] | None = None
+        for each in self._lines:
+            if each.round and (line is None or each.tag < line.tag):
+                line = each
+        if line is None:
+            raise IndexError("pop from an empty order")
+        self._now = line.tag
+        line.tag += line.stride
+        tenant, keys = line.round.popitem(last=False)
+        key, _ = keys.popitem(last=False)
+        if keys:
+            line.round[tenant] = keys  # the end of the round
         self._size -= 1
-        self._now = flow.last = tag
-        if flow.keys:
-            self._numbers = number = flow.number = self._numbers + 1
-            heapq.heapreplace(heap, (tag + flow.stride, number, flow))
-        else:
-            heapq.heappop(heap)
-            self._leave(flow)
-        if self._several:
-            self._leave_others(key)
+        if self._raised and key in self._raised:
+            self._raised.remove(key)
+            for each in self._lines:
+                each.remove(tenant, key)
         return key
 
     def __len__(self) -> int:
         return self._size
 
-    def most_before(self, priority: Priority, *, flows: int, ahead: int = 0) -> int:
+    def most_before(self, priority: Priority, *, tenants: int, ahead: int = 0) -> int:
         """Return how many keys at most are taken before one that is pushed now.
 
         Args:
-            flows: how many flows (pairs of tenant and priority) have work while it waits.
-            ahead: how many keys of its own flow wait already.
+            tenants: how many tenants, its own included, have work of this priority at a time.
+            ahead: how many keys of its own tenant and priority wait already.
         """
-        stride = _STRIDES[priority]
-        span = max(self._handicap(priority), stride) + ahead * stride
-        return flows * (math.floor(span) + 1)
-
-    def _handicap(self, priority: Priority) -> float:
-        return self._ageing * _STEPS[priority]
+        turns = tenants * (ahead + 1)  # of its line, its own included
+        span = turns * self._lines[1 - priority].stride
+        others = (line for line in self._lines if line.priority != priority)
+        return turns - 1 + sum(span // line.stride + 1 for line in others)
 
     def _end_solitude(self) -> None:
         if self._alone is not None:
             key, priority = self._alone
-            self._join(self._tenant(key), key, priority)
+            self._lines[1 - priority].push(self._tenant(key), key, now=self._now)
             self._alone = None
-
-    def _join(self, tenant: Hashable, key: K, priority: Priority) -> _Flow[K]:
-        flow = self._flows[priority].get(tenant)
-        if flow is None:
-            handicap = self._handicap(priority)
-            flow = self._flows[priority][tenant] = _Flow[K](tenant, priority, handicap)
-        if not flow.number:
-            tag, soonest = self._now + flow.handicap, flow.last + flow.stride
-            self._numbers = number = flow.number = self._numbers + 1
-            # Numbers differ, so that no flow is ever compared.
-            heapq.heappush(self._heap, (max(soonest, tag), number, flow))
-        flow.keys[key] = None
-        return flow
-
-    def _leave(self, flow: _Flow[K]) -> None:
-        """Take note that a flow has nothing to do any more."""
-        flow.number = 0  # an entry of it that stays behind does not count
-        if not self._size:
-            self._heap.clear()
-        self._idle += 1
-        if self._idle > self._limit:
-            self._forget_idle()
-
-    def _leave_others(self, key: K) -> None:
-        """Have a key that was taken leave the other lines it stood in."""
-        for flow in self._several.pop(key, ()):
-            if key in flow.keys:
-                del flow.keys[key]
-                if not flow.keys:
-                    self._leave(flow)
-
-    def _forget_idle(self) -> None:
-        """Forget flows that are idle and would begin now as if they had never been.
-
-        What is kept was served within the last stride of virtual time. Looking costs no more than
-        serving did: there is as much to look at as became idle since, or was kept then.
-        """
-        for flows in self._flows:
-            for flow in [*flows.values()]:
-                if not flow.number and flow.last + flow.stride <= self._now + flow.handicap:
-                    del flows[flow.tenant]
-        self._idle = 0
-        self._limit = _FEW + sum(map(len, self._flows))
