@@ -7,6 +7,7 @@ seconds besides, and lingers after a drain.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar, final
 
@@ -67,7 +68,12 @@ class DelayTimer(Generic[K]):
         handle, self._handle = self._handle, None
         # The loop may wake us within its clock's resolution before the time we asked for.
         now = loop.time() if handle is None else max(loop.time(), handle.when())
-        for key in self._delays.pop_due(now):
-            self._on_due(key)
-        if not self._stopped:
-            self._set(loop)
+        due = deque(self._delays.pop_due(now))
+        try:
+            while due:
+                self._on_due(due.popleft())
+        finally:  # if one raised, the others are due again at once
+            for key in due:
+                self._delays.add(key, now)
+            if not self._stopped:
+                self._set(loop)

@@ -11,6 +11,7 @@ Rule: between two awaits the queue is consistent. A key leaves the line in the s
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from collections import deque
 from collections.abc import Hashable
@@ -62,7 +63,7 @@ class WorkQueue(Generic[K]):
         rate_limiter: decides how long `add_rate_limited` waits; by default
             `default_controller_rate_limiter`. It counts, so it is not to be shared.
         order: who is next; `FairOrder` for priorities and tenants. It belongs to this queue alone.
-        metrics: is told what happens, see `QueueMetrics`.
+        metrics: is told what happens, see `QueueMetrics`; adding needs a running loop then.
         max_causes: how many different causes of one key are kept.
 
     Raises:
@@ -74,6 +75,7 @@ class WorkQueue(Generic[K]):
         "_current",
         "_drainers",
         "_getters",
+        "_is_draining",
         "_is_shut_down",
         "_later",
         "_max_causes",
@@ -107,6 +109,7 @@ class WorkQueue(Generic[K]):
         self._getters: deque[asyncio.Future[None]] = deque()
         self._drainers: list[asyncio.Future[None]] = []
         self._is_shut_down = False
+        self._is_draining = False  # somebody waits for the rest to be done
 
     # --- putting in ---------------------------------------------------------------------------
 
@@ -154,7 +157,7 @@ class WorkQueue(Generic[K]):
 
         While it is worked on, the causes of this try stay causes of the next one.
         """
-        if self._is_shut_down and not self._drainers:
+        if self._is_shut_down and not self._is_draining:
             return
         delay = self._rate_limiter.when(key, asyncio.get_running_loop().time())
         causes = (*self._current.get(key, ()), cause or Cause(CauseKind.RETRY))
@@ -222,7 +225,7 @@ class WorkQueue(Generic[K]):
         found = self._current.get(key)
         if found is None and not self._state.is_processing(key):
             found = self._causes.get(key)
-        return found or _NO_CAUSES
+        return _NO_CAUSES if found is None else found
 
     # --- the end ------------------------------------------------------------------------------
 
@@ -233,12 +236,11 @@ class WorkQueue(Generic[K]):
         wait of `shut_down_with_drain`.
         """
         self._is_shut_down = True
+        self._is_draining = False
         self._timer.stop()
-        if self._drainers:
-            for drainer in self._drainers:
-                _wake(drainer)
-            self._drainers.clear()  # who waited reports what is left
-        else:
+        for drainer in self._drainers:
+            _wake(drainer)
+        if not self._drainers:  # else they report what is delayed, and drop it then
             self._drop_delayed()
         self._wake_all()
 
@@ -253,24 +255,24 @@ class WorkQueue(Generic[K]):
         It raises nothing when the time is up: see `Drained.unfinished`. Cancelled, the queue is
         shut down as by `shut_down`.
         """
-        self._is_shut_down = True
+        self._is_shut_down = self._is_draining = True
         self._timer.stop()
+        self._wake_all()  # those for whom nothing can come any more
         drainer = asyncio.get_running_loop().create_future()
+        self._drainers.append(drainer)
         try:
             async with asyncio.timeout(timeout):
                 if self._state.waiting or self._state.processing:
-                    self._drainers.append(drainer)
-                    self._wake_all()
                     await drainer
         except TimeoutError:
             pass  # the report says what that means
         finally:
-            if drainer in self._drainers:
-                self._drainers.remove(drainer)
-            self._wake_all()
+            self._drainers.remove(drainer)
             delayed = tuple(self._timer.keys())
             if not self._drainers:
+                self._is_draining = False
                 self._drop_delayed()
+                self._wake_all()
         return Drained(delayed=delayed, unfinished=tuple(self._state.unfinished()))
 
     @property
@@ -308,7 +310,7 @@ class WorkQueue(Generic[K]):
         """Wait until there may be something to take."""
         # While it drains, what is worked on may come back. After a plain end client-go tells
         # the workers to go even so, and whoever calls get() later finds it.
-        may_come = self._state.returning if self._drainers else not self._is_shut_down
+        may_come = self._state.returning if self._is_draining else not self._is_shut_down
         if not may_come:
             raise QueueShutDown(self.name)
         getter = asyncio.get_running_loop().create_future()
@@ -316,9 +318,9 @@ class WorkQueue(Generic[K]):
         try:
             await getter
         except BaseException:
-            if getter.done() and not getter.cancelled():
+            if not getter.cancelled() and getter.done():
                 self._wake_one()  # we were called, and cannot come: somebody else must
-            else:
+            with contextlib.suppress(ValueError):  # whoever wanted to wake us took us out already
                 self._getters.remove(getter)
             raise
 
@@ -346,7 +348,7 @@ class WorkQueue(Generic[K]):
     def _add_later(
         self, key: K, delay: float, *, priority: Priority, causes: tuple[Cause, ...]
     ) -> None:
-        if self._is_shut_down and not self._drainers:
+        if self._is_shut_down and not self._is_draining:
             return
         if self._meter is not None:
             self._meter.retried()
