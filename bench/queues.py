@@ -123,7 +123,7 @@ _WAYS: Final = {
 
 def _run(way: _Way, order: type[FairOrder[ObjectName]] | None, keys: Sequence[ObjectName]) -> None:
     async def run() -> None:
-        await way(WorkQueue(order=order and order()), keys)
+        await way(WorkQueue(order=None if order is None else order()), keys)
 
     asyncio.run(run())
 

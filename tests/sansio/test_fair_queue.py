@@ -78,6 +78,18 @@ def test_a_stream_of_urgent_work_does_not_starve_the_rest() -> None:
     assert taken.index("a/low") <= order.most_before(LOW, tenants=1)
 
 
+def test_urgent_work_that_comes_key_by_key_does_not_starve_the_rest_either() -> None:
+    order = FairOrder[str]()
+    order.push("a/low", LOW)
+    taken = list[str]()
+    for n in range(1_000):
+        order.push(f"a/{n}", HIGH)
+        taken.append(order.pop())
+        if taken[-1] == "a/low":
+            break
+    assert len(taken) == AGEING**2 + 1
+
+
 @pytest.mark.parametrize("ageing", [1, 2, AGEING])
 def test_for_so_many_keys_of_one_priority_one_of_the_next_is_taken(ageing: int) -> None:
     order = FairOrder[str](ageing=ageing)
@@ -180,8 +192,14 @@ def test_the_tenant_is_the_namespace(key: object, namespace: str) -> None:
     assert by_namespace(key) == namespace
 
 
+def no_bad_ones(key: str) -> str:
+    if key == "bad":
+        raise KeyError(key)
+    return ""
+
+
 def test_a_tenant_function_that_raises_changes_nothing() -> None:
-    order = FairOrder[str](tenant=lambda key: {}[key] if key == "bad" else "")
+    order = FairOrder[str](tenant=no_bad_ones)
     order.push("good", NORMAL)
     with pytest.raises(KeyError):
         order.push("bad", NORMAL)

@@ -124,12 +124,17 @@ async def test_an_add_now_does_not_change_what_comes_later() -> None:
     assert await arrivals(queue, 2) == [(0, "a"), (1, "a")]
 
 
+@pytest.mark.parametrize(
+    "priorities", [(Priority.LOW, Priority.HIGH), (Priority.HIGH, Priority.LOW)]
+)
 @in_virtual_time
-async def test_a_delayed_key_keeps_the_highest_priority() -> None:
+async def test_a_delayed_key_keeps_the_highest_priority(
+    priorities: tuple[Priority, Priority],
+) -> None:
     queue = WorkQueue[str](order=FairOrder())
     queue.add_after("a/1", 1, priority=Priority.LOW)
-    queue.add_after("a/2", 1, priority=Priority.LOW)
-    queue.add_after("a/2", 5, priority=Priority.HIGH)
+    queue.add_after("a/2", 1, priority=priorities[0])
+    queue.add_after("a/2", 5, priority=priorities[1])
     await asyncio.sleep(2)
     assert [key for _, key in await arrivals(queue, 3)] == ["a/2", "a/1"]
 
@@ -166,10 +171,16 @@ async def test_a_shut_down_forgets_what_is_delayed() -> None:
     assert (await queue.shut_down_with_drain()).delayed == ()
 
 
+def no_bad_ones(key: str) -> str:
+    if key == "bad":
+        raise KeyError(key)
+    return ""
+
+
 async def test_an_order_that_refuses_one_delayed_key_does_not_lose_the_others() -> None:
     problems = list[object]()
     asyncio.get_running_loop().set_exception_handler(lambda _, what: problems.append(what))
-    queue = WorkQueue[str](order=FairOrder(tenant=lambda key: {}[key] if key == "bad" else ""))
+    queue = WorkQueue[str](order=FairOrder(tenant=no_bad_ones))
     queue.add("first")
     for key in ("a", "bad", "b"):
         queue.add_after(key, 0.001)

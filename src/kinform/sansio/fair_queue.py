@@ -39,9 +39,9 @@ def by_namespace(key: object) -> Hashable:
     ('default', '')
     """
     namespace: Hashable = getattr(key, "namespace", None)
-    if namespace is None and isinstance(key, str) and "/" in key:
-        return key.partition("/")[0]
-    return namespace or ""
+    if namespace is not None:
+        return namespace
+    return key.partition("/")[0] if isinstance(key, str) and "/" in key else ""
 
 
 @final
@@ -85,7 +85,7 @@ class FairOrder(Generic[K]):
     from the one where its turn comes first: adding again never makes it later.
 
     Args:
-        tenant: whose a key is; by default its namespace. It must say the same of a key each time.
+        tenant: whose a key is (else `by_namespace`). It must say the same of a key each time.
         ageing: how many keys of a priority are taken for one of the next lower, while both wait.
 
     Raises:
@@ -95,11 +95,12 @@ class FairOrder(Generic[K]):
     __slots__ = ("_alone", "_lines", "_now", "_raised", "_size", "_tenant")
 
     def __init__(
-        self, *, tenant: Callable[[K], Hashable] = by_namespace, ageing: int = AGEING
+        self, *, tenant: Callable[[K], Hashable] | None = None, ageing: int = AGEING
     ) -> None:
         if ageing < 1:
             raise ValueError(f"ageing is {ageing!r}; expected at least 1")
-        self._tenant = tenant
+        # Not a default: a checker would take K for what that function accepts, any object.
+        self._tenant: Callable[[K], Hashable] = by_namespace if tenant is None else tenant
         highest_first = sorted(Priority, reverse=True)
         self._lines = [_Line[K](each, ageing**n) for n, each in enumerate(highest_first)]
         self._now = 0  # virtual time
