@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kinform.sansio.fair_queue import FairOrder
-from kinform.sansio.work_queue import Added, Priority, WorkState
+from kinform.sansio.work_queue import Intake, Priority, WorkState
 
 
 class Remembered:
@@ -39,7 +39,7 @@ def test_two_adds_before_it_is_taken_are_one_and_the_order_is_told() -> None:
     """CG-Q05."""
     order = Remembered()
     state = WorkState[str](order)
-    assert [state.add("a"), state.add("a")] == [Added.QUEUED, Added.MERGED]
+    assert [state.add("a"), state.add("a")] == [Intake.QUEUED, Intake.MERGED]
     assert (order.touched, state.waiting) == (["a"], 1)
     assert (state.take(), state.waiting, state.processing) == ("a", 0, 1)
     assert state.done("a") is False
@@ -52,7 +52,7 @@ def test_two_adds_while_it_is_worked_on_are_one_more_turn_after_it_is_done() -> 
     state = WorkState[str](order)
     state.add("a")
     state.take()
-    assert [state.add("a"), state.add("a")] == [Added.LATER, Added.MERGED]
+    assert [state.add("a"), state.add("a")] == [Intake.LATER, Intake.MERGED]
     assert (state.waiting, state.returning, order.touched) == (0, 1, [])
     assert state.done("a") is True
     assert (state.waiting, state.returning, state.processing) == (1, 0, 0)
@@ -129,13 +129,13 @@ class Sets(RuleBasedStateMachine):
     def add(self, key: str, priority: Priority) -> None:
         added = self.state.add(key, priority)
         if key in self.dirty:
-            assert added is Added.MERGED
+            assert added is Intake.MERGED
             return
         self.dirty.add(key)
         if key in self.processing:
-            assert added is Added.LATER
+            assert added is Intake.LATER
         else:
-            assert added is Added.QUEUED
+            assert added is Intake.QUEUED
             self.line.append(key)
 
     @precondition(lambda self: self.line)

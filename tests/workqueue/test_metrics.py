@@ -119,3 +119,17 @@ async def test_without_a_hook_there_are_counts_and_no_times() -> None:
     )
     assert queue.statistics().longest_running == pytest.approx(0)
     queue.shut_down()
+
+
+@in_virtual_time
+async def test_a_hook_may_shut_the_queue_down_while_delayed_keys_come() -> None:
+    class Closing(Recorded):
+        def added(self, *, depth: int) -> None:
+            queue.shut_down()
+
+    queue = WorkQueue[str](metrics=Closing())
+    for key in "abc":
+        queue.add_after(key, 1)
+    queue.add_after("later", 2)
+    await asyncio.sleep(5)
+    assert (len(queue), queue.statistics().delayed) == (1, 0)

@@ -208,6 +208,23 @@ async def test_a_drain_delivers_what_was_added_while_it_was_worked_on_once_more(
         await queue.get()
 
 
+@in_virtual_time
+async def test_while_a_drain_waits_for_one_key_to_come_back_workers_are_not_sent_away() -> None:
+    queue = WorkQueue[str]()
+    for key in "ab":
+        queue.add(key)
+    taken = [await queue.get(), await queue.get()]
+    queue.add("a")
+    async with asyncio.TaskGroup() as group:
+        group.create_task(queue.shut_down_with_drain())
+        other = group.create_task(queue.get())
+        for key in reversed(taken):
+            await quiet()
+            assert not other.done()
+            queue.done(key)
+        queue.done(await other)
+
+
 class Key:
     """Something that can be seen to go."""
 

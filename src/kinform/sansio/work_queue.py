@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Final, Generic, Protocol, TypeVar, final
 
-__all__ = ["Added", "Order", "Priority", "WorkState"]
+__all__ = ["Intake", "Order", "Priority", "WorkState"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -58,7 +58,7 @@ class Order(Protocol[K]):
         ...
 
 
-class Added(enum.Enum):
+class Intake(enum.Enum):
     """What became of an added key."""
 
     QUEUED = enum.auto()
@@ -74,7 +74,7 @@ _PROCESSING: Final = 2
 _DIRTY: Final = 3
 _NORMAL: Final = Priority.NORMAL
 # Looked up once: this runs for every event.
-_NOW, _LATER, _MERGED = Added.QUEUED, Added.LATER, Added.MERGED
+_NOW, _LATER, _MERGED = Intake.QUEUED, Intake.LATER, Intake.MERGED
 
 
 @final
@@ -99,7 +99,7 @@ class WorkState(Generic[K]):
         self.processing = 0  # how many are PROCESSING or DIRTY
         self._again: dict[K, Priority] = {}  # those that are DIRTY, and how they come back
 
-    def add(self, key: K, priority: Priority = _NORMAL) -> Added:
+    def add(self, key: K, priority: Priority = _NORMAL) -> Intake:
         """Note that there is something to do for ``key``."""
         states = self._states
         state = states.get(key)

@@ -21,7 +21,7 @@ from typing import Final, Generic, TypeVar, final
 
 from kinform.errors import QueueShutDown, UsageError
 from kinform.sansio.rate_limiters import RateLimiter, default_controller_rate_limiter
-from kinform.sansio.work_queue import Added, Order, Priority, WorkState
+from kinform.sansio.work_queue import Intake, Order, Priority, WorkState
 from kinform.workqueue.causes import MAX_CAUSES, Cause, CauseKind, Causes
 from kinform.workqueue.delaying import DelayTimer
 from kinform.workqueue.metrics import Meter, QueueMetrics, QueueStatistics
@@ -31,8 +31,8 @@ __all__ = ["Drained", "Processing", "WorkQueue"]
 K = TypeVar("K", bound=Hashable)
 
 _NORMAL: Final = Priority.NORMAL
-_QUEUED: Final = Added.QUEUED
-_MERGED: Final = Added.MERGED
+_QUEUED: Final = Intake.QUEUED
+_MERGED: Final = Intake.MERGED
 _NO_CAUSES: Final = Causes()
 
 
