@@ -45,16 +45,17 @@ class Delays(Generic[K]):
             heapq.heapify(self._heap)
         return True
 
-    def pop_due(self, now: float) -> list[K]:
-        """Take out what is due by ``now``, in order."""
-        due: list[K] = []
-        heap = self._heap
-        while heap and heap[0][0] <= now:
-            _, number, key = heapq.heappop(heap)
+    def pop(self) -> K:
+        """Take out what falls due next; `next_due` says when, and whether there is anything.
+
+        Raises:
+            IndexError: if nothing waits.
+        """
+        while True:
+            _, number, key = heapq.heappop(self._heap)
             if self._is_current(key, number):
                 del self._due[key]
-                due.append(key)
-        return due
+                return key
 
     def clear(self) -> None:
         """Forget everything."""

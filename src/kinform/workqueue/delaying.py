@@ -7,7 +7,6 @@ seconds besides, and lingers after a drain.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar, final
 
@@ -68,12 +67,10 @@ class DelayTimer(Generic[K]):
         handle, self._handle = self._handle, None
         # The loop may wake us within its clock's resolution before the time we asked for.
         now = loop.time() if handle is None else max(loop.time(), handle.when())
-        due = deque(self._delays.pop_due(now))
         try:
-            while due:
-                self._on_due(due.popleft())
-        finally:  # if one raised, the others are due again at once
-            for key in due:
-                self._delays.add(key, now)
+            # One by one: if a call raises or stops us, the others still wait.
+            while not self._stopped and (due := self._delays.next_due) is not None and due <= now:
+                self._on_due(self._delays.pop())
+        finally:
             if not self._stopped:
                 self._set(loop)
