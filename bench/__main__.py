@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from bench import apiserver, frames, lists, memory, pipeline
+from bench import apiserver, frames, lists, memory, pipeline, queues
 
 BENCHMARKS: Final = {
     "frames": frames.main,
@@ -17,6 +17,7 @@ BENCHMARKS: Final = {
     "memory": memory.main,
     "lists": lists.main,
     "apiserver": apiserver.main,
+    "queues": queues.main,
 }
 _FULL: Final = "--full"
 

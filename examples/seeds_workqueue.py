@@ -1,7 +1,7 @@
-"""The classical client-go program, part by part: ListWatch, IndexerInformer, queue, workers.
+"""The classical client-go program, part by part: ListWatch, IndexerInformer, WorkQueue, workers.
 
-Pods of one namespace are listed and watched, their keys go into a queue, and a worker prints what
-the cache knows of each. Against the cluster kubectl would use; where there is none, a control
+Pods of one namespace are listed and watched, their keys go into a work queue, and workers print
+what the cache knows of each. Against the cluster kubectl would use; where there is none, a control
 plane of its own is started. ``--demo`` makes a pod, deletes it when it is seen, and stops.
 
 ``python examples/seeds_workqueue.py [-n NAMESPACE] [--demo] [--for SECONDS]``
@@ -21,6 +21,8 @@ import kinform
 from kinform.cache import IndexerInformer, ListWatch, handler
 from kinform.testing import ControlPlane, ControlPlaneUnavailable
 
+WORKERS = 2
+
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
@@ -35,42 +37,62 @@ def arguments() -> argparse.Namespace:
 async def main(args: argparse.Namespace) -> None:
     async with cluster() as client:
         lw = ListWatch.from_client(client.rest("v1"), "pods", namespace=args.namespace)
-        queue: asyncio.Queue[kinform.ObjectName] = asyncio.Queue()
+        queue: kinform.WorkQueue[kinform.ObjectName] = kinform.WorkQueue("pods")
         informer = IndexerInformer(
             lw,
             handler(
-                on_add=lambda event: queue.put_nowait(event.key),
-                on_update=lambda event: queue.put_nowait(event.key),
-                on_delete=lambda event: queue.put_nowait(event.key),
+                on_add=lambda event: queue.add(event.key),
+                on_update=lambda event: queue.add(event.key),
+                on_delete=lambda event: queue.add(event.key),
             ),
             indexers={"node": lambda pod: pod.at("spec", "nodeName")},
             name="pods",
         )
         async with asyncio.timeout(args.seconds), asyncio.TaskGroup() as group:
             running = group.create_task(informer.run())
+            shown: asyncio.Queue[kinform.ObjectName] = asyncio.Queue()
+            for _ in range(WORKERS):
+                group.create_task(work(queue, informer, shown if args.demo else None))
             if args.demo:
-                await demo(client.resource("v1/pods", namespace=args.namespace), queue, informer)
+                await demo(client.resource("v1/pods", namespace=args.namespace), informer, shown)
                 running.cancel()
-            else:
-                while True:
-                    await work(queue, informer)
+                await queue.shut_down_with_drain(5)  # and so the workers end
 
 
 async def work(
-    queue: asyncio.Queue[kinform.ObjectName], informer: IndexerInformer[kinform.Object]
-) -> kinform.ObjectName:
-    """Take one key, and look at what the cache has of it by now."""
-    key = await queue.get()
+    queue: kinform.WorkQueue[kinform.ObjectName],
+    informer: IndexerInformer[kinform.Object],
+    shown: asyncio.Queue[kinform.ObjectName] | None,
+) -> None:
+    """Take keys until the queue is shut down; try again what fails, five times."""
+    while True:
+        try:
+            async with queue.processing() as key:
+                try:
+                    reconcile(key, informer)
+                except kinform.KinformError as error:
+                    if queue.num_requeues(key) < 5:
+                        queue.add_rate_limited(key)
+                        continue
+                    print(f"pod {key}: given up: {error}", file=sys.stderr)
+                queue.forget(key)
+                if shown is not None:
+                    shown.put_nowait(key)
+        except kinform.QueueShutDown:
+            return
+
+
+def reconcile(key: kinform.ObjectName, informer: IndexerInformer[kinform.Object]) -> None:
+    """Look at what the cache has of a pod by now."""
     pod = informer.indexer.get_by_key(key)
     phase = pod.at("status", "phase", default="unknown") if pod else "no more"
     print(f"pod {key}: {phase}", flush=True)
-    return key
 
 
 async def demo(
     pods: kinform.ResourceClient[kinform.Object],
-    queue: asyncio.Queue[kinform.ObjectName],
     informer: IndexerInformer[kinform.Object],
+    shown: asyncio.Queue[kinform.ObjectName],
 ) -> None:
     """Make a pod that nobody will run; when it is seen delete it, and end when that is seen."""
     spec = {
@@ -79,10 +101,10 @@ async def demo(
     }
     made = await pods.create({"metadata": {"generateName": "kinform-demo-"}, "spec": spec})
     while made.key not in informer.indexer:
-        await work(queue, informer)
+        await shown.get()
     await pods.delete(made.key, grace_period=0)
     while made.key in informer.indexer:
-        await work(queue, informer)
+        await shown.get()
 
 
 @contextlib.asynccontextmanager

@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kinform import cache, clock, errors, meta, rest, selectors, testing
+    from kinform import cache, clock, errors, meta, rest, selectors, testing, workqueue
     from kinform.cache.events import Added, Deleted, Updated
     from kinform.cache.factory import SharedInformerFactory
     from kinform.cache.informer import SharedInformer
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         InvalidError,
         KinformError,
         NotFoundError,
+        QueueShutDown,
         ResourceExpiredError,
         ResourceVersionRegressed,
         ServerTimeoutError,
@@ -73,6 +74,7 @@ if TYPE_CHECKING:
     from kinform.selectors import SelectorError
     from kinform.transforms import strip_managed_fields
     from kinform.version import __version__
+    from kinform.workqueue.queue import WorkQueue
 
 __all__ = [
     "ALL_NAMESPACES",
@@ -106,6 +108,7 @@ __all__ = [
     "ObjectMeta",
     "ObjectName",
     "PatchType",
+    "QueueShutDown",
     "RESTClient",
     "RateLimiter",
     "ReflectorOptions",
@@ -133,6 +136,7 @@ __all__ = [
     "VersionInfo",
     "Watch",
     "WatchEvent",
+    "WorkQueue",
     "__version__",
     "cache",
     "clock",
@@ -145,6 +149,7 @@ __all__ = [
     "strip_managed_fields",
     "testing",
     "wait_for_cache_sync",
+    "workqueue",
 ]
 
 _HOMES: Final[dict[str, str]] = {
@@ -179,6 +184,7 @@ _HOMES: Final[dict[str, str]] = {
     "ObjectMeta": "kinform.meta",
     "ObjectName": "kinform.meta",
     "PatchType": "kinform.rest.patch",
+    "QueueShutDown": "kinform.errors",
     "RESTClient": "kinform.rest.client",
     "RateLimiter": "kinform.rest.limits",
     "ReflectorOptions": "kinform.cache.options",
@@ -206,6 +212,7 @@ _HOMES: Final[dict[str, str]] = {
     "VersionInfo": "kinform.client",
     "Watch": "kinform.rest.watch",
     "WatchEvent": "kinform.rest.results",
+    "WorkQueue": "kinform.workqueue.queue",
     "__version__": "kinform.version",
     "connect": "kinform.client",
     "retry_on_conflict": "kinform.rest.conflict",
@@ -214,7 +221,9 @@ _HOMES: Final[dict[str, str]] = {
 }
 """Where each name lives."""
 
-_MODULES: Final = frozenset({"cache", "clock", "errors", "meta", "rest", "selectors", "testing"})
+_MODULES: Final = frozenset(
+    {"cache", "clock", "errors", "meta", "rest", "selectors", "testing", "workqueue"}
+)
 """The submodules that ``kinform.name`` loads by itself."""
 
 

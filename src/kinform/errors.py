@@ -19,6 +19,7 @@
     ├── ResourceVersionRegressed    the server went back in time: restored from a backup
     ├── SourceError                 a list or watch function of yours failed
     ├── ConfigError                 kubeconfig or environment; names the file and the key
+    ├── QueueShutDown               a work queue has nothing more to give: the worker can end
     └── UsageError                  you called it wrong
         ├── UnknownResourceError    no API resource has that name
         └── AmbiguousResourceError  several have it; ``candidates`` lists them
@@ -48,6 +49,7 @@ __all__ = [
     "InvalidError",
     "KinformError",
     "NotFoundError",
+    "QueueShutDown",
     "ResourceExpiredError",
     "ResourceVersionRegressed",
     "ServerTimeoutError",
@@ -287,6 +289,18 @@ class ConfigError(KinformError):
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.source, self.key, self.message) if part)
+
+
+@final
+class QueueShutDown(KinformError):
+    """A work queue was shut down and has nothing more to give. Workers end with it."""
+
+    def __init__(self, name: str = "") -> None:
+        super().__init__(name)
+        self.name = name
+
+    def __str__(self) -> str:
+        return f"work queue {self.name!r} was shut down" if self.name else "the queue was shut down"
 
 
 class UsageError(KinformError, RuntimeError):

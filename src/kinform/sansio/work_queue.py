@@ -1,0 +1,172 @@
+"""Which keys wait, which are worked on, which are to be worked on again: the heart of a work queue.
+
+Client-go keeps a line, a *dirty* set (there is something to do) and a *processing* set (somebody
+does it). Here each key has one of four states instead, which are the four ways to be in these sets:
+
+.. code-block:: text
+
+                 add                  take                     add
+    (unknown) ─────────▶ QUEUED ───────────────▶ PROCESSING ─────────▶ DIRTY
+        ▲                  ▲   dirty               │   processing        │   both
+        │                  │                       │ done                │ done
+        └──────────────────┼───────────────────────┘                     │
+                           └─────────────────────────────────────────────┘
+
+Rule 1: a key is never worked on twice at once.
+Rule 2: many adds before it is taken are one; so are many adds while it is worked on.
+Rule 3: after every add the key is taken once more, at least.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import deque
+from collections.abc import Hashable
+from typing import Final, Generic, Protocol, TypeVar, final
+
+__all__ = ["Intake", "Order", "Priority", "WorkState"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Priority(enum.IntEnum):
+    """How much a key's turn matters. What it does depends on the `Order`."""
+
+    LOW = -1
+    """Work that can wait: objects of the initial list, resyncs."""
+    NORMAL = 0
+    HIGH = 1
+
+
+class Order(Protocol[K]):
+    """Who is next among the keys that wait (client-go: ``workqueue.Queue``)."""
+
+    def push(self, key: K, priority: Priority, /) -> None:
+        """Put in a key that does not wait yet."""
+        ...
+
+    def touch(self, key: K, priority: Priority, /) -> None:
+        """Take note that a key that waits was added again: it may be moved forward."""
+        ...
+
+    def pop(self) -> K:
+        """Take out who is next. There is somebody."""
+        ...
+
+    def __len__(self) -> int:
+        """Return how many wait."""
+        ...
+
+
+class Intake(enum.Enum):
+    """What became of an added key."""
+
+    QUEUED = enum.auto()
+    """It stands in line now."""
+    LATER = enum.auto()
+    """It is being worked on, and stands in line again as soon as that is done."""
+    MERGED = enum.auto()
+    """It was to be worked on already."""
+
+
+_QUEUED: Final = 1
+_PROCESSING: Final = 2
+_DIRTY: Final = 3
+_NORMAL: Final = Priority.NORMAL
+# Looked up once: this runs for every event.
+_NOW, _LATER, _MERGED = Intake.QUEUED, Intake.LATER, Intake.MERGED
+
+
+@final
+class WorkState(Generic[K]):
+    """The states of all keys, and the line; first come, first served, unless ``order`` is given.
+
+    Nothing is remembered of a key that was done, so that it takes no memory.
+    """
+
+    __slots__ = ("_again", "_fifo", "_order", "_states", "processing", "waiting")
+
+    waiting: int
+    """How many stand in line. To be read, not set; plain, because it is read for every key."""
+    processing: int
+    """How many are worked on. To be read, not set."""
+
+    def __init__(self, order: Order[K] | None = None) -> None:
+        self._order = order
+        self._fifo: deque[K] = deque()  # used where there is no other order
+        self._states: dict[K, int] = {}
+        self.waiting = 0  # how many are QUEUED
+        self.processing = 0  # how many are PROCESSING or DIRTY
+        self._again: dict[K, Priority] = {}  # those that are DIRTY, and how they come back
+
+    def add(self, key: K, priority: Priority = _NORMAL) -> Intake:
+        """Note that there is something to do for ``key``."""
+        states = self._states
+        state = states.get(key)
+        if state is None:
+            if self._order is None:
+                self._fifo.append(key)
+            else:
+                self._order.push(key, priority)  # it may raise; then nothing has happened
+            states[key] = _QUEUED
+            self.waiting += 1
+            return _NOW
+        if state == _QUEUED:
+            if self._order is not None:
+                self._order.touch(key, priority)
+            return _MERGED
+        if state == _PROCESSING:
+            states[key] = _DIRTY
+            self._again[key] = priority
+            return _LATER
+        self._again[key] = max(self._again[key], priority)
+        return _MERGED
+
+    def take(self) -> K:
+        """Take out who is next; `done` must follow. There is somebody: see `waiting`."""
+        order = self._order
+        key = self._fifo.popleft() if order is None else order.pop()
+        self._states[key] = _PROCESSING
+        self.waiting -= 1
+        self.processing += 1
+        return key
+
+    def done(self, key: K) -> bool:
+        """End the work on ``key``; return whether it stands in line again.
+
+        Raises:
+            KeyError: if nobody works on it.
+        """
+        state = self._states.pop(key)
+        if state == _PROCESSING:
+            self.processing -= 1
+            return False
+        self._states[key] = state  # it stays
+        if state == _QUEUED:
+            raise KeyError(key)
+        if self._order is None:
+            self._fifo.append(key)
+        else:
+            self._order.push(key, self._again[key])  # it may raise; then nothing has happened
+        del self._again[key]
+        self._states[key] = _QUEUED
+        self.processing -= 1
+        self.waiting += 1
+        return True
+
+    def __contains__(self, key: object) -> bool:
+        """Tell whether ``key`` waits or is worked on."""
+        return key in self._states
+
+    @property
+    def returning(self) -> int:
+        """How many of those that are worked on will stand in line again."""
+        return len(self._again)
+
+    def is_processing(self, key: K) -> bool:
+        """Tell whether somebody works on ``key``."""
+        return self._states.get(key, _QUEUED) != _QUEUED
+
+    def unfinished(self) -> list[K]:
+        """Return every key that waits or is worked on."""
+        return list(self._states)

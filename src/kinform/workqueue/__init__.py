@@ -1,0 +1,84 @@
+"""Client-go's ``util/workqueue``: keys to work on, with delays, retries and fair shares.
+
+Names are loaded when they are first used, as those of `kinform` itself. What decides is pure and
+lives in `kinform.sansio`; it needs nothing of kinform's objects, so any hashable can be a key.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kinform.errors import QueueShutDown
+    from kinform.sansio.fair_queue import FairOrder, by_namespace
+    from kinform.sansio.rate_limiters import (
+        BucketRateLimiter,
+        ItemExponentialFailureRateLimiter,
+        ItemFastSlowRateLimiter,
+        MaxOfRateLimiter,
+        RateLimiter,
+        WithMaxWaitRateLimiter,
+        default_controller_rate_limiter,
+    )
+    from kinform.sansio.work_queue import Order, Priority
+    from kinform.workqueue.causes import Cause, CauseKind, Causes
+    from kinform.workqueue.metrics import QueueMetrics, QueueStatistics
+    from kinform.workqueue.queue import Drained, WorkQueue
+
+__all__ = [
+    "BucketRateLimiter",
+    "Cause",
+    "CauseKind",
+    "Causes",
+    "Drained",
+    "FairOrder",
+    "ItemExponentialFailureRateLimiter",
+    "ItemFastSlowRateLimiter",
+    "MaxOfRateLimiter",
+    "Order",
+    "Priority",
+    "QueueMetrics",
+    "QueueShutDown",
+    "QueueStatistics",
+    "RateLimiter",
+    "WithMaxWaitRateLimiter",
+    "WorkQueue",
+    "by_namespace",
+    "default_controller_rate_limiter",
+]
+
+_HOMES: Final[dict[str, str]] = {
+    "BucketRateLimiter": "kinform.sansio.rate_limiters",
+    "Cause": "kinform.workqueue.causes",
+    "CauseKind": "kinform.workqueue.causes",
+    "Causes": "kinform.workqueue.causes",
+    "Drained": "kinform.workqueue.queue",
+    "FairOrder": "kinform.sansio.fair_queue",
+    "ItemExponentialFailureRateLimiter": "kinform.sansio.rate_limiters",
+    "ItemFastSlowRateLimiter": "kinform.sansio.rate_limiters",
+    "MaxOfRateLimiter": "kinform.sansio.rate_limiters",
+    "Order": "kinform.sansio.work_queue",
+    "Priority": "kinform.sansio.work_queue",
+    "QueueMetrics": "kinform.workqueue.metrics",
+    "QueueShutDown": "kinform.errors",
+    "QueueStatistics": "kinform.workqueue.metrics",
+    "RateLimiter": "kinform.sansio.rate_limiters",
+    "WithMaxWaitRateLimiter": "kinform.sansio.rate_limiters",
+    "WorkQueue": "kinform.workqueue.queue",
+    "by_namespace": "kinform.sansio.fair_queue",
+    "default_controller_rate_limiter": "kinform.sansio.rate_limiters",
+}
+
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'kinform.workqueue' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

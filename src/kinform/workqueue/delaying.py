@@ -1,0 +1,76 @@
+"""The timer behind ``add_after``: it wakes when a key falls due, and for nothing else.
+
+There is one timer of the loop's for all delayed keys, and no task. Client-go's wakes every ten
+seconds besides, and lingers after a drain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar, final
+
+from kinform.sansio.delays import Delays
+
+__all__ = ["DelayTimer"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+@final
+class DelayTimer(Generic[K]):
+    """Calls ``on_due`` with each key when it falls due, in order of time, on the loop."""
+
+    __slots__ = ("_delays", "_handle", "_on_due", "_stopped")
+
+    def __init__(self, on_due: Callable[[K], None]) -> None:
+        self._on_due = on_due
+        self._delays: Delays[K] = Delays()
+        self._handle: asyncio.TimerHandle | None = None
+        self._stopped = False
+
+    def add(self, key: K, delay: float) -> None:
+        """Have ``key`` fall due in ``delay`` seconds, or as it does already, if that is sooner."""
+        loop = asyncio.get_running_loop()
+        if self._delays.add(key, loop.time() + delay) and not self._stopped:
+            self._set(loop)
+
+    def stop(self) -> None:
+        """Let nothing fall due any more; what waits can still be seen, and more be added to it."""
+        self._stopped = True
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def clear(self) -> None:
+        """Stop, and forget everything."""
+        self.stop()
+        self._delays.clear()
+
+    def keys(self) -> list[K]:
+        """Return what waits, in order of time."""
+        return list(self._delays)
+
+    def __len__(self) -> int:
+        return len(self._delays)
+
+    def _set(self, loop: asyncio.AbstractEventLoop) -> None:
+        due = self._delays.next_due
+        if self._handle is not None:
+            if due is not None and self._handle.when() <= due:
+                return  # it fires soon enough, and sets itself anew then
+            self._handle.cancel()
+        self._handle = None if due is None else loop.call_at(due, self._fire)
+
+    def _fire(self) -> None:
+        loop = asyncio.get_running_loop()
+        handle, self._handle = self._handle, None
+        # The loop may wake us within its clock's resolution before the time we asked for.
+        now = loop.time() if handle is None else max(loop.time(), handle.when())
+        try:
+            # One by one: if a call raises or stops us, the others still wait.
+            while not self._stopped and (due := self._delays.next_due) is not None and due <= now:
+                self._on_due(self._delays.pop())
+        finally:
+            if not self._stopped:
+                self._set(loop)

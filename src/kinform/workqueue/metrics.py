@@ -1,0 +1,116 @@
+"""What a work queue tells of itself: client-go's figures, pushed to a hook or read when asked for.
+
+================================== ================================================
+client-go                          here
+================================== ================================================
+depth                              ``depth`` of every call
+adds_total                         calls of `QueueMetrics.added`
+queue_duration_seconds             ``waited`` of `QueueMetrics.started`
+work_duration_seconds              ``took`` of `QueueMetrics.finished`
+retries_total                      calls of `QueueMetrics.retried`
+unfinished_work_seconds            `QueueStatistics.unfinished_work`
+longest_running_processor_seconds  `QueueStatistics.longest_running`
+================================== ================================================
+
+The last two change while nothing happens. Client-go has a ticker set them; here whoever wants to
+know asks `WorkQueue.statistics`, and nothing ticks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar, final
+
+__all__ = ["QueueMetrics", "QueueStatistics"]
+
+K = TypeVar("K", bound=Hashable)
+
+
+class QueueMetrics(Protocol):
+    """Is told what happens in one queue. Its methods must be quick, and must not raise."""
+
+    def added(self, *, depth: int) -> None:
+        """A key was added that was not to be worked on already."""
+        ...
+
+    def started(self, *, depth: int, waited: float) -> None:
+        """A key was taken, ``waited`` seconds after it was added first."""
+        ...
+
+    def finished(self, *, depth: int, took: float) -> None:
+        """A key is done, ``took`` seconds after it was taken."""
+        ...
+
+    def retried(self) -> None:
+        """A key was added for later, by a delay or a rate limiter."""
+        ...
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueStatistics:
+    """Figures of one work queue at one moment.
+
+    The times need a queue with a metrics hook: others do not look at the clock, and say 0.
+    """
+
+    name: str
+    depth: int
+    """Keys that wait to be taken."""
+    processing: int
+    """Keys that are worked on."""
+    delayed: int
+    """Keys that are to be added later."""
+    oldest_waiting: float
+    """How long the one that waits longest has waited."""
+    unfinished_work: float
+    """How long all that are worked on have been worked on, together."""
+    longest_running: float
+    """How long the one that is worked on longest has been."""
+
+
+@final
+class Meter(Generic[K]):
+    """Looks at the clock for a queue that has a metrics hook, and calls the hook."""
+
+    __slots__ = ("_added", "_hook", "_started")
+
+    def __init__(self, hook: QueueMetrics) -> None:
+        self._hook = hook
+        # Both bounded as the queue is: each key once.
+        self._added: dict[K, float] = {}
+        self._started: dict[K, float] = {}
+
+    def added(self, key: K, depth: int) -> None:
+        """A key was added: the first time since it was taken."""
+        self._added.setdefault(key, _now())
+        self._hook.added(depth=depth)
+
+    def started(self, key: K, depth: int) -> None:
+        """A key was taken."""
+        now = self._started[key] = _now()
+        self._hook.started(depth=depth, waited=now - self._added.pop(key, now))
+
+    def finished(self, key: K, depth: int) -> None:
+        """A key is done."""
+        took = _now() - self._started.pop(key)
+        self._hook.finished(depth=depth, took=took)
+
+    def retried(self) -> None:
+        """A key was added for later."""
+        self._hook.retried()
+
+    def oldest_waiting(self) -> float:
+        """Return how long the oldest of those that wait has waited."""
+        return _now() - min(self._added.values(), default=_now())
+
+    def running(self) -> list[float]:
+        """Return how long each of those that are worked on has been."""
+        now = _now()
+        return [now - since for since in self._started.values()]
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -1,0 +1,410 @@
+"""Client-go's work queue for asyncio: handlers add keys, workers take them, one at a time per key.
+
+What it decides is `kinform.sansio.work_queue.WorkState`; here are the waiting and the waking. One
+class does what client-go has three interfaces for: a queue that nobody asks for delays or retries
+has neither, and pays for neither.
+
+Rule: between two awaits the queue is consistent. A key leaves the line in the same step in which
+`WorkQueue.get` returns it, so no cancellation can come in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+from collections import deque
+from collections.abc import Hashable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Generic, TypeVar, final
+
+from kinform.errors import QueueShutDown, UsageError
+from kinform.sansio.rate_limiters import RateLimiter, default_controller_rate_limiter
+from kinform.sansio.work_queue import Intake, Order, Priority, WorkState
+from kinform.workqueue.causes import MAX_CAUSES, Cause, CauseKind, Causes
+from kinform.workqueue.delaying import DelayTimer
+from kinform.workqueue.metrics import Meter, QueueMetrics, QueueStatistics
+
+__all__ = ["Drained", "Processing", "WorkQueue"]
+
+K = TypeVar("K", bound=Hashable)
+
+_NORMAL: Final = Priority.NORMAL
+_QUEUED: Final = Intake.QUEUED
+_MERGED: Final = Intake.MERGED
+_NO_CAUSES: Final = Causes()
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained(Generic[K]):
+    """What `WorkQueue.shut_down_with_drain` left undone."""
+
+    delayed: tuple[K, ...]
+    """Keys that were to be added later, and never will be; by time."""
+    unfinished: tuple[K, ...]
+    """Keys that wait or are worked on, because time was up or somebody called ``shut_down``."""
+
+
+@final
+class WorkQueue(Generic[K]):
+    """A queue of keys to work on, each at most once at a time.
+
+    Many adds of one key before it is taken are one. A key that is added while it is worked on is
+    taken once more, after `done`. First come, first served, unless there is another ``order``.
+
+    All methods belong to one event loop: call them from its thread only (from others,
+    ``loop.call_soon_threadsafe(queue.add, key)``). The number of keys is not bounded: it is that of
+    the distinct keys anybody adds, usually of the objects in a cache.
+
+    Args:
+        name: for metrics and messages.
+        rate_limiter: decides how long `add_rate_limited` waits; by default
+            `default_controller_rate_limiter`. It counts, so it is not to be shared.
+        order: who is next; `FairOrder` for priorities and tenants. It belongs to this queue alone.
+        metrics: is told what happens, see `QueueMetrics`; adding needs a running loop then.
+        max_causes: how many different causes of one key are kept.
+
+    Raises:
+        ValueError: if ``max_causes`` is negative.
+    """
+
+    __slots__ = (
+        "_causes",
+        "_current",
+        "_drainers",
+        "_getters",
+        "_is_draining",
+        "_is_shut_down",
+        "_later",
+        "_max_causes",
+        "_meter",
+        "_rate_limiter",
+        "_state",
+        "_timer",
+        "name",
+    )
+
+    def __init__(
+        self,
+        name: str = "",
+        *,
+        rate_limiter: RateLimiter[K] | None = None,
+        order: Order[K] | None = None,
+        metrics: QueueMetrics | None = None,
+        max_causes: int = MAX_CAUSES,
+    ) -> None:
+        if max_causes < 0:
+            raise ValueError(f"max_causes is {max_causes}; expected 0 or more")
+        self.name: Final = name
+        self._rate_limiter = rate_limiter or default_controller_rate_limiter()
+        self._meter: Meter[K] | None = None if metrics is None else Meter(metrics)
+        self._max_causes = max_causes
+        self._state: WorkState[K] = WorkState(order)
+        self._timer: DelayTimer[K] = DelayTimer(self._add_delayed)
+        self._later: dict[K, tuple[Priority, Causes]] = {}  # of the keys that the timer has
+        self._causes: dict[K, Causes] = {}  # of what is to be taken
+        self._current: dict[K, Causes] = {}  # of what is worked on
+        self._getters: deque[asyncio.Future[None]] = deque()
+        self._drainers: list[asyncio.Future[None]] = []
+        self._is_shut_down = False
+        self._is_draining = False  # somebody waits for the rest to be done
+
+    # --- putting in ---------------------------------------------------------------------------
+
+    def add(self, key: K, *, priority: Priority = _NORMAL, cause: Cause | None = None) -> None:
+        """Have ``key`` worked on. After a shut-down it is dropped, as in client-go.
+
+        ``priority`` counts only where there is an ``order`` that looks at it.
+        """
+        if self._is_shut_down:
+            return
+        added = self._state.add(key, priority)
+        if cause is not None:
+            self._note(key, (cause,))
+        if added is _QUEUED and self._getters:
+            self._wake_one()
+        if self._meter is not None and added is not _MERGED:
+            self._meter.added(key, self._state.waiting)
+
+    def add_after(
+        self,
+        key: K,
+        delay: float,
+        *,
+        priority: Priority = _NORMAL,
+        cause: Cause | None = None,
+    ) -> None:
+        """Add ``key`` in ``delay`` seconds; at once if that is not positive.
+
+        A key that is already to be added later keeps the earlier of the two times, the higher of
+        the two priorities, and both causes. Adding it now does not change what comes later. After
+        a shut-down it is dropped, and while the queue drains it is reported.
+
+        Raises:
+            ValueError: if ``delay`` is not a finite number.
+        """
+        if not math.isfinite(delay):
+            raise ValueError(f"delay is {delay!r}; expected a number of seconds")
+        causes = (cause or Cause(CauseKind.TIMER),)
+        self._add_later(key, delay, priority=priority, causes=causes)
+
+    def add_rate_limited(
+        self, key: K, *, priority: Priority = _NORMAL, cause: Cause | None = None
+    ) -> None:
+        """Add ``key`` when the rate limiter says that it may be tried again.
+
+        While it is worked on, the causes of this try stay causes of the next one.
+        """
+        if self._is_shut_down and not self._is_draining:
+            return
+        delay = self._rate_limiter.when(key, asyncio.get_running_loop().time())
+        causes = (*self._current.get(key, ()), cause or Cause(CauseKind.RETRY))
+        self._add_later(key, delay, priority=priority, causes=causes)
+
+    def forget(self, key: K) -> None:
+        """End the rate limiter's count of failures. The key stays where it is; `done` is due."""
+        self._rate_limiter.forget(key)
+
+    def num_requeues(self, key: K) -> int:
+        """Return how many failures the rate limiter has counted."""
+        return self._rate_limiter.num_requeues(key)
+
+    # --- taking out ---------------------------------------------------------------------------
+
+    async def get(self) -> K:
+        """Wait for a key and take it; `done` must follow.
+
+        Cancelled, it takes nothing: a key is either returned or still in the queue.
+
+        Raises:
+            QueueShutDown: if the queue was shut down and nothing more will come.
+        """
+        state = self._state
+        while not state.waiting:
+            await self._wait()
+        key = state.take()
+        if self._causes:
+            causes = self._causes.pop(key, None)
+            if causes is not None:
+                self._current[key] = causes
+        if self._meter is not None:
+            self._meter.started(key, state.waiting)
+        return key
+
+    def done(self, key: K) -> None:
+        """End the work on ``key``. If it was added meanwhile, it is at the end of the line now.
+
+        Raises:
+            UsageError: if nobody works on it: it was not taken, or is done already.
+        """
+        try:
+            returned = self._state.done(key)
+        except KeyError:
+            name = f" of queue {self.name!r}" if self.name else ""
+            raise UsageError(f"done({key!r}){name} without a get that returned it") from None
+        if self._current:
+            self._current.pop(key, None)
+        if returned and self._getters:
+            self._wake_one()
+        if self._is_shut_down:
+            self._wake_for_the_end()
+        if self._meter is not None:
+            self._meter.finished(key, self._state.waiting)
+
+    def processing(self) -> Processing[K]:
+        """Take a key for the length of a block: ``async with queue.processing() as key``.
+
+        However the block is left, the key is done then.
+        """
+        return Processing(self)
+
+    def causes(self, key: K) -> Causes:
+        """Return why ``key`` is worked on; if nobody does, why it waits."""
+        found = self._current.get(key)
+        if found is None and not self._state.is_processing(key):
+            found = self._causes.get(key)
+        return _NO_CAUSES if found is None else found
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def shut_down(self) -> None:
+        """Take in nothing more, and forget what was to be added later.
+
+        What waits can still be taken; after that `get` raises. It waits for nobody, and ends the
+        wait of `shut_down_with_drain`.
+        """
+        self._is_shut_down = True
+        self._is_draining = False
+        self._timer.stop()
+        for drainer in self._drainers:
+            _wake(drainer)
+        if not self._drainers:  # else they report what is delayed, and drop it then
+            self._drop_delayed()
+        self._wake_all()
+
+    async def shut_down_with_drain(self, timeout: float | None = None) -> Drained[K]:
+        """Take in nothing more, and wait until all that waits or is worked on is done.
+
+        What is added meanwhile is dropped, but a key that was added while it was worked on is
+        taken once more. Unlike client-go's, the wait is also for what nobody has taken yet, so
+        there must be workers. What was to be added later is not waited for: it is reported, with
+        what the workers put back for later meanwhile.
+
+        It raises nothing when the time is up: see `Drained.unfinished`. Cancelled, the queue is
+        shut down as by `shut_down`.
+        """
+        self._is_shut_down = self._is_draining = True
+        self._timer.stop()
+        self._wake_all()  # those for whom nothing can come any more
+        drainer = asyncio.get_running_loop().create_future()
+        self._drainers.append(drainer)
+        try:
+            async with asyncio.timeout(timeout):
+                if self._state.waiting or self._state.processing:
+                    await drainer
+        except TimeoutError:
+            pass  # the report says what that means
+        finally:
+            self._drainers.remove(drainer)
+            delayed = tuple(self._timer.keys())
+            if not self._drainers:
+                self._is_draining = False
+                self._drop_delayed()
+                self._wake_all()
+        return Drained(delayed=delayed, unfinished=tuple(self._state.unfinished()))
+
+    @property
+    def is_shut_down(self) -> bool:
+        """Whether it was shut down; keys may still be there."""
+        return self._is_shut_down
+
+    # --- how it stands ------------------------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Return how many keys wait to be taken."""
+        return self._state.waiting
+
+    def __bool__(self) -> bool:
+        return True  # it is a queue even if it is empty
+
+    def statistics(self) -> QueueStatistics:
+        """Return figures of this moment."""
+        running, oldest = list[float](), 0.0
+        if self._meter is not None:
+            running, oldest = self._meter.running(), self._meter.oldest_waiting()
+        return QueueStatistics(
+            name=self.name,
+            depth=self._state.waiting,
+            processing=self._state.processing,
+            delayed=len(self._timer),
+            oldest_waiting=oldest,
+            unfinished_work=sum(running),
+            longest_running=max(running, default=0.0),
+        )
+
+    # --- waiting and waking -------------------------------------------------------------------
+
+    async def _wait(self) -> None:
+        """Wait until there may be something to take."""
+        # While it drains, what is worked on may come back. After a plain end client-go tells
+        # the workers to go even so, and whoever calls get() later finds it.
+        may_come = self._state.returning if self._is_draining else not self._is_shut_down
+        if not may_come:
+            raise QueueShutDown(self.name)
+        getter = asyncio.get_running_loop().create_future()
+        self._getters.append(getter)
+        try:
+            await getter
+        except BaseException:
+            if not getter.cancelled() and getter.done():
+                self._wake_one()  # we were called, and cannot come: somebody else must
+            with contextlib.suppress(ValueError):  # whoever wanted to wake us took us out already
+                self._getters.remove(getter)
+            raise
+
+    def _wake_one(self) -> None:
+        while self._getters:
+            if _wake(self._getters.popleft()):
+                break
+
+    def _wake_all(self) -> None:
+        while self._getters:
+            _wake(self._getters.popleft())
+
+    def _wake_for_the_end(self) -> None:
+        """Wake those who wait for what can no longer come, after a key was done."""
+        if self._state.waiting:
+            return
+        if not self._state.returning:
+            self._wake_all()
+        if not self._state.processing:
+            for drainer in self._drainers:
+                _wake(drainer)
+
+    # --- later --------------------------------------------------------------------------------
+
+    def _add_later(
+        self, key: K, delay: float, *, priority: Priority, causes: tuple[Cause, ...]
+    ) -> None:
+        if self._is_shut_down and not self._is_draining:
+            return
+        if self._meter is not None:
+            self._meter.retried()
+        if delay <= 0 and not self._is_shut_down:
+            self._add_with(key, priority, Causes(causes, limit=self._max_causes))
+            return
+        self._timer.add(key, delay)
+        known, before = self._later.get(key, (priority, _NO_CAUSES))
+        merged = Causes(before, limit=self._max_causes).with_more(causes)
+        self._later[key] = max(known, priority), merged
+
+    def _add_delayed(self, key: K) -> None:
+        priority, causes = self._later.pop(key)
+        self._add_with(key, priority, causes)
+
+    def _add_with(self, key: K, priority: Priority, causes: Causes) -> None:
+        self.add(key, priority=priority)
+        self._note(key, causes, dropped=causes.dropped)
+
+    def _note(self, key: K, causes: tuple[Cause, ...] | Causes, *, dropped: int = 0) -> None:
+        before = self._causes.get(key)
+        if before is None:
+            before = Causes(limit=self._max_causes)
+        self._causes[key] = before.with_more(causes, dropped=dropped)
+
+    def _drop_delayed(self) -> None:
+        self._timer.clear()
+        self._later.clear()
+
+
+@final
+class Processing(Generic[K]):
+    """The block of `WorkQueue.processing`. It may be entered once."""
+
+    __slots__ = ("_key", "_queue")
+
+    def __init__(self, queue: WorkQueue[K]) -> None:
+        self._queue = queue
+        self._key: K
+
+    async def __aenter__(self) -> K:
+        self._key = await self._queue.get()
+        return self._key
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._queue.done(self._key)
+
+
+def _wake(waiter: asyncio.Future[None]) -> bool:
+    """Let ``waiter`` go on; return whether it still waited."""
+    if waiter.done():
+        return False
+    waiter.set_result(None)
+    return True
