@@ -399,7 +399,7 @@ async def test_a_custom_resource_that_has_just_appeared_works_with_every_verb(
     client: Client, kinform_namespace: str
 ) -> None:
     with pytest.raises(UnknownResourceError):
-        await client.find("widgets")
+        await client.find("widgets.kinform.test")  # others may leave widgets of their own
     crds = client.resource("crd")
     await crds.create(CRD)
     async with asyncio.timeout(30), crds.watch(name="widgets.kinform.test") as events:
