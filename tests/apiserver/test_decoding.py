@@ -578,16 +578,6 @@ def test_a_refusal_shows_what_came_out_before_it_was_checked() -> None:
         decoding.complain("Strict", complaints, POD, patched=patched)
 
 
-def test_there_are_four_levels() -> None:
-    decoding.check_level("Warn", "PatchOptions")
-    with pytest.raises(StatusError) as caught:
-        decoding.check_level("strict", "PatchOptions")
-    assert caught.value.message == (
-        'PatchOptions.meta.k8s.io "" is invalid: fieldValidation: Unsupported value: "strict": '
-        'supported values: "", "Ignore", "Strict", "Warn"'
-    )
-
-
 @pytest.mark.parametrize(
     ("patch", "why"),
     [

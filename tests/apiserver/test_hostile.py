@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from kinform.apiserver import APIServer
 from kinform.apiserver.application import Application
 from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.storage import Change
 from kinform.apiserver.wire import Request, Response
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -390,15 +391,13 @@ def test_of_many_long_warnings_so_much_is_sent_as_fits() -> None:
     assert [len(it) for it in response.warning_headers()] == [256 + len('299 - ""')] * 16
 
 
-def test_no_token_and_no_secret_is_logged(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_token_and_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     application = server(token="sesame-street")
 
-    def fail(*args: object, **options: object) -> None:
+    def fail(resource: str, change: Change) -> None:
         raise KeyError("something is broken")
 
-    monkeypatch.setattr(application.objects, "create", fail)
+    application.cluster.storage.observe(fail)
     body = json.dumps({"metadata": {"name": "a"}, "stringData": {"a": "hunter2"}}).encode()
     path = "/~sesame-street/api/v1/namespaces/default/secrets"
 

@@ -550,15 +550,23 @@ async def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
             pass
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may do everything")
-@in_virtual_time
-async def test_a_file_without_permission_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.db"
-    kinform_file(path)
-    path.chmod(0o400)
-    with pytest.raises(UsageError, match="may not be read and written by this user"):
-        async with server(path):
-            pass
+def test_a_file_without_permission_is_refused() -> None:
+    # Root may do everything, so that a process of its own becomes somebody else.
+    script = """
+import os, sys
+from kinform.apiserver.sqlite import Database
+if os.geteuid() == 0:
+    os.seteuid(65534)
+Database.open(sys.argv[1])
+"""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)  # unlike pytest's own, which are closed to others
+        path = Path(folder, "a.db")
+        kinform_file(path)
+        path.chmod(0o400)
+        command = [sys.executable, "-c", script, str(path)]
+        refused = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "may not be read and written by this user" in refused.stderr
 
 
 async def test_a_server_that_cannot_listen_gives_its_file_back(tmp_path: Path) -> None:

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import signal
-import subprocess
-import sys
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,6 +14,7 @@ from kinform.client import Client, connect
 from kinform.objects import Object
 from kinform.resource_client import ResourceClient
 from tests.cli.support_command import environment
+from tests.support.serving import serving
 
 
 class Scene(NamedTuple):
@@ -37,19 +35,8 @@ def pod(name: str, **labels: str) -> dict[str, object]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The kubeconfig of a running ``kinform serve``."""
     folder = tmp_path_factory.mktemp("serve")
-    kubeconfig = folder / "kubeconfig"
-    command = [sys.executable, "-m", "kinform", "serve", "--kubeconfig", str(kubeconfig)]
-    with subprocess.Popen(
-        command, env=environment(folder), stdout=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            assert server.stdout.readline().startswith("serving http://127.0.0.1:")
-            assert server.stdout.readline() == f"kubeconfig {kubeconfig}\n"
-            yield kubeconfig
-        finally:
-            server.send_signal(signal.SIGTERM)
-            assert server.wait(30) == 0
+    with serving(folder, environment(folder)) as kubeconfig:
+        yield kubeconfig
 
 
 @pytest.fixture

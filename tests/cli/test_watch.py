@@ -149,7 +149,6 @@ async def test_a_lost_connection_is_told_and_the_watch_goes_on(
 
 
 async def test_a_demo_cluster_is_watched_where_there_is_none(tmp_path: Path) -> None:
-    pytest.importorskip("kinform.apiserver.demo")
     env = environment(tmp_path)
     async with kinform("watch", "--for", "3s", env=env) as command:
         await command.complaint("no kubeconfig and no cluster: starting a demo cluster")

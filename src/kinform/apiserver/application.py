@@ -46,7 +46,7 @@ from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Future, Unsaved
 from kinform.apiserver.subresources import Subresources
 from kinform.apiserver.watching import CATCH_UP, Watch
-from kinform.apiserver.wire import Broken, Request, Response
+from kinform.apiserver.wire import BODY_LIMIT, Broken, Request, Response
 from kinform.apiserver.writing import Writing, Written
 from kinform.clock import offload
 
@@ -55,7 +55,6 @@ __all__ = ["Application"]
 log: Final = logging.getLogger("kinform.apiserver")
 
 _OF_ONE: Final = frozenset({"get", "update", "patch", "delete"})
-_BODY_LIMIT: Final = 3 * 1024 * 1024
 _COMPRESSED: Final = 128 * 1024
 """Bodies from this size on are compressed for clients that accept it."""
 _JSON: Final = {"Content-Type": "application/json"}
@@ -170,7 +169,7 @@ class Application:
 
     async def _answered(self, request: Request) -> Response:
         request = self.access.admit(request)
-        if len(request.body) > _BODY_LIMIT:
+        if len(request.body) > BODY_LIMIT:
             raise status.too_large()
         if request.path.startswith("/openapi"):
             await offload(data.documents)  # from a file, the first time

@@ -15,10 +15,9 @@ from kinform.apiserver.shapes import Walk, Wrong, written
 from kinform.apiserver.status import StatusError
 from kinform.meta import GroupVersion, GroupVersionKind
 
-__all__ = ["Checked", "Duplicate", "Patched", "check", "check_level", "complain", "convert"]
+__all__ = ["Checked", "Duplicate", "Patched", "check", "complain", "convert"]
 
 _Steps: TypeAlias = tuple[str | int, ...]
-_LEVELS: Final = ("", "Ignore", "Strict", "Warn")
 _RETIRED: Final = {
     "extensions": {"v1beta1"},
     "apps": {"v1beta1", "v1beta2"},
@@ -172,7 +171,7 @@ def complain(
 ) -> list[str]:
     """Return what is to be warned of, at a level of the ``fieldValidation`` parameter.
 
-    `check_level` has said before that there is such a level.
+    `kinform.apiserver.write_options` has seen to it that there is such a level.
 
     Raises:
         StatusError: the level is ``Strict`` and there is something to complain about.
@@ -189,21 +188,6 @@ def complain(
     if patched is not None:
         raise patched.refusal(why)
     raise status.bad_request(_unhandled(kind, why, given=kind.kind, version=kind.version))
-
-
-def check_level(level: str, options: str) -> None:
-    """Make sure that there is such a level of field validation.
-
-    ``options`` is what the server calls the parameters: ``CreateOptions``, ``UpdateOptions`` or
-    ``PatchOptions``.
-
-    Raises:
-        StatusError: 422: there is no such level.
-    """
-    if level not in _LEVELS:
-        parameters = msgspec.structs.replace(_NOBODY, group="meta.k8s.io", kind=options)
-        wrong = field_errors.not_supported("fieldValidation", level, _LEVELS)
-        raise status.invalid(parameters, "", [wrong])
 
 
 def _unhandled(kind: Kind, why: str, *, given: str, version: str) -> str:

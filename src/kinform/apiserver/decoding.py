@@ -27,7 +27,6 @@ from kinform.apiserver.checking import (
     Duplicate,
     Patched,
     check,
-    check_level,
     complain,
     convert,
 )
@@ -41,7 +40,6 @@ __all__ = [
     "Duplicate",
     "Patched",
     "check",
-    "check_level",
     "complain",
     "convert",
     "decode",

@@ -17,10 +17,10 @@ from aiohttp import web
 
 from kinform.apiserver.application import Application
 from kinform.apiserver.listening import Listener
-from kinform.apiserver.wire import Broken, Burst, Chunks, Ending, Request, Response
+from kinform.apiserver.wire import BODY_LIMIT, Broken, Burst, Ending, Request, Response
 from kinform.errors import UsageError
 
-__all__ = ["HttpServer"]
+__all__ = ["PATIENCE", "HttpServer"]
 
 
 def _without_details(record: logging.LogRecord) -> bool:
@@ -36,8 +36,7 @@ _careful: Final = logging.getLogger("kinform.apiserver.http")
 a token: the text of a traceback is dropped."""
 _careful.addFilter(_without_details)
 
-_BODY_LIMIT: Final = 3 * 1024 * 1024
-_PATIENCE: Final = 60.0
+PATIENCE: Final = 60.0
 """How long a client that reads nothing keeps its watch."""
 _WAIT: Final = 0.5
 """How long open answers get when the server stops; those that cannot be written get it twice."""
@@ -47,8 +46,11 @@ _WAIT: Final = 0.5
 class HttpServer:
     """Listens on a loopback port and lets an application answer."""
 
-    def __init__(self, application: Application, *, host: str = "127.0.0.1") -> None:
+    def __init__(
+        self, application: Application, *, host: str = "127.0.0.1", patience: float = PATIENCE
+    ) -> None:
         self._application = application
+        self._patience = patience
         self._host = host
         self._runner: web.ServerRunner | None = None
         self._listener: Listener | None = None
@@ -104,7 +106,7 @@ class HttpServer:
             )
             if isinstance(response.body, bytes):
                 return _whole(response, response.body)
-            return await _stream(request, response, response.body)
+            return await _stream(request, response, patience=self._patience)
         except Broken as exc:
             await _break(request, exc.ending)
             return web.Response()  # there is nobody left to get it
@@ -118,7 +120,7 @@ async def _body(request: web.BaseRequest) -> bytes:
     async for part in request.content.iter_any():
         parts.append(part)
         size += len(part)
-        if size > _BODY_LIMIT:
+        if size > BODY_LIMIT:
             break
     return b"".join(parts)
 
@@ -153,8 +155,10 @@ class _Chunked(web.StreamResponse):
 
 
 async def _stream(
-    request: web.BaseRequest, response: Response, chunks: Chunks
+    request: web.BaseRequest, response: Response, *, patience: float
 ) -> web.StreamResponse:
+    chunks = response.body
+    assert not isinstance(chunks, bytes)
     answer = _Chunked(status=response.status)
     _set_headers(answer, response)
     answer.headers["Transfer-Encoding"] = "chunked"
@@ -165,15 +169,17 @@ async def _stream(
             async for chunk in chunks:
                 parts = chunk.parts if isinstance(chunk, Burst) else (chunk,)
                 framed = b"".join([b"%x\r\n%b\r\n" % (len(part), part) for part in parts if part])
-                await _write(request, answer, framed)
+                await _write(request, answer, framed, patience=patience)
             await answer.write(b"0\r\n\r\n")
             await answer.write_eof()
     return answer
 
 
-async def _write(request: web.BaseRequest, answer: web.StreamResponse, chunk: bytes) -> None:
+async def _write(
+    request: web.BaseRequest, answer: web.StreamResponse, chunk: bytes, *, patience: float
+) -> None:
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(patience):
             await answer.write(chunk)
     except TimeoutError:
         if request.transport is not None:

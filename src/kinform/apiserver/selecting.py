@@ -18,7 +18,7 @@ from kinform.apiserver.storage import Stored
 from kinform.apiserver.validation.names import label_value, qualified_name
 from kinform.selectors.requirements import Operator, Requirement
 
-__all__ = ["EVERYTHING", "Selection", "Term", "parse_fields", "parse_labels"]
+__all__ = ["Selection", "Term", "parse_fields", "parse_labels"]
 
 _WORD: Final = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+|$)")
 _SYMBOLS: Final = frozenset({"==", "!=", "=", "!", "(", ")", ",", "<", ">", ""})
@@ -78,9 +78,6 @@ class Selection(msgspec.Struct, frozen=True):
             if term.field == "metadata.name" and term.is_equal:
                 return term.value
         return ""
-
-
-EVERYTHING: Final = Selection()
 
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:

@@ -181,7 +181,8 @@ def _created(file: Path) -> bool:
         raise _refused(file, "is a directory; name a file in it")
     if not stat.S_ISREG(found.st_mode):
         raise _refused(file, "is not a regular file")
-    if not os.access(file, os.R_OK | os.W_OK):
+    effective = os.access in os.supports_effective_ids
+    if not os.access(file, os.R_OK | os.W_OK, effective_ids=effective):
         raise _refused(file, "may not be read and written by this user; change its permissions")
     return not found.st_size
 

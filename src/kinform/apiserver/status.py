@@ -30,7 +30,6 @@ __all__ = [
     "path_not_found",
     "too_large",
     "too_large_version",
-    "too_many_requests",
     "unauthorized",
     "unsupported_media_type",
 ]
@@ -186,12 +185,6 @@ def too_large_version(asked: int, current: int) -> StatusError:
         details={"causes": [cause], "retryAfterSeconds": 1},
         retry_after=1,
     )
-
-
-def too_many_requests(message: str, *, retry_after: int) -> StatusError:
-    """Come back later."""
-    details: dict[str, object] = {"retryAfterSeconds": retry_after}
-    return StatusError(429, "TooManyRequests", message, details=details, retry_after=retry_after)
 
 
 def not_implemented(message: str) -> StatusError:

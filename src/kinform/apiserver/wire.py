@@ -15,13 +15,16 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 from urllib.parse import parse_qs, urlencode
 
-__all__ = ["Broken", "Burst", "Chunks", "Ending", "Request", "Response", "apart"]
+__all__ = ["BODY_LIMIT", "Broken", "Burst", "Chunks", "Ending", "Request", "Response", "apart"]
 
 _CONTROL: Final = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
 _ALL_WARNINGS: Final = 4096
 _LONG_WARNING: Final = 256
 """How much is kept of a warning, if all of them together would be too long."""
+
+BODY_LIMIT: Final = 3 * 1024 * 1024
+"""The most bytes that a request may bring."""
 
 Chunks: TypeAlias = AsyncGenerator[bytes]
 """A body that goes on: each item is one HTTP chunk, a `Burst` several. Closing it ends what

@@ -7,12 +7,10 @@ from typing import Final
 from kinform.apiserver.crd import establishing
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
 from kinform.apiserver.kind import CustomVersion, Kind, Subresource
+from kinform.apiserver.kinds import CUSTOM_VERBS
 
 __all__ = ["kinds_of"]
 
-_VERBS: Final = (
-    "delete", "deletecollection", "get", "list", "patch", "create", "update", "watch",
-)  # fmt: skip
 _SUBRESOURCE_VERBS: Final = ("get", "patch", "update")
 
 
@@ -37,7 +35,7 @@ def _kind(obj: Json, version: Json) -> Kind:
         plural=text(called, "plural"),
         singular=text(called, "singular"),
         namespaced=text(obj, "spec", "scope") == "Namespaced",
-        verbs=_VERBS,
+        verbs=CUSTOM_VERBS,
         short_names=tuple(as_list(called.get("shortNames"))),
         categories=tuple(as_list(called.get("categories"))),
         subresources=_subresources(version, text(called, "kind")),

@@ -16,14 +16,12 @@ __all__ = [
     "dns_subdomain",
     "env_name",
     "ip_address",
-    "label_name",
     "label_value",
     "path_segment",
     "percent",
     "port_name",
     "port_number",
     "qualified_name",
-    "service_name",
     "trimmed",
 ]
 
@@ -126,10 +124,6 @@ def qualified_name(text: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
-label_name = qualified_name
-"""Judge the key of a label."""
-
-
 @functools.lru_cache(maxsize=8192)
 def label_value(text: str) -> tuple[str, ...]:
     """Judge the value of a label."""
@@ -139,11 +133,6 @@ def label_value(text: str) -> tuple[str, ...]:
     if text and _QUALIFIED_FORM.fullmatch(text) is None:
         problems.append(_VALUE_TEXT)
     return tuple(problems)
-
-
-def service_name(text: str) -> tuple[str, ...]:
-    """Judge the name of a Service."""
-    return dns_label(text)
 
 
 def config_key(text: str) -> tuple[str, ...]:

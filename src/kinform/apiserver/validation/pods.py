@@ -34,7 +34,7 @@ from kinform.apiserver.validation.pods_scheduling import (
 from kinform.apiserver.validation.pods_security import check_pod_security
 from kinform.apiserver.validation.pods_volumes import check_volumes
 
-__all__ = ["check_pod_spec", "check_template", "validate_pod", "validate_pod_spec"]
+__all__ = ["check_pod_spec", "check_template", "validate_pod"]
 
 _RESTART_POLICIES: Final = ("Always", "OnFailure", "Never")
 _DNS_POLICIES: Final = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
@@ -63,13 +63,6 @@ def validate_pod(pod: Json) -> list[FieldError]:
     if spec.get("schedulingGates") and spec.get("nodeName"):
         detail = "cannot be set until all schedulingGates have been cleared"
         errors.append(forbidden("spec.nodeName", detail))
-    return errors
-
-
-def validate_pod_spec(pod: Json) -> list[FieldError]:
-    """Return what is wrong with the spec of a pod that is there already."""
-    errors: list[FieldError] = []
-    check_pod_spec(as_dict(pod.get("spec")), "spec", errors)
     return errors
 
 
