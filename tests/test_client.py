@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 import kinform
+from kinform.apiserver import APIServer
 from kinform.cache.options import ReflectorOptions
 from kinform.errors import (
     ConfigError,
@@ -556,3 +557,25 @@ async def test_cancelling_a_call_frees_its_connection() -> None:
             async with asyncio.timeout(0.05):
                 await client.version()
         await server.wait_all_gone()
+
+
+@in_virtual_time
+async def test_a_guarded_client_asks_before_every_write_and_never_before_a_read() -> None:
+    asked: list[str] = []
+
+    def guard() -> None:
+        asked.append("asked")
+        if len(asked) > 1:
+            raise kinform.LeadershipLost("no longer ours", lease="ops/me")
+
+    async with APIServer(port=None) as server, server.connect() as client:
+        guarded = client.guarded(guard)
+        maps = guarded.resource("v1/configmaps", namespace="default")
+        await maps.list()
+        assert not asked
+        await maps.create({"metadata": {"name": "a"}})
+        with pytest.raises(kinform.LeadershipLost, match=r"lease ops/me: no longer ours"):
+            await maps.delete("a")
+        await guarded.aclose()  # a view: its client stays open
+        await client.resource("v1/configmaps", namespace="default").get("a")
+    assert len(asked) == 2

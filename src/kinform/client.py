@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -113,6 +114,7 @@ class Client:
         self._discovery: Discovery | None = None
         self._opening = False
         self._closed = False
+        self._is_view = False
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open" if self._connection else "not open"
@@ -153,7 +155,7 @@ class Client:
     async def aclose(self) -> None:
         """Close every connection; requests under way fail. Calling it again does nothing."""
         self._closed = True
-        if self._connection is not None:
+        if self._connection is not None and not self._is_view:
             await self._connection.aclose()
 
     @property
@@ -164,6 +166,18 @@ class Client:
     def rest(self, api_version: str | GroupVersion = "v1") -> RESTClient:
         """Return the RESTClient of one API version: ``client.rest("apps/v1")``."""
         return RESTClient(self._opened(self._connection), api_version)
+
+    def guarded(self, guard: Callable[[], None]) -> Client:
+        """Return the same client, but ``guard`` is asked before every write.
+
+        It is called when the connection is there, right before the first byte is sent; again for
+        each further attempt. What it raises reaches the caller, and nothing was sent. The view
+        is open as long as this client is, and need not be closed.
+        """
+        view = copy.copy(self)
+        view._connection = self._opened(self._connection).guarded(guard)  # noqa: SLF001 - ours
+        view._is_view = True  # noqa: SLF001
+        return view
 
     @overload
     def resource(

@@ -20,6 +20,8 @@
     ├── SourceError                 a list or watch function of yours failed
     ├── ConfigError                 kubeconfig or environment; names the file and the key
     ├── QueueShutDown               a work queue has nothing more to give: the worker can end
+    ├── TerminalError               raised by a reconcile: do not try this again
+    ├── LeadershipLost              the lease is somebody else's, or may be by now
     └── UsageError                  you called it wrong
         ├── UnknownResourceError    no API resource has that name
         └── AmbiguousResourceError  several have it; ``candidates`` lists them
@@ -48,12 +50,14 @@ __all__ = [
     "ForbiddenError",
     "InvalidError",
     "KinformError",
+    "LeadershipLost",
     "NotFoundError",
     "QueueShutDown",
     "ResourceExpiredError",
     "ResourceVersionRegressed",
     "ServerTimeoutError",
     "SourceError",
+    "TerminalError",
     "TooManyRequestsError",
     "TransportError",
     "TransportFailure",
@@ -301,6 +305,26 @@ class QueueShutDown(KinformError):
 
     def __str__(self) -> str:
         return f"work queue {self.name!r} was shut down" if self.name else "the queue was shut down"
+
+
+class TerminalError(KinformError):
+    """Raised by a reconcile that would fail again: it is not tried again before something changes.
+
+    ``raise TerminalError("spec.replicas is negative") from error``
+    """
+
+
+@final
+class LeadershipLost(KinformError):
+    """This process does not lead, or cannot be sure of it any more: it must not write."""
+
+    def __init__(self, message: str, *, lease: str = "") -> None:
+        super().__init__(message, lease)
+        self.message = message
+        self.lease = lease
+
+    def __str__(self) -> str:
+        return f"lease {self.lease}: {self.message}" if self.lease else self.message
 
 
 class UsageError(KinformError, RuntimeError):

@@ -444,3 +444,30 @@ async def test_next_address_is_tried_if_the_first_is_silent(new: NewTransport) -
         with full_backlog("127.0.0.9", server.port):
             async with asyncio.timeout(5):
                 assert await get_at(new(), server.port, "127.0.0.9", "127.0.0.1") == OK.body
+
+
+# --- guards -----------------------------------------------------------------------------------
+
+
+async def test_a_guard_is_asked_once_there_is_a_connection_and_nothing_is_sent_if_it_refuses(
+    new: NewTransport,
+) -> None:
+    asked: list[int] = []
+
+    def guard() -> None:
+        asked.append(len(server.requests))
+        if len(asked) in {2, 4}:
+            raise PermissionError("no more")
+
+    async with WireServer(answers(OK, OK, OK)) as server:
+        transport = new()
+        request = HttpRequest(method="PUT", url=server.url, body=b"{}", guard=guard)
+        await body_of(transport, request)
+        with pytest.raises(PermissionError, match="no more"):
+            await body_of(transport, request)  # on the connection that was kept
+        await body_of(transport, request)
+        with pytest.raises(PermissionError, match="no more"):
+            await body_of(new(), request)  # on a fresh one
+        await body_of(transport, request)
+    assert asked == [0, 1, 1, 2, 2]
+    assert len(server.requests) == 3

@@ -50,6 +50,8 @@ class MemoryTransport:
         """
         if self._is_closed:
             raise self._error(request, TransportFailure.CLOSED, "the client is closed")
+        if request.guard is not None:
+            request.guard()
         answered = await self._answered(request)
         response = MemoryResponse(request, answered)
         try:

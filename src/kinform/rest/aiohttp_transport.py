@@ -214,9 +214,9 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         self._stream: _Stream | None = None
         self._place: asyncio.Semaphore | None = None
         self.connected = False
-        """Whether there was a connection to the server; told by ``_note_connected``."""
+        """Whether there was a connection to the server."""
         self.reused = False
-        """Whether that connection had served before; told by ``_note_reused``."""
+        """Whether that connection had served before."""
 
     async def __aenter__(self) -> HttpResponse:
         pool = self._connect()
@@ -234,6 +234,15 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
 
     async def __aexit__(self, *exc: object) -> None:
         await self._leave()
+
+    def note_connected(self, *, reused: bool) -> None:
+        """Take note of a connection, and ask the request's guard: nothing was sent yet."""
+        self.connected, self.reused = True, reused
+        if self._request.guard is not None:
+            try:
+                self._request.guard()
+            except Exception as exc:  # noqa: BLE001 - whatever it is, it is raised again
+                raise _Refused(exc) from None
 
     async def _open(self, pool: _Pool) -> HttpResponse:
         try:
@@ -276,6 +285,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             self.connected = self.reused = False
             try:
                 return await self._send(session, tls)
+            except _Refused as refused:
+                raise refused.error from None
             except _Stopped as stopped:
                 error = stopped.error
             except (aiohttp.ClientError, OSError, RuntimeError, ValueError) as exc:
@@ -518,6 +529,14 @@ class _Stopped(Exception):
         self.error = error
 
 
+class _Refused(Exception):
+    """Carries what a guard raised past aiohttp, and past what is made of aiohttp's errors."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__()
+        self.error = error
+
+
 async def _once(
     request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
 ) -> aiohttp.ClientResponse:
@@ -534,11 +553,11 @@ def _see_exception(closed: asyncio.Future[None]) -> None:
 
 
 async def _note_connected(_session: object, context: SimpleNamespace, _params: object) -> None:
-    context.trace_request_ctx.connected = True
+    context.trace_request_ctx.note_connected(reused=False)
 
 
 async def _note_reused(_session: object, context: SimpleNamespace, _params: object) -> None:
-    context.trace_request_ctx.connected = context.trace_request_ctx.reused = True
+    context.trace_request_ctx.note_connected(reused=True)
 
 
 def _is_stale(exc: Exception) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import logging
 import platform
 import random
@@ -40,6 +41,8 @@ __all__ = ["Call", "Connection", "Credentials", "user_agent"]
 log: Final = logging.getLogger(__name__)
 
 R = TypeVar("R")
+
+_READS: Final = frozenset({"GET", "HEAD"})
 
 HEAD_TIMEOUT: Final = 45.0
 """Longest wait for the head of an answer whose body may then be silent: a watch, a log."""
@@ -107,6 +110,7 @@ class Connection:
         read_timeout: float | None = 60.0,
         max_object_size: int = MAX_OBJECT_SIZE,
         on_tls_failure: Callable[[], None] | None = None,
+        guard: Callable[[], None] | None = None,
     ) -> None:
         self.base_url: Final = base_url.rstrip("/")
         self.rate_limiter: Final = rate_limiter
@@ -119,7 +123,14 @@ class Connection:
         self._warn = warning_handler or WarningLogger()
         self._agent = agent or user_agent()
         self._on_tls_failure = on_tls_failure
+        self._guard = guard
         self._closed = False
+
+    def guarded(self, guard: Callable[[], None]) -> Connection:
+        """Return the same connection, but ``guard`` is called before each write is sent."""
+        view = copy.copy(self)
+        view._guard = guard  # noqa: SLF001 - it is one of us
+        return view
 
     async def aclose(self) -> None:
         """Close the transport; later requests are a `UsageError`, those under way fail."""
@@ -232,6 +243,7 @@ class Connection:
             body=call.body,
             read_timeout=call.read_timeout,
             long_lived=call.purpose is not Purpose.CALL,
+            guard=None if call.method in _READS else self._guard,
         )
         async with contextlib.AsyncExitStack() as mine:
             response = await self._head(mine, call, request)

@@ -8,7 +8,7 @@ except a GET or HEAD that met a kept connection just as the server closed it. It
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
@@ -38,6 +38,9 @@ class HttpRequest:
     """Longest silence between two reads of the answer; ``None``: wait for ever."""
     long_lived: bool = False
     """A watch or a followed log: it takes no place in the request pool."""
+    guard: Callable[[], None] | None = None
+    """Called when the connection is there, right before the first byte is sent; what it raises
+    stops the request and reaches the caller."""
 
     def __repr__(self) -> str:
         return f"<HttpRequest {self.method} {self.url}>"
