@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from bench import apiserver, frames, lists, memory, pipeline, queues
+from bench import apiserver, controllers, frames, lists, memory, pipeline, queues
 
 BENCHMARKS: Final = {
     "frames": frames.main,
@@ -18,6 +18,7 @@ BENCHMARKS: Final = {
     "lists": lists.main,
     "apiserver": apiserver.main,
     "queues": queues.main,
+    "controllers": controllers.main,
 }
 _FULL: Final = "--full"
 

@@ -31,7 +31,7 @@ import kinform
 from kinform.rest.results import WatchEvent
 from kinform.testing import ControlPlane
 
-__all__ = ["main"]
+__all__ = ["Server", "embedded", "main"]
 
 BARS: Final = {"one client": 2.0, "16 clients": 0.5, "list": 1.0, "watch": 1.0, "deliveries": 1.0}
 """How many times the real server's rate each is to reach."""
@@ -64,7 +64,7 @@ def _pod(name: str) -> dict[str, object]:
     }
 
 
-class _Server:
+class Server:
     """One of the two, seen through one client."""
 
     def __init__(self, client: kinform.Client) -> None:
@@ -78,9 +78,11 @@ class _Server:
         await self._create(count, clients=_CLIENTS, namespace=_FULL_NAMESPACE)
 
     async def one_client(self, count: int) -> float:
+        """Create pods one after the other; return how many there were in a second."""
         return await self._create(count, clients=1)
 
     async def many_clients(self, count: int) -> float:
+        """Create pods from many clients; return how many there were in a second."""
         return await self._create(count, clients=_CLIENTS)
 
     async def _create(self, count: int, *, clients: int, namespace: str = _NAMESPACE) -> float:
@@ -133,8 +135,8 @@ class _Server:
 
 
 @contextlib.asynccontextmanager
-async def _embedded() -> AsyncGenerator[_Server]:
-    """Start ``kinform serve`` in a process of its own."""
+async def embedded() -> AsyncGenerator[tuple[Server, kinform.Client]]:
+    """Start ``kinform serve`` in a process of its own, and connect to it."""
     command = (sys.executable, "-m", "kinform", "serve", "--port", "0")
     token = secrets.token_urlsafe()
     process = await asyncio.create_subprocess_exec(
@@ -150,40 +152,40 @@ async def _embedded() -> AsyncGenerator[_Server]:
             found = re.search(r"http://127\.0\.0\.1:\d+", line)
             url = found.group() if found else ""
         async with kinform.connect(kinform.Config(server=url, token=token)) as client:
-            yield _Server(client)
+            yield Server(client), client
     finally:
         process.terminate()
         await process.wait()
 
 
 @contextlib.asynccontextmanager
-async def _real() -> AsyncGenerator[_Server]:
+async def _real() -> AsyncGenerator[Server]:
     async with ControlPlane() as plane, plane.connect() as client:
-        yield _Server(client)
+        yield Server(client)
 
 
 async def _measure(options: argparse.Namespace) -> bool:
-    jobs: dict[str, tuple[Callable[[_Server, int], Awaitable[float]], int]] = {
-        "one client": (_Server.one_client, options.creates),
-        "16 clients": (_Server.many_clients, 2 * options.creates),
-        "list": (_Server.list, options.pods),
-        "watch": (_Server.watch, options.pods),
-        "deliveries": (_Server.deliveries, options.creates),
+    jobs: dict[str, tuple[Callable[[Server, int], Awaitable[float]], int]] = {
+        "one client": (Server.one_client, options.creates),
+        "16 clients": (Server.many_clients, 2 * options.creates),
+        "list": (Server.list, options.pods),
+        "watch": (Server.watch, options.pods),
+        "deliveries": (Server.deliveries, options.creates),
     }
     reached = True
-    async with _real() as real, _embedded() as embedded:
-        for server in (real, embedded):
+    async with _real() as real, embedded() as (ours, _):
+        for server in (real, ours):
             await server.prepare(options.pods)
         print(f"{'':14}{'real':>12}{'embedded':>12}{'ratio':>9}{'bar':>7}")
         for name, (job, count) in jobs.items():
-            rounds = [(await job(real, count), await job(embedded, count)) for _ in range(5)]
-            ratio = statistics.median(ours / theirs for theirs, ours in rounds)
-            theirs, ours = (statistics.median(side) for side in zip(*rounds, strict=True))
+            rounds = [(await job(real, count), await job(ours, count)) for _ in range(5)]
+            ratio = statistics.median(mine / theirs for theirs, mine in rounds)
+            theirs, mine = (statistics.median(side) for side in zip(*rounds, strict=True))
             is_reached = ratio >= BARS[name]
             reached = reached and is_reached
             mark = "" if is_reached else "  missed"
             print(
-                f"{name:14}{theirs:10,.0f}/s{ours:10,.0f}/s{ratio:8.2f}x{BARS[name]:6.1f}x{mark}",
+                f"{name:14}{theirs:10,.0f}/s{mine:10,.0f}/s{ratio:8.2f}x{BARS[name]:6.1f}x{mark}",
                 flush=True,
             )
     return reached

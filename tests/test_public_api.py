@@ -15,15 +15,17 @@ from kinform import errors
 
 EXPECTED = """
 ALL_NAMESPACES APIResource Added AlreadyExistsError AmbiguousResourceError ApiError ApiWarning
-Bookmark Client Config ConfigError ConflictError DecodeError Deleted Entry EventType ForbiddenError
-GroupVersion GroupVersionKind GroupVersionResource InvalidError KinformError LeadershipLost
-ListOptions ListResult Lister LogStream NotFoundError Object ObjectMeta ObjectName PatchType
-QueueShutDown RESTClient RateLimiter ReflectorOptions Registration Request Resource ResourceClient
-ResourceExpiredError ResourceVersionRegressed SelectorError ServerTimeoutError SharedInformer
-SharedInformerFactory SourceError TerminalError TokenBucketLimiter TooManyRequestsError Transport
-TransportError TransportFailure UnauthorizedError UnavailableError UnknownResourceError Updated
-UsageError VersionInfo Watch WatchEvent WorkQueue __version__ cache clock connect errors meta rest
-retry_on_conflict selectors strip_managed_fields testing wait_for_cache_sync workqueue
+Bookmark ChannelSource Client Config ConfigError ConflictError Context Controller DecodeError
+Deleted Entry EventRecorder EventType Finalizer ForbiddenError GroupVersion GroupVersionKind
+GroupVersionResource InvalidError KindSource KinformError LeaderElection LeaderElector
+LeadershipLost ListOptions ListResult Lister LogStream Manager NotFoundError Object ObjectMeta
+ObjectName PatchType QueueShutDown RESTClient RateLimiter ReflectorOptions Registration Request
+Resource ResourceClient ResourceExpiredError ResourceVersionRegressed Result SelectorError
+ServerTimeoutError SharedInformer SharedInformerFactory SourceError StreamSource TerminalError
+TimerSource TokenBucketLimiter TooManyRequestsError Transport TransportError TransportFailure
+UnauthorizedError UnavailableError UnknownResourceError Updated UsageError VersionInfo Watch
+WatchEvent WorkQueue __version__ cache clock connect errors meta rest retry_on_conflict runtime
+selectors strip_managed_fields testing wait_for_cache_sync workqueue
 """.split()
 
 

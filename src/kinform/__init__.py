@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kinform import cache, clock, errors, meta, rest, selectors, testing, workqueue
+    from kinform import cache, clock, errors, meta, rest, runtime, selectors, testing, workqueue
     from kinform.cache.events import Added, Deleted, Updated
     from kinform.cache.factory import SharedInformerFactory
     from kinform.cache.informer import SharedInformer
@@ -72,6 +72,16 @@ if TYPE_CHECKING:
     from kinform.rest.transport import Transport
     from kinform.rest.warnings import ApiWarning
     from kinform.rest.watch import Watch
+    from kinform.runtime.context import Context
+    from kinform.runtime.controller import Controller
+    from kinform.runtime.finalizers import Finalizer
+    from kinform.runtime.kind_source import KindSource
+    from kinform.runtime.leader_election import LeaderElector
+    from kinform.runtime.manager import Manager
+    from kinform.runtime.recorder import EventRecorder
+    from kinform.runtime.result import Result
+    from kinform.runtime.sources import ChannelSource, StreamSource, TimerSource
+    from kinform.sansio.election_config import LeaderElection
     from kinform.sansio.watch import EventType
     from kinform.selectors import SelectorError
     from kinform.transforms import strip_managed_fields
@@ -87,25 +97,34 @@ __all__ = [
     "ApiError",
     "ApiWarning",
     "Bookmark",
+    "ChannelSource",
     "Client",
     "Config",
     "ConfigError",
     "ConflictError",
+    "Context",
+    "Controller",
     "DecodeError",
     "Deleted",
     "Entry",
+    "EventRecorder",
     "EventType",
+    "Finalizer",
     "ForbiddenError",
     "GroupVersion",
     "GroupVersionKind",
     "GroupVersionResource",
     "InvalidError",
+    "KindSource",
     "KinformError",
+    "LeaderElection",
+    "LeaderElector",
     "LeadershipLost",
     "ListOptions",
     "ListResult",
     "Lister",
     "LogStream",
+    "Manager",
     "NotFoundError",
     "Object",
     "ObjectMeta",
@@ -121,12 +140,15 @@ __all__ = [
     "ResourceClient",
     "ResourceExpiredError",
     "ResourceVersionRegressed",
+    "Result",
     "SelectorError",
     "ServerTimeoutError",
     "SharedInformer",
     "SharedInformerFactory",
     "SourceError",
+    "StreamSource",
     "TerminalError",
+    "TimerSource",
     "TokenBucketLimiter",
     "TooManyRequestsError",
     "Transport",
@@ -149,6 +171,7 @@ __all__ = [
     "meta",
     "rest",
     "retry_on_conflict",
+    "runtime",
     "selectors",
     "strip_managed_fields",
     "testing",
@@ -165,25 +188,34 @@ _HOMES: Final[dict[str, str]] = {
     "ApiError": "kinform.errors",
     "ApiWarning": "kinform.rest.warnings",
     "Bookmark": "kinform.rest.results",
+    "ChannelSource": "kinform.runtime.sources",
     "Client": "kinform.client",
     "Config": "kinform.rest.config",
     "ConfigError": "kinform.errors",
     "ConflictError": "kinform.errors",
+    "Context": "kinform.runtime.context",
+    "Controller": "kinform.runtime.controller",
     "DecodeError": "kinform.errors",
     "Deleted": "kinform.cache.events",
     "Entry": "kinform.meta",
+    "EventRecorder": "kinform.runtime.recorder",
     "EventType": "kinform.sansio.watch",
+    "Finalizer": "kinform.runtime.finalizers",
     "ForbiddenError": "kinform.errors",
     "GroupVersion": "kinform.meta",
     "GroupVersionKind": "kinform.meta",
     "GroupVersionResource": "kinform.meta",
     "InvalidError": "kinform.errors",
+    "KindSource": "kinform.runtime.kind_source",
     "KinformError": "kinform.errors",
+    "LeaderElection": "kinform.sansio.election_config",
+    "LeaderElector": "kinform.runtime.leader_election",
     "LeadershipLost": "kinform.errors",
     "ListOptions": "kinform.rest.options",
     "ListResult": "kinform.rest.results",
     "Lister": "kinform.cache.lister",
     "LogStream": "kinform.rest.logs",
+    "Manager": "kinform.runtime.manager",
     "NotFoundError": "kinform.errors",
     "Object": "kinform.objects",
     "ObjectMeta": "kinform.meta",
@@ -199,12 +231,15 @@ _HOMES: Final[dict[str, str]] = {
     "ResourceClient": "kinform.resource_client",
     "ResourceExpiredError": "kinform.errors",
     "ResourceVersionRegressed": "kinform.errors",
+    "Result": "kinform.runtime.result",
     "SelectorError": "kinform.selectors",
     "ServerTimeoutError": "kinform.errors",
     "SharedInformer": "kinform.cache.informer",
     "SharedInformerFactory": "kinform.cache.factory",
     "SourceError": "kinform.errors",
+    "StreamSource": "kinform.runtime.sources",
     "TerminalError": "kinform.errors",
+    "TimerSource": "kinform.runtime.sources",
     "TokenBucketLimiter": "kinform.rest.limits",
     "TooManyRequestsError": "kinform.errors",
     "Transport": "kinform.rest.transport",
@@ -228,7 +263,7 @@ _HOMES: Final[dict[str, str]] = {
 """Where each name lives."""
 
 _MODULES: Final = frozenset(
-    {"cache", "clock", "errors", "meta", "rest", "selectors", "testing", "workqueue"}
+    {"cache", "clock", "errors", "meta", "rest", "runtime", "selectors", "testing", "workqueue"}
 )
 """The submodules that ``kinform.name`` loads by itself."""
 

@@ -80,6 +80,16 @@ class SharedInformerFactory:
         self._indexers: dict[Selection[object], dict[str, IndexFunc[Object]]] = {}
         self._is_shut_down = False
 
+    @property
+    def namespaces(self) -> tuple[str, ...]:
+        """Where its informers look; ``""`` is everywhere."""
+        return self._namespaces
+
+    @property
+    def all_informers(self) -> Sequence[SharedInformer[object]]:
+        """The informers it has made and not forgotten."""
+        return tuple(self._informers.values())
+
     # --- informers
 
     @overload
@@ -185,6 +195,12 @@ class SharedInformerFactory:
             fields=field_selector,
             metadata_only=metadata_only,
         )
+        return self._shared(selection, options)
+
+    def informer_of(
+        self, selection: Selection[T], **options: Unpack[InformerOptions[T]]
+    ) -> SharedInformer[T]:
+        """Return the informer of what is selected: `informer` for those who pass it on."""
         return self._shared(selection, options)
 
     @overload

@@ -1,0 +1,235 @@
+"""Server-side apply for controllers: say what should be there, and whose it is.
+
+`ResourceClient.apply` is told the kind by its client; here the body says it, as in a manifest.
+An apply that changes nothing writes nothing: the server leaves the resourceVersion as it is, so a
+reconcile may apply everything it wants, every time, without waking itself up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final, cast
+
+from kinform import writes
+from kinform.client import Client
+from kinform.errors import ConflictError, NotFoundError, UsageError
+from kinform.meta import GroupVersion, Status
+from kinform.objects import Object
+from kinform.resource_client import ResourceClient
+from kinform.rest.mapping import APIResource
+from kinform.runtime.owners import AlreadyOwnedError, set_controller_reference
+from kinform.writes import Content
+
+__all__ = ["apply", "apply_status"]
+
+_TRIES: Final = 5
+_PAUSE: Final = 0.01
+
+
+async def apply(
+    client: Client,
+    body: Mapping[str, object],
+    *,
+    field_manager: str,
+    owner: Object | None = None,
+    namespace: str | None = None,
+    force: bool = True,
+) -> Object:
+    """Apply ``body`` on the server and return the object: made, changed, or as it was.
+
+    .. code-block:: python
+
+        await apply(ctx.client, deployment, owner=website, field_manager="websites")
+
+    ``body`` is not changed. Fields that were applied before and are left out now are given up, and
+    removed unless somebody else has them.
+
+    Args:
+        owner: becomes the controller of the object (`set_controller_reference`). The metadata of
+            what is there is read first: two owners that want the same name would take it from
+            each other for ever, and the server does not mind if both have one field manager.
+        namespace: where the object is, unless it says so itself; else that of ``owner``, else the
+            client's. Kinds without namespaces do not mind.
+        force: take over fields that another manager has. What a controller wants is so: its
+            fields are its own.
+
+    Raises:
+        AlreadyOwnedError: the object has another controller than ``owner``.
+        ConflictError: another manager has a field, and ``force`` is off.
+        InvalidError: the server finds faults with it; ``causes`` lists them.
+        UnknownResourceError: the server has no such kind.
+        UsageError: ``apiVersion``, ``kind`` or ``metadata.name`` is missing, or something does not
+            go together: namespaces, owners.
+        ApiError: what else the server says.
+    """
+    content = writes.content_of(body)
+    found = await client.find(_checked(content))
+    _place(content, found, _namespace(client, owner, namespace))
+    resource = _resource(client, found, content)
+    if owner is not None:
+        set_controller_reference(content, owner)
+        await _check_controller(resource, content, owner)
+    return await resource.apply(content, field_manager=field_manager, force=force)
+
+
+async def apply_status(
+    client: Client,
+    obj: Object,
+    *,
+    status: Mapping[str, object],
+    field_manager: str,
+    force: bool = True,
+) -> Object:
+    """Apply the status of an object that is there, by its subresource; return the object.
+
+    .. code-block:: python
+
+        conditions = with_condition(website, "Ready", status=True, reason="AllUp")
+        await apply_status(
+            ctx.client, website, status={"conditions": conditions}, field_manager="websites"
+        )
+
+    Only the object that is meant gets it, and not another of the same name. ``obj`` may be old:
+    if it changed meanwhile, it is looked at and tried again.
+
+    Raises:
+        NotFoundError: the object is gone, or its kind has no status subresource.
+        ConflictError: another object has its name; or the object keeps changing; or another
+            manager has a field, and ``force`` is off.
+        InvalidError: the server finds faults with the status; ``causes`` lists them.
+        UsageError: ``obj`` does not say its kind, or never was on a server.
+        ApiError: what else the server says.
+    """
+    if not obj.uid or not obj.resource_version:
+        raise UsageError(f"{obj!r} has no uid: create it first, its status comes after")
+    content = _identity(obj)
+    found = await client.find(_checked(content))
+    resource = _resource(client, found, content)
+
+    async def send(version: str) -> Object:
+        body = _status_body(content, version, status)
+        return await resource.status.apply(body, field_manager=field_manager, force=force)
+
+    version = obj.resource_version
+    for _ in range(_TRIES - 1):
+        try:
+            return await send(version)
+        except ConflictError as exc:
+            version = await _version_now(resource, obj, exc)
+        await asyncio.sleep(_PAUSE)
+    return await send(version)
+
+
+def _identity(obj: Object) -> Content:
+    metadata: Content = {"name": obj.name}
+    if obj.namespace:
+        metadata["namespace"] = obj.namespace
+    return {"apiVersion": obj.api_version, "kind": obj.kind, "metadata": metadata}
+
+
+def _status_body(identity: Content, version: str, status: Mapping[str, object]) -> Content:
+    # The version, because it is the one thing that the server compares for every kind: a uid it
+    # overlooks in the status of custom resources.
+    metadata = {**_meta(identity), "resourceVersion": version}
+    return {**identity, "metadata": metadata, "status": status}
+
+
+async def _version_now(
+    resource: ResourceClient[Object], obj: Object, refusal: ConflictError
+) -> str:
+    """Return the version to try again with, if it is still the same object.
+
+    Raises:
+        NotFoundError: it is gone.
+        ConflictError: another has its name; or that was not what the refusal is about.
+    """
+    if any(cause.reason == "FieldManagerConflict" for cause in refusal.causes):
+        raise refusal
+    there = await resource.metadata_only.get(obj.key)
+    if there.uid == obj.uid:
+        return there.resource_version
+    message = (
+        f"{obj.key} with uid {obj.uid} is gone; another object has its name, with uid {there.uid}"
+    )
+    status = Status(status="Failure", code=409, reason="Conflict", message=message)
+    raise ConflictError(status, method=refusal.method, url=refusal.url) from refusal
+
+
+def _checked(content: Content) -> str:
+    """Return the name by which the server knows the kind of ``content``.
+
+    Raises:
+        UsageError: it lacks what an object must say about itself.
+    """
+    version, kind, name = content.get("apiVersion"), content.get("kind"), _meta(content).get("name")
+    for field, value in (("apiVersion", version), ("kind", kind), ("metadata.name", name)):
+        if not isinstance(value, str) or not value:
+            raise UsageError(f"{field} must be set to apply {_described(content)}")
+    if kind == "PartialObjectMetadata":
+        raise UsageError(
+            f"{_described(content)} was read with metadata_only, and does not say its kind"
+        )
+    try:
+        return f"{GroupVersion.parse(str(version))}/{kind}"
+    except ValueError as exc:
+        raise UsageError(f"apiVersion of {_described(content)}: {exc}") from None
+
+
+async def _check_controller(
+    resource: ResourceClient[Object], content: Content, owner: Object
+) -> None:
+    """Refuse to take an object from its controller.
+
+    Raises:
+        AlreadyOwnedError: it has one that is not ``owner``.
+    """
+    try:
+        there = await resource.metadata_only.get(str(_meta(content)["name"]))
+    except NotFoundError:
+        return
+    controller = there.metadata.controller
+    if controller is not None and controller.uid != owner.uid:
+        reference = {"kind": controller.kind, "name": controller.name, "uid": controller.uid}
+        raise AlreadyOwnedError(f"{content['kind']} {there.key}", reference)
+
+
+def _namespace(client: Client, owner: Object | None, namespace: str | None) -> tuple[str, bool]:
+    """Return the namespace to write to, and whether somebody asked for it."""
+    if namespace:
+        return namespace, True
+    if owner is not None and owner.namespace:
+        return owner.namespace, False
+    return client.config.namespace, False
+
+
+def _place(content: Content, found: APIResource, target: tuple[str, bool]) -> None:
+    """Write the namespace into ``content``, if its kind has namespaces."""
+    metadata, (namespace, is_asked_for) = _meta(content), target
+    own = metadata.get("namespace")
+    if not found.namespaced:
+        if own:
+            raise UsageError(
+                f"{_described(content)} says namespace {own!r}, and a {found.kind} has none"
+            )
+        return
+    if own and is_asked_for and own != namespace:
+        raise UsageError(
+            f"{_described(content)} says namespace {own!r}, and namespace={namespace!r} was given"
+        )
+    content["metadata"] = {**metadata, "namespace": own or namespace}
+
+
+def _resource(client: Client, found: APIResource, content: Content) -> ResourceClient[Object]:
+    namespace = _meta(content).get("namespace")
+    return client.resource(found.gvr, namespace=str(namespace or ""))
+
+
+def _meta(content: Content) -> Content:
+    metadata = content.get("metadata")
+    return cast("Content", metadata) if isinstance(metadata, dict) else {}
+
+
+def _described(content: Content) -> str:
+    kind, name = content.get("kind") or "an object", _meta(content).get("name") or "without a name"
+    return f"{kind} {name}"

@@ -1,0 +1,122 @@
+"""From an informer's events to the names in a controller's queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar, final
+
+from kinform.cache.events import Added, Deleted, Event, Updated
+from kinform.cache.factory import SharedInformerFactory
+from kinform.cache.handlers import EventHandler, handler
+from kinform.cache.informer import SharedInformer
+from kinform.cache.selection import Selection
+from kinform.meta import ObjectName
+from kinform.objects import Object
+from kinform.runtime.caches import Caches
+from kinform.runtime.mapping import MapFunc, names_of
+from kinform.runtime.predicates import Predicate
+from kinform.sansio.work_queue import Priority
+from kinform.workqueue.causes import Cause, CauseKind
+from kinform.workqueue.queue import WorkQueue
+
+__all__ = ["Feed", "Wiring"]
+
+T = TypeVar("T")
+
+_LOW: Final = Priority.LOW
+_NORMAL: Final = Priority.NORMAL
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """What a controller's sources are connected to."""
+
+    controller: str
+    queue: WorkQueue[ObjectName]
+    caches: Caches
+    factory: SharedInformerFactory
+
+    def informers(self, selections: Mapping[str, Selection[T]]) -> Sequence[SharedInformer[T]]:
+        """Return the shared informers of these selections, one for each namespace."""
+        informers = {
+            place: self.factory.informer_of(selection) for place, selection in selections.items()
+        }
+        selection = next(iter(selections.values()))
+        self.caches.add(selection.name, selection.model, informers)
+        return tuple(informers.values())
+
+
+@final
+class Feed(Generic[T]):
+    """Puts into a queue what the events of one source mean.
+
+    What was there at first, and what a resync tells again, has a low priority: news come first.
+
+    Args:
+        source: what causes call it.
+        map: which names an object means; ``None``: its own.
+        when: which events count; ``None``: all.
+    """
+
+    __slots__ = ("_map", "_queue", "_source", "_when")
+
+    def __init__(
+        self,
+        queue: WorkQueue[ObjectName],
+        *,
+        source: str,
+        map: MapFunc[T] | None,  # noqa: A002 - as KindSource has it
+        when: Predicate[T] | None = None,
+    ) -> None:
+        self._queue = queue
+        self._source = source
+        self._map = map
+        self._when = when
+
+    def handler(self, *, name: str, resync_period: float | None) -> EventHandler[T]:
+        """Return what an informer is to call."""
+        return handler(
+            on_add=self._on_add,
+            on_update=self._on_update,
+            on_delete=self._on_delete,
+            resync_period=resync_period,
+            name=name,
+        )
+
+    def _on_add(self, event: Added[T]) -> None:
+        cause = Cause(
+            CauseKind.ADDED, self._source, object=event.key, new_version=_version(event.obj)
+        )
+        self._tell(event, cause, _LOW if event.initial else _NORMAL)
+
+    def _on_update(self, event: Updated[T]) -> None:
+        is_resync = event.old is event.new
+        cause = Cause(
+            CauseKind.RESYNC if is_resync else CauseKind.UPDATED,
+            self._source,
+            object=event.key,
+            old_version=_version(event.old),
+            new_version=_version(event.new),
+        )
+        self._tell(event, cause, _LOW if is_resync else _NORMAL)
+
+    def _on_delete(self, event: Deleted[T]) -> None:
+        cause = Cause(
+            CauseKind.DELETED, self._source, object=event.key, old_version=_version(event.obj)
+        )
+        self._tell(event, cause, _NORMAL)
+
+    def _tell(self, event: Event[T], cause: Cause, priority: Priority) -> None:
+        if self._when is not None and not self._when(event):
+            return
+        if self._map is None:
+            self._queue.add(event.key, priority=priority, cause=cause)
+            return
+        for name in names_of(event, self._map):
+            self._queue.add(name, priority=priority, cause=cause)
+
+
+def _version(obj: object) -> str:
+    return obj.resource_version if isinstance(obj, Object) else ""

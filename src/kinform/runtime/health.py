@@ -1,0 +1,199 @@
+"""Health checks, and the report kube-apiserver gives of its own.
+
+A check says nothing if all is well, and otherwise one sentence about what is wrong. Whoever asks
+may be a stranger: no sentence holds a traceback, and errors are cut short.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias, final
+
+from kinform.cache.statistics import InformerStatistics
+from kinform.errors import UsageError
+
+__all__ = ["Check", "Checks", "HealthReport", "Watched", "informers_check", "loop_check"]
+
+log: Final = logging.getLogger(__name__)
+
+Check: TypeAlias = Callable[[], str | None]
+"""Returns ``None`` if all is well, or else a sentence about what is wrong. It must be quick."""
+
+MAX_NAMED: Final = 10
+"""So many informers are named in one sentence."""
+MAX_TEXT: Final = 200
+"""So much of an error's text is shown."""
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class HealthReport:
+    """What the checks said."""
+
+    ok: bool
+    lines: tuple[str, ...]
+    """One for each check, as kube-apiserver writes them."""
+
+    def text(self, endpoint: str, *, verbose: bool = False) -> str:
+        """Return the answer of ``endpoint``: all lines if something is wrong, else ``ok``."""
+        if self.ok and not verbose:
+            return "ok"
+        verdict = "passed" if self.ok else "failed"
+        return "\n".join([*self.lines, f"{endpoint} check {verdict}", ""])
+
+
+@final
+class Checks:
+    """Checks by name, asked in the order in which they were added."""
+
+    def __init__(self) -> None:
+        self._checks: dict[str, Check] = {}
+
+    def add(self, name: str, check: Check) -> None:
+        """Have ``check`` asked too.
+
+        Raises:
+            UsageError: there is one of that name, the name cannot stand in a URL, or the check is
+                an ``async def``.
+        """
+        if not name or not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
+            raise UsageError(f"check {name!r}: a name has letters, digits, '-' and '_' only")
+        if name in self._checks:
+            raise UsageError(f"there is a check {name!r} already")
+        if inspect.iscoroutinefunction(check):
+            raise UsageError(f"check {name!r} is an async function; expected one that cannot wait")
+        self._checks[name] = check
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all checks."""
+        return tuple(self._checks)
+
+    def report(self, exclude: Collection[str] = ()) -> HealthReport:
+        """Ask all checks but those of ``exclude``.
+
+        A check that raises has failed: what it raised is logged, and not shown.
+        """
+        ok, lines = True, list[str]()
+        for name in self._checks:
+            if name in exclude:
+                lines.append(f"[+]{name} excluded: ok")
+            elif (wrong := self.ask(name)) is None:
+                lines.append(f"[+]{name} ok")
+            else:
+                ok = False
+                lines.append(f"[-]{name} failed: {wrong}")
+        unknown = sorted(set(exclude).difference(self._checks))
+        if unknown:
+            count = "a check" if len(unknown) == 1 else f"{len(unknown)} checks"
+            lines.append(f"warn: {count} to exclude cannot be found")  # a stranger's text stays out
+        return HealthReport(ok, tuple(lines))
+
+    def ask(self, name: str) -> str | None:
+        """Ask one check; return what is wrong, if anything.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        check = self._checks[name]
+        try:
+            wrong = check()
+            return None if wrong is None else " ".join(wrong.split())
+        except Exception as exc:
+            log.exception("health check %s raised", name)
+            return f"the check raised {type(exc).__name__}; see the log"
+
+
+# --- checks --------------------------------------------------------------------------------------
+
+
+class Watched(Protocol):
+    """What `informers_check` asks of an informer; every `SharedInformer` has it."""
+
+    @property
+    def is_started(self) -> bool:
+        """Whether it was started."""
+        ...
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it has stopped, or failed."""
+        ...
+
+    def healthy(self, max_silence: float | None = None) -> bool:
+        """Tell whether the cache can be believed."""
+        ...
+
+    def statistics(self) -> InformerStatistics:
+        """Return figures, for the sentence about what is wrong."""
+        ...
+
+
+def informers_check(informers: Collection[Watched], max_silence: float | None = None) -> Check:
+    """Return a check whether every cache can be believed: running, synced, in touch.
+
+    In touch is who heard from the server in the last ``max_silence`` seconds; see
+    `SharedInformer.healthy` for what ``None`` means. ``informers`` is looked at anew every time,
+    so that a list or a view of a dict may grow.
+    """
+
+    def check() -> str | None:
+        wrong = [text for one in informers if (text := _wrong_with(one, max_silence)) is not None]
+        if not wrong:
+            return None
+        more = len(wrong) - MAX_NAMED
+        return "; ".join([*wrong[:MAX_NAMED], *([f"and {more} more"] if more > 0 else [])])
+
+    return check
+
+
+def _wrong_with(informer: Watched, max_silence: float | None) -> str | None:
+    if informer.is_started and not informer.is_stopped and informer.healthy(max_silence):
+        return None
+    figures = informer.statistics()
+    if not informer.is_started:
+        return f"{figures.name} was not started"
+    if informer.is_stopped:
+        return f"{figures.name} has stopped"
+    reflector = figures.reflector
+    error = reflector.last_error if reflector.failures_in_a_row else None
+    because = "" if error is None else f" ({type(error).__name__}: {_short(str(error))})"
+    if not figures.has_synced or reflector.last_contact is None:
+        return f"{figures.name} has not synced{because}"
+    silence = asyncio.get_running_loop().time() - reflector.last_contact
+    return f"{figures.name} has heard nothing for {silence:.0f} s{because}"
+
+
+class Blocking(Protocol):
+    """What `loop_check` asks of a `LoopWatchdog`."""
+
+    def longest_block(self, within: float) -> float:
+        """Return the longest block that lasts, or ended in the last ``within`` seconds."""
+        ...
+
+
+def loop_check(watchdog: Blocking, *, max_blocked: float = 10.0, window: float = 15.0) -> Check:
+    """Return a check whether the event loop has turned.
+
+    While it does not, nobody answers, and the time-out of the probe is what tells. This one tells
+    of a loop that is free for moments only: it fails for ``window`` seconds after the loop was
+    blocked for more than ``max_blocked``. One such block costs a pod with kubelet's defaults (every
+    10 s, three failures) no restart; one after the other does.
+    """
+
+    def check() -> str | None:
+        longest = watchdog.longest_block(window)
+        if longest <= max_blocked:
+            return None
+        return f"the event loop was blocked for {longest:.1f} s; the log says where"
+
+    return check
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 1] + "…"

@@ -1,0 +1,285 @@
+"""The server that probes and Prometheus ask: ``/livez``, ``/readyz`` and ``/metrics``.
+
+Anybody who reaches the port can talk to it, so it gives nobody a hold on the program: every answer
+ends its connection, no connection lives longer than ``PATIENCE``, and of too many the oldest goes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, TypeAlias, final
+
+from aiohttp import web
+
+from kinform.clock import offload
+from kinform.errors import UsageError
+from kinform.runtime.health import Checks
+
+__all__ = ["Address", "Exposition", "StatusServer"]
+
+log: Final = logging.getLogger(__name__)
+
+_clients: Final = logging.getLogger(f"{__name__}.clients")
+"""What aiohttp says of requests it cannot read. That is no concern of whoever runs the program:
+by default it is not logged."""
+_clients.setLevel(logging.CRITICAL)
+
+Exposition: TypeAlias = Callable[[str], tuple[str, bytes]]
+"""Makes the answer of ``/metrics`` from an ``Accept`` header: a content type, and the body."""
+
+_Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
+PATIENCE: Final = 10.0
+"""How long a connection may last, from its beginning to the last byte of the answer."""
+MAX_CONNECTIONS: Final = 64
+"""So many may be open at once."""
+_GRACE: Final = 0.25
+"""How long what is left may take at the end."""
+_LOOPBACK: Final = "127.0.0.1"
+_TEXT: Final = "text/plain; charset=utf-8"
+
+
+@final
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @classmethod
+    def parse(cls, address: str | int) -> Address:
+        """Read ``"127.0.0.1:8081"``, ``"[::1]:8081"``, or a port of the loopback interface.
+
+        Raises:
+            UsageError: it is something else, or does not say on which interface.
+        """
+        if isinstance(address, int):
+            return cls(_LOOPBACK, _port(str(int(address)), address))
+        host, colon, port = address.rpartition(":")
+        if not colon:
+            raise UsageError(f"address {address!r}; expected 'host:port', for example {_example()}")
+        if not host:
+            raise UsageError(
+                f"address {address!r} names no host; '0.0.0.0:{port}' is every interface, "
+                f"'{_LOOPBACK}:{port}' this machine only"
+            )
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            raise UsageError(f"address {address!r}; an IPv6 host stands in brackets: '[::1]:8081'")
+        return cls(host, _port(port, address))
+
+
+def _example() -> str:
+    return f"'{_LOOPBACK}:8081'"
+
+
+def _port(text: str, address: str | int) -> int:
+    if text.isascii() and text.isdigit() and int(text) <= 65535:
+        return int(text)
+    raise UsageError(f"address {address!r} has no port from 0 to 65535, as in {_example()}")
+
+
+@final
+class StatusServer:
+    """Answers over HTTP whether the program lives and is ready, and with what figures.
+
+    ================================ ====================================================
+    path
+    ================================ ====================================================
+    ``/livez``, ``/healthz``         the checks of ``live``
+    ``/readyz``                      the checks of ``ready``
+    ``/livez/name``, ``/readyz/…``   one of them
+    ``/metrics``                     what ``metrics`` makes
+    ================================ ====================================================
+
+    As kube-apiserver's: 200 with ``ok``, or 500 with a line for each check; ``?verbose`` has the
+    lines in any case, ``?exclude=name`` leaves a check out.
+
+    Args:
+        address: ``"127.0.0.1:8081"``, or a port of the loopback interface; port 0 is a free one.
+            Other interfaces must be named: ``"0.0.0.0:8081"`` is all of them.
+        live: for ``/livez`` and ``/healthz``; None: there is no such path. So for the others.
+        metrics: is called in a thread, so that a large answer does not hold up the event loop.
+        patience: how long a connection may last.
+
+    Raises:
+        UsageError: the address is none.
+    """
+
+    def __init__(
+        self,
+        address: str | int,
+        *,
+        live: Checks | None = None,
+        ready: Checks | None = None,
+        metrics: Exposition | None = None,
+        patience: float = PATIENCE,
+    ) -> None:
+        self._address = Address.parse(address)
+        checks = {"livez": live, "healthz": live, "readyz": ready}
+        self._checks = {path: one for path, one in checks.items() if one is not None}
+        self._metrics = metrics
+        self._patience = patience
+        self._server: _Server | None = None
+        self._listener: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen; `stop` must follow.
+
+        Raises:
+            UsageError: somebody listens there already, it may not be used, or it was started.
+        """
+        if self._server is not None:
+            raise UsageError("the status server was started already")
+        self._server = server = _Server(self._answer, patience=self._patience)
+        try:
+            self._listener = await asyncio.get_running_loop().create_server(
+                server, self._address.host, self._address.port
+            )
+        except BaseException as exc:
+            self._server = None
+            if isinstance(exc, OSError):
+                raise UsageError(self._why_not(exc)) from exc
+            raise
+
+    def _why_not(self, exc: OSError) -> str:
+        if exc.errno == errno.EADDRINUSE:
+            return f"{self._address} is in use; choose another port, or 0 for a free one"
+        known = exc.errno is not None and exc.errno in errno.errorcode
+        reason = os.strerror(exc.errno) if known and exc.errno is not None else exc.strerror
+        return f"cannot listen on {self._address}: {reason}"
+
+    async def stop(self) -> None:
+        """Listen no longer, and end what is open: within a second. A second call does nothing."""
+        if self._listener is not None:
+            self._listener.close()
+            self._listener = None
+        if self._server is not None:
+            server, self._server = self._server, None
+            server.abort()
+            await server.shutdown(_GRACE)
+
+    async def __aenter__(self) -> StatusServer:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    @property
+    def url(self) -> str:
+        """Where it is to be found, with the port it has: ``http://127.0.0.1:8081``.
+
+        Raises:
+            UsageError: it does not listen.
+        """
+        if self._listener is None:
+            raise UsageError("the status server does not listen; call start() first")
+        port: int = self._listener.sockets[0].getsockname()[1]
+        return f"http://{Address(self._address.host, port)}"
+
+    # --- answers
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method not in ("GET", "HEAD"):
+            answer = _text(405, f"{request.method[:16]} is not possible here, only GET and HEAD\n")
+            answer.headers["Allow"] = "GET, HEAD"
+        else:
+            answer = await self._look_up(request)
+        answer.headers["Server"] = "kinform"  # aiohttp would tell its version and Python's
+        answer.headers["Cache-Control"] = "no-cache, private"
+        answer.headers["X-Content-Type-Options"] = "nosniff"
+        answer.force_close()  # probes do not come back, and Prometheus much later
+        return answer
+
+    async def _look_up(self, request: web.BaseRequest) -> web.Response:
+        endpoint, slash, name = request.path.removeprefix("/").partition("/")
+        checks = self._checks.get(endpoint)
+        if checks is not None and not slash:
+            query = request.query
+            report = checks.report(exclude=query.getall("exclude", []))
+            text = report.text(endpoint, verbose="verbose" in query)
+            return _text(200 if report.ok else 500, text)
+        if checks is not None and name in checks.names:
+            wrong = checks.ask(name)
+            return _text(200, "ok") if wrong is None else _text(500, f"{wrong}\n")
+        if endpoint == "metrics" and not slash and self._metrics is not None:
+            return await _expose(self._metrics, request.headers.get("Accept", ""))
+        return _text(404, "\n".join(["there is nothing here; try", *self._paths(), ""]))
+
+    def _paths(self) -> list[str]:
+        paths = list[str]()
+        for endpoint, checks in self._checks.items():
+            paths += [f"/{endpoint}", *(f"/{endpoint}/{name}" for name in checks.names)]
+        return [*paths, "/metrics"] if self._metrics is not None else paths
+
+
+async def _expose(metrics: Exposition, accept: str) -> web.Response:
+    try:
+        content_type, body = await offload(metrics, accept)
+    except Exception:
+        log.exception("the metrics could not be made")
+        return _text(500, "the metrics could not be made; see the log\n")
+    return web.Response(body=body, headers={"Content-Type": content_type})
+
+
+def _text(status: int, text: str) -> web.Response:
+    return web.Response(status=status, body=text.encode(), headers={"Content-Type": _TEXT})
+
+
+class _Server(web.Server):
+    """Aiohttp's, with an end to every connection: it lets a client send nothing for ever."""
+
+    def __init__(self, handler: _Handler, *, patience: float) -> None:
+        super().__init__(
+            handler,
+            handler_cancellation=True,
+            access_log=None,
+            logger=_clients,
+            keepalive_timeout=0,
+            lingering_time=0,
+            max_line_size=2048,
+            max_field_size=4096,
+        )
+        self._patience = patience
+        # By age: a dict keeps its order.
+        self._open: dict[web.RequestHandler, tuple[asyncio.Transport, asyncio.TimerHandle]] = {}
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if len(self._open) >= MAX_CONNECTIONS:
+            oldest, timer = self._open.pop(next(iter(self._open)))
+            timer.cancel()
+            oldest.abort()
+        timer = asyncio.get_running_loop().call_later(self._patience, transport.abort)
+        self._open[handler] = transport, timer
+
+    def connection_lost(
+        self, handler: web.RequestHandler, exc: BaseException | None = None
+    ) -> None:
+        _, timer = self._open.pop(handler, (None, None))
+        if timer is not None:
+            timer.cancel()
+        super().connection_lost(handler, exc)
+
+    def abort(self) -> None:
+        """End all connections now."""
+        for transport, timer in self._open.values():
+            timer.cancel()
+            transport.abort()

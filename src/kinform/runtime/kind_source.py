@@ -1,0 +1,201 @@
+"""KindSource: a kind of object that a controller follows, and what its events mean to it.
+
+controller-runtime: ``source.Kind`` with its handler and predicates. It is a description; the
+controller connects it to a shared informer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final, overload
+
+from kinform.cache.informer import SharedInformer
+from kinform.cache.processor import Registration
+from kinform.cache.selection import Kind, Selection, select
+from kinform.errors import UsageError
+from kinform.meta import GroupVersionResource
+from kinform.objects import Object
+from kinform.resource import Resource
+from kinform.runtime.feeding import Feed, Wiring
+from kinform.runtime.mapping import MapFunc
+from kinform.runtime.predicates import Predicate
+from kinform.selectors import FieldSelectorLike, LabelSelectorLike
+
+__all__ = ["AnyKind", "AnyKindSource", "KindSource", "kind_source"]
+
+T = TypeVar("T")
+
+
+class AnyKindSource(Protocol):
+    """A `KindSource`, whatever its objects are read as."""
+
+    @property
+    def kind_name(self) -> str:
+        """What the kind is called."""
+        ...
+
+    @property
+    def has_map(self) -> bool:
+        """Whether it says itself what its objects mean."""
+        ...
+
+    def follow(self, wiring: Wiring) -> None:
+        """Have an informer made."""
+        ...
+
+    def listen(
+        self, wiring: Wiring, default: MapFunc[object] | None = None
+    ) -> Sequence[Registration[object]]:
+        """Have names put into the queue: those of ``map``, else of ``default``, else its own."""
+        ...
+
+
+AnyKind: TypeAlias = str | GroupVersionResource | type[object] | AnyKindSource
+"""A kind by its name or its model, or a `KindSource`."""
+
+
+@final
+class KindSource(Generic[T]):
+    """A kind of object to follow, and what its events mean for a controller.
+
+    .. code-block:: python
+
+        KindSource("v1/secrets", map=to_label("example.com/widget"), label_selector="app=widgets")
+
+    Args:
+        resource: ``"v1/pods"``, a model class, a `Resource`.
+        map: which names an object means. Not needed for the kind that a controller is for (its
+            own) nor for one that it owns (its owner). An update is asked of the old and of the
+            new state. What it raises is logged, and the event then means nothing.
+        when: which events count; see `kinform.runtime.predicates`.
+        model: read objects as this class instead of `Object`.
+        namespace: the only one to look at, ``""`` for all; else the manager's.
+        label_selector: the labels objects must have.
+        field_selector: the fields objects must have.
+        metadata_only: have the server send metadata alone.
+        resync_period: how often, in seconds, every object is looked at again though nothing
+            happened.
+
+    Raises:
+        SelectorError: a selector cannot be read.
+        UsageError: no kind can be called that, or something cannot be called.
+    """
+
+    @overload
+    def __init__(
+        self: KindSource[Object],
+        resource: str | GroupVersionResource,
+        *,
+        map: MapFunc[Object] | None = None,
+        when: Predicate[Object] | None = None,
+        namespace: str | None = None,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        metadata_only: bool = False,
+        resync_period: float | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        resource: str | GroupVersionResource,
+        *,
+        model: type[T],
+        map: MapFunc[T] | None = None,
+        when: Predicate[T] | None = None,
+        namespace: str | None = None,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        resync_period: float | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        resource: type[T] | Resource[T],
+        *,
+        map: MapFunc[T] | None = None,
+        when: Predicate[T] | None = None,
+        namespace: str | None = None,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        resync_period: float | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        resource: Kind[T],
+        *,
+        model: type[T] | None = None,
+        map: MapFunc[T] | MapFunc[Object] | None = None,  # noqa: A002 - what all call it
+        when: Predicate[T] | Predicate[Object] | None = None,
+        namespace: str | None = None,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        metadata_only: bool = False,
+        resync_period: float | None = None,
+    ) -> None:
+        for role, function in {"map": map, "when": when}.items():
+            if function is not None and not callable(function):
+                raise UsageError(f"{role} is {function!r}; expected a function")
+
+        def selection(place: str) -> Selection[T]:
+            return select(
+                resource,
+                model=model,
+                namespace=place,
+                labels=label_selector,
+                fields=field_selector,
+                metadata_only=metadata_only,
+            )
+
+        self._selection = selection
+        self._map = cast("MapFunc[T] | None", map)  # without a model, T is Object
+        self._when = cast("Predicate[T] | None", when)
+        self._namespace = namespace
+        self._resync_period = resync_period
+        self.kind_name: Final = selection("" if namespace is None else namespace).name
+        """What the kind is called."""
+
+    def __repr__(self) -> str:
+        return f"<KindSource of {self.kind_name}>"
+
+    @property
+    def has_map(self) -> bool:
+        """Whether it says itself what its objects mean."""
+        return self._map is not None
+
+    def follow(self, wiring: Wiring) -> None:
+        """Have an informer made, or shared."""
+        self._informers(wiring)
+
+    def listen(
+        self, wiring: Wiring, default: MapFunc[object] | None = None
+    ) -> Sequence[Registration[object]]:
+        """Have names put into the queue: those of ``map``, else of ``default``, else its own."""
+        map_func = default if self._map is None else self._map
+        feed = Feed(wiring.queue, source=self.kind_name, map=map_func, when=self._when)
+        name = f"{wiring.controller}: {self.kind_name}"
+        told = feed.handler(name=name, resync_period=self._resync_period)
+        return [
+            cast("Registration[object]", informer.add_event_handler(told))
+            for informer in self._informers(wiring)
+        ]
+
+    def _informers(self, wiring: Wiring) -> Sequence[SharedInformer[T]]:
+        namespaces = wiring.factory.namespaces if self._namespace is None else (self._namespace,)
+        return wiring.informers({place: self._selection(place) for place in namespaces})
+
+
+def kind_source(source: object) -> AnyKindSource:
+    """Return ``source`` if it is a `KindSource`, or one of the kind that it names.
+
+    Raises:
+        UsageError: it names none.
+    """
+    match source:
+        case KindSource():
+            return cast("KindSource[object]", source)
+        case str() | GroupVersionResource():
+            return KindSource(source)
+        case type() | Resource():
+            return KindSource(cast("type[object]", source))
+        case _:
+            raise UsageError(f"{source!r} names no kind; give 'v1/pods', a model or a KindSource")

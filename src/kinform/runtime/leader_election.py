@@ -1,0 +1,271 @@
+"""Leader election on Leases: of several replicas, one acts.
+
+`kinform.sansio.election` decides and says why no two lead at once; here are the clock, the dice,
+the requests, and the task that runs while one leads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import secrets
+import socket
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Final, TypeVar, final
+
+from kinform import clock
+from kinform.client import Client
+from kinform.errors import LeadershipLost, UsageError
+from kinform.runtime.lease_client import LeaseClient
+from kinform.runtime.lease_reports import ElectionReporter, ElectionStatistics
+from kinform.sansio.election import Election, Phase
+from kinform.sansio.election_config import LeaderElection
+from kinform.sansio.election_signals import (
+    Action,
+    Create,
+    End,
+    Get,
+    Moment,
+    Signal,
+    Update,
+    Wait,
+    Waited,
+)
+from kinform.tasks import background
+
+__all__ = ["ElectionStatistics", "LeaderElection", "LeaderElector"]
+
+R = TypeVar("R")
+
+
+@final
+class LeaderElector:
+    """One candidate for one Lease.
+
+    .. code-block:: python
+
+        elector = LeaderElector(client, LeaderElection(lease="widgets", namespace="ops"))
+        await elector.run(lead)  # lead() runs here, or in another replica, never in both
+
+    **Promised**: no two candidates believe that they lead at one true instant, as long as their
+    clocks' rates differ by less than `LeaderElection.rate_tolerance` (1.5), no process is stopped,
+    and nobody else edits the Lease. Belief is a deadline on the boot clock, which counts the time a
+    machine sleeps and does not jump: so it is over in time even if nothing runs here. A process
+    that was stopped (SIGSTOP, suspend, a blocked loop) finds that out by `check` before its
+    next write: give what acts `Client.guarded` with it.
+
+    **Not promised**: that a write which is on its way arrives before somebody else leads. Where
+    that matters, let the other side compare `fencing_number`.
+
+    `check`, `is_leader`, `deadline` and `fencing_number` may be read from any thread; all else
+    belongs to one event loop.
+
+    Args:
+        client: reads and writes the Lease; open. It may get, create and update leases.
+        election: which lease, and by which times.
+        on_new_leader: called with the identity of each new leader, this one included. It is not to
+            wait; what it raises is logged.
+
+    Raises:
+        UsageError: the client is not open, or ``on_new_leader`` is an async function.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        election: LeaderElection,
+        *,
+        on_new_leader: Callable[[str], object] | None = None,
+    ) -> None:
+        namespace = election.namespace or client.config.namespace
+        identity = election.identity or _new_identity()
+        self.identity: Final = identity
+        """Who this one is, as the Lease names it."""
+        self.lease: Final = f"{namespace}/{election.lease}"
+        """The Lease: ``namespace/name``."""
+        self._config: Final = replace(election, namespace=namespace, identity=identity)
+        self._election = Election(self._config)
+        self._requests = LeaseClient(client, namespace=namespace, name=election.lease)
+        self._report = ElectionReporter(self.lease, identity, on_new_leader)
+        self._clock = clock.SYSTEM
+        self._is_running = False
+        self._is_led = False  # lead() runs
+        self._last_deadline = 0.0  # the last there was, even if it has passed
+
+    def __repr__(self) -> str:
+        state = "leading" if self.is_leader else "not leading"
+        return f"<LeaderElector {self.lease} {self.identity} {state}>"
+
+    # --- who leads ----------------------------------------------------------------------------
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this one leads, at this instant."""
+        deadline = self._election.deadline  # before the clock: the other order could be too late
+        return deadline is not None and self._clock.boot() < deadline
+
+    @property
+    def deadline(self) -> float | None:
+        """Until when, by the boot clock, this one leads unless it renews; None: it does not."""
+        return self._election.deadline
+
+    def check(self) -> None:
+        """Do nothing if this one leads at this instant; for `Client.guarded`.
+
+        Raises:
+            LeadershipLost: it does not, or cannot be sure of it.
+        """
+        if not self.is_leader:
+            raise LeadershipLost(
+                "this replica does not lead, or has not renewed in time; nothing was sent",
+                lease=self.lease,
+            )
+
+    @property
+    def fencing_number(self) -> str:
+        """The resourceVersion of the write by which this one came to lead; ``""``: it does not.
+
+        A later leader has a larger one. What the leader changes elsewhere can carry it, and whoever
+        is there can refuse a smaller one than it has seen.
+        """
+        return self._election.fencing_number if self.is_leader else ""
+
+    @property
+    def holder(self) -> str:
+        """Who held the lease when it was last seen; ``""``: nobody, or not known."""
+        return self._election.holder
+
+    def healthy(self, tolerance: float) -> bool:
+        """Whether all is well: false if what leads goes on though the lease ran out.
+
+        That is so when ``lead()`` has not ended ``tolerance`` seconds after others may have taken
+        over: it ignores its cancellation, or blocks the loop. Whoever does not lead is healthy.
+        """
+        if not self._is_led:
+            return True
+        spare = self._config.lease_duration - self._config.renew_deadline
+        return self._clock.boot() <= self._last_deadline + spare + tolerance
+
+    def statistics(self) -> ElectionStatistics:
+        """Return figures of this moment."""
+        election, counts = self._election, self._election.counts
+        return ElectionStatistics(
+            lease=self.lease,
+            identity=self.identity,
+            is_leader=self.is_leader,
+            holder=election.holder,
+            transitions=election.record.transitions if election.record is not None else 0,
+            acquisitions=counts.acquisitions,
+            renewals=counts.renewals,
+            failures=counts.failures,
+            slow_paths=counts.slow_paths,
+            last_error="" if election.failure is None else str(election.failure),
+        )
+
+    # --- to lead ------------------------------------------------------------------------------
+
+    async def run(self, lead: Callable[[], Coroutine[object, object, R]]) -> R:
+        """Wait until this one leads, then run ``lead()``, and return what it returns.
+
+        While it runs, the lease is renewed. However it ends, the lease is given back after it has
+        ended (unless ``release_on_exit`` is false), so that the next one leads soon. The same if
+        this call is cancelled: then ``lead()`` is cancelled first, and renewing goes on until it
+        has ended. Cancelled a second time, it waits no more.
+
+        It may be called again after it has ended.
+
+        Raises:
+            LeadershipLost: this one led, and does not any more. ``lead()`` was cancelled and
+                has ended; what it raised meanwhile is the cause.
+            UsageError: it runs already, or the client is closed.
+        """
+        if self._is_running or self._is_led:
+            raise UsageError(f"this elector of {self.lease} runs already; make one for each task")
+        self._is_running = True
+        self._clock = clock.current()
+        try:
+            action = await self._acquire()
+            return await self._while_renewing(lead, action)
+        finally:
+            try:
+                await self._release()
+            finally:
+                self._election.abandon()
+                self._is_running = False
+
+    async def _acquire(self) -> Action:
+        """Try until this one leads; return what is to be done next."""
+        action = self._election.begin(self._moment())
+        while self._election.phase is not Phase.LEADING:
+            action = await self._do(action)
+        self._report.acquired(self._election.fencing_number)
+        return action
+
+    async def _while_renewing(
+        self, lead: Callable[[], Coroutine[object, object, R]], action: Action
+    ) -> R:
+        # However the block is left, lead() is stopped and waited for first, and only then the
+        # renewal: what lead() does to end in good order is still done by a leader.
+        async with background(self._renew(action)) as renewal, background(self._led(lead)) as work:
+            await asyncio.wait([work, renewal], return_when=asyncio.FIRST_COMPLETED)
+            is_lost = not work.done()
+        if not is_lost:
+            return work.result()
+        cause = None if work.cancelled() else work.exception()
+        if isinstance(cause, LeadershipLost):
+            cause = None  # it says the same, and knows less
+        raise LeadershipLost(renewal.result(), lease=self.lease) from cause
+
+    async def _led(self, lead: Callable[[], Coroutine[object, object, R]]) -> R:
+        self._is_led = True
+        try:
+            return await lead()
+        finally:
+            self._is_led = False
+
+    async def _renew(self, action: Action) -> str:
+        """Renew until leadership is lost; return why."""
+        while not isinstance(action, End):
+            action = await self._do(action)
+        self._report.lost(action.reason)
+        return action.reason
+
+    async def _release(self) -> None:
+        """Believe no more, and give the lease back if it may be ours and nobody acts on it."""
+        election = self._election
+        wanted = self._config.release_on_exit and not self._is_led
+        if not wanted or election.phase is Phase.ENDED or not election.may_hold:
+            return
+        action = election.release(self._moment())
+        with contextlib.suppress(UsageError):  # the client is closed: it runs out by itself
+            while not isinstance(action, End):
+                action = await self._do(action)
+            self._report.released(action.reason)
+
+    async def _do(self, action: Action) -> Action:
+        """Do what was decided, and decide on what came of it."""
+        match action:
+            case End():
+                return action
+            case Wait(seconds):
+                await asyncio.sleep(seconds)
+                return self._step(Waited())
+            case Get() | Create() | Update():
+                action = self._step(await self._requests.perform(action))
+                self._report.request(self._election.failure, holder=self._election.holder)
+                return action
+
+    def _step(self, signal: Signal) -> Action:
+        action = self._election.step(signal, self._moment())
+        if self._election.deadline is not None:
+            self._last_deadline = self._election.deadline
+        return action
+
+    def _moment(self) -> Moment:
+        return Moment(self._clock.boot(), self._clock.wall(), random.random())
+
+
+def _new_identity() -> str:
+    return f"{socket.gethostname()}_{secrets.token_hex(5)}"

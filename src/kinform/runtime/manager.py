@@ -1,0 +1,329 @@
+"""Manager: the life of a program of controllers, from its first request to its last.
+
+controller-runtime: ``pkg/manager``. In this order it starts: health endpoints, informers, event
+recorders, sources; then, where it leads, workers. It stops the other way round: workers finish
+what they have, the lease is given back, informers end, and the health endpoints last.
+
+Rule: whatever runs belongs to one supervisor task, so that `Manager.run` may be cancelled, and the
+block be left, in any task.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from types import TracebackType
+from typing import Final, Unpack, final
+
+from kinform.cache.factory import SharedInformerFactory
+from kinform.cache.informer import InformerOptions
+from kinform.client import Client
+from kinform.errors import UsageError
+from kinform.objects import Object
+from kinform.runtime.context import Environment
+from kinform.runtime.controller import Controller
+from kinform.runtime.leader_election import LeaderElection, LeaderElector
+from kinform.runtime.operating import Operation
+from kinform.runtime.recorder import EventRecorder
+from kinform.runtime.reporting import Reporting
+from kinform.runtime.signals import on_signals
+from kinform.tasks import background, gather
+
+__all__ = ["Manager"]
+
+log: Final = logging.getLogger(__name__)
+
+GRACE: Final = 20.0
+"""How long work may take to finish after a stop: less than the 30 s that kubelet gives a pod."""
+FORCED: Final = 1.0
+"""How long everything may take to end that is cancelled by force."""
+MAX_SILENCE: Final = 180.0
+"""After how long without a word from the server a cache counts as stale."""
+
+
+@final
+class Manager:
+    """Runs controllers: their informers, workers, leader election, health and metrics.
+
+    .. code-block:: python
+
+        async with kinform.connect() as client, kinform.Manager(client) as manager:
+            manager.add(controller)
+            await manager.run()  # until SIGTERM, SIGINT or cancellation
+
+    A first signal ends it in good order, within ``grace``: nothing new is taken up, what waits
+    and what runs is done, the lease is given back. A second one cancels everything.
+
+    Args:
+        client: open; the manager does not close it.
+        leader_election: if given, only the leader among all processes with this lease works. The
+            others keep their caches warm and wait. Who loses the lease ends: `run` raises
+            `LeadershipLost`, and the process should exit and be started again.
+        namespaces: where controllers look that do not say so themselves; all by default.
+        health: where to serve ``/livez``, ``/readyz`` and ``/metrics``: ``"0.0.0.0:8081"`` for
+            kubelet's probes, a port for this machine alone. Nowhere by default.
+        grace: seconds that work may take to finish after a stop.
+        max_silence: not ready is who has heard nothing of the server for so many seconds.
+        signals: whether SIGTERM and SIGINT stop it; needs the main thread.
+        defaults: keywords of `SharedInformer` for every informer.
+
+    Raises:
+        UsageError: something of that makes no sense.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        leader_election: LeaderElection | None = None,
+        namespaces: str | Sequence[str] | None = "",
+        health: str | int | None = None,
+        grace: float = GRACE,
+        max_silence: float = MAX_SILENCE,
+        signals: bool = True,
+        **defaults: Unpack[InformerOptions[Object]],
+    ) -> None:
+        if not grace >= 0:
+            raise UsageError(f"grace is {grace!r}; expected seconds, 0 or more")
+        self._client = client
+        self._factory = SharedInformerFactory(client, namespaces=namespaces, **defaults)
+        self._elector = None if leader_election is None else LeaderElector(client, leader_election)
+        self._controllers: dict[str, Controller] = {}
+        self._recorders: list[EventRecorder] = []
+        self._grace = grace
+        self._signals = signals
+        self._stop_asked = asyncio.Event()
+        self._force_asked = asyncio.Event()
+        self._bound = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._has_told = False  # how it ended
+        self._reporting = Reporting(
+            self._controllers.values(),
+            factory=self._factory,
+            elector=self._elector,
+            recorders=self._recorders,
+            is_stopping=self._stop_asked.is_set,
+            max_silence=max_silence,
+            address=health,
+        )
+
+    def __repr__(self) -> str:
+        state = "not started" if self._task is None else "over" if self._task.done() else "running"
+        return f"<Manager of {', '.join(self._controllers) or 'nothing'}: {state}>"
+
+    # --- before
+
+    def add(self, *controllers: Controller) -> None:
+        """Have controllers run.
+
+        Raises:
+            UsageError: it runs already, or has one of that name.
+        """
+        if self._task is not None:
+            raise UsageError("a controller must be added before the manager runs")
+        for controller in controllers:
+            if controller.name in self._controllers:
+                raise UsageError(f"there is a controller {controller.name!r} already")
+            self._controllers[controller.name] = controller
+
+    @property
+    def factory(self) -> SharedInformerFactory:
+        """Makes and shares the informers: ask for yours before `run`, and it starts them."""
+        return self._factory
+
+    # --- while it runs
+
+    @property
+    def controllers(self) -> Sequence[Controller]:
+        """Its controllers."""
+        return tuple(self._controllers.values())
+
+    @property
+    def elector(self) -> LeaderElector | None:
+        """Knows who leads, if there is an election."""
+        return self._elector
+
+    @property
+    def reporting(self) -> Reporting:
+        """Its health checks and figures; checks of your own can be added."""
+        return self._reporting
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether it was asked to stop; stays true."""
+        return self._stop_asked.is_set()
+
+    async def wait_warm(self, timeout: float | None = None) -> None:
+        """Wait until all caches, and all handlers of controllers, have what was there at first.
+
+        Raises:
+            TimeoutError: it takes longer; names the controllers that are not ready.
+            UsageError: it does not run.
+        """
+        if self._task is None:
+            raise UsageError("the manager was not started: await manager.start(), or run()")
+        async with background(self._all_warm()) as warm:
+            done, _ = await asyncio.wait(
+                [self._task, warm], timeout=timeout, return_when=asyncio.FIRST_COMPLETED
+            )
+            if warm in done:
+                warm.result()
+            elif done:
+                self._task.result()  # raises what ended it
+                raise UsageError("the manager has stopped")
+            else:
+                cold = ", ".join(each.name for each in self.controllers if not each.is_warm)
+                raise TimeoutError(f"not ready within {timeout} s: {cold}")
+
+    async def _all_warm(self) -> None:
+        await self._bound.wait()
+        await gather(*(each.wait_warm() for each in self.controllers))
+        await self._factory.wait_for_cache_sync()
+
+    # --- its life
+
+    async def run(self) -> None:
+        """Run until a signal or a cancellation; see the class.
+
+        Cancelled, it ends as by a signal before it raises; cancelled again, at once.
+
+        Raises:
+            LeadershipLost: it led, and cannot be sure of that any more.
+            UsageError: it was run before, has nothing to do, or a port is taken.
+        """
+        await self.start()
+        assert self._task is not None
+        try:
+            await asyncio.wait([self._task])
+        except asyncio.CancelledError:
+            await self.stop()
+            raise
+        self._has_told = True
+        self._task.result()
+
+    async def start(self) -> None:
+        """Begin, and return: for tests, and for who has more to do. `stop` must follow.
+
+        Raises:
+            UsageError: it was started before.
+        """
+        if self._task is not None:
+            raise UsageError("a manager runs once; make a new one")
+        loop = asyncio.get_running_loop()
+        self._task = loop.create_task(self._supervise(), name="kinform manager")
+
+    async def stop(self) -> None:
+        """End in good order, within the grace. Cancelled, it ends at once.
+
+        What went wrong meanwhile is raised by `run`, not here.
+        """
+        self._stop_asked.set()
+        if self._task is None:
+            return
+        try:
+            await asyncio.wait([self._task])
+        except asyncio.CancelledError:
+            await self._force()
+            raise
+
+    async def __aenter__(self) -> Manager:
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+        if self._task is None or not self._task.done() or self._task.cancelled():
+            return
+        failure = self._task.exception()
+        if failure is not None and exc is None and not self._has_told:
+            raise failure
+
+    async def _force(self) -> None:
+        assert self._task is not None
+        self._task.cancel()
+        await asyncio.wait([self._task], timeout=FORCED)
+        if not self._task.done():
+            log.error("the manager could not be ended by force within %.0f s", FORCED)
+
+    def _signalled(self, name: str) -> None:
+        if not self._stop_asked.is_set():
+            log.info("%s: stopping within %.0f s; once more to stop at once", name, self._grace)
+            self._stop_asked.set()
+        else:
+            log.warning("%s: stopping at once", name)
+            self._force_asked.set()
+
+    # --- what runs
+
+    async def _supervise(self) -> None:
+        with on_signals(self._signalled) if self._signals else contextlib.nullcontext():
+            async with self._forcible(), self._reporting, self._informed():
+                await self._operate()
+
+    @contextlib.asynccontextmanager
+    async def _forcible(self) -> AsyncGenerator[None]:
+        """Cancel the block when the second signal comes."""
+        block = asyncio.current_task()
+        assert block is not None
+
+        async def force() -> None:
+            await self._force_asked.wait()
+            block.cancel()
+
+        forcing = asyncio.get_running_loop().create_task(force())
+        try:
+            yield
+        except asyncio.CancelledError:
+            if not self._force_asked.is_set():
+                raise
+            block.uncancel()
+        finally:
+            forcing.cancel()
+            await asyncio.wait([forcing])
+
+    @contextlib.asynccontextmanager
+    async def _informed(self) -> AsyncGenerator[None]:
+        """Run informers and recorders, and let controllers warm up."""
+        check = None if self._elector is None else self._elector.check
+        async with contextlib.AsyncExitStack() as stack:
+            for controller in self._controllers.values():
+                client = self._client
+                if check is not None and controller.needs_leader:
+                    client = client.guarded(check)
+                recorder = EventRecorder(client, controller.name)
+                self._recorders.append(recorder)
+                environment = Environment(
+                    client=client, recorder=recorder, fencing_number=self._fencing_number
+                )
+                controller.bind(environment, self._factory)
+            await stack.enter_async_context(self._factory)
+            for recorder in self._recorders:
+                await stack.enter_async_context(recorder)
+            for controller in self._controllers.values():
+                stack.push_async_callback(controller.stop)
+                controller.begin()
+            self._bound.set()
+            yield
+
+    async def _operate(self) -> None:
+        """Work until the stop; what needs to lead, while it does."""
+        elector = self._elector
+        for_leaders = [each for each in self.controllers if each.needs_leader and elector]
+        others = [each for each in self.controllers if each not in for_leaders]
+        stop = self._stop_asked
+        if elector is None or not for_leaders:
+            await Operation(others, stop=stop, grace=self._grace).run()
+            return
+        leading = Operation(for_leaders, stop=stop, grace=self._grace)
+        always = Operation(others, stop=stop, grace=self._grace)
+        async with always.beside():
+            await leading.run_elected(elector)
+
+    def _fencing_number(self) -> str:
+        return "" if self._elector is None else self._elector.fencing_number

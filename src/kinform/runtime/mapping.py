@@ -1,0 +1,255 @@
+"""Mapping functions: which names an object means to a controller.
+
+controller-runtime: ``pkg/handler`` (EnqueueRequestForObject, ForOwner, MapFunc). A mapping
+function gets one state of an object and names what is to be reconciled because of it. `names_of`
+asks it about an event, which has one state or two.
+
+What others wrote into labels and annotations is data: what makes no name there means nobody, and
+is no error.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, TypeAlias, TypeVar, cast
+
+import msgspec
+
+from kinform import models
+from kinform.cache.events import Event, Updated
+from kinform.errors import UsageError
+from kinform.meta import GroupVersion, GroupVersionKind, ObjectMeta, ObjectName
+
+__all__ = [
+    "MapFunc",
+    "metadata_of",
+    "names_in",
+    "names_of",
+    "to_all",
+    "to_annotation",
+    "to_itself",
+    "to_label",
+    "to_owner",
+]
+
+T = TypeVar("T")
+
+MapFunc: TypeAlias = Callable[[T], Iterable[ObjectName] | ObjectName | None]
+"""Which names an object means: one, several or none. A plain function, that does not wait."""
+
+# The name in JSON of each field of ObjectMeta, and what Python programs may call it.
+_FIELDS: Final[Mapping[str, str]] = {
+    field.encode_name: field.name.removeprefix("raw_")
+    for field in msgspec.structs.fields(ObjectMeta)
+}
+
+
+def metadata_of(obj: object, *needed: str) -> ObjectMeta:
+    """Return the metadata of an `Object`, a dict, or a model that declares its metadata.
+
+    >>> metadata_of({"metadata": {"name": "web", "labels": {"app": "x"}}}).labels["app"]
+    'x'
+
+    A model best declares ``metadata: kinform.ObjectMeta``. One with a metadata class of its own
+    works too, if that has the ``needed`` fields (named as in JSON), by their names in JSON or in
+    Python: what a model does not declare must not be taken for absent. (Of a ``TypedDict`` nobody
+    can tell: it is a dict.)
+
+    Raises:
+        UsageError: the model does not declare it, or it is not what metadata looks like.
+    """
+    model = type(obj).__name__
+    metadata: object = getattr(obj, "metadata", None)
+    if isinstance(metadata, ObjectMeta):
+        return metadata
+    if metadata is None and isinstance(obj, Mapping):
+        metadata = cast("Mapping[str, object]", obj).get("metadata")
+    if metadata is None:
+        raise UsageError(
+            f"{model} has no metadata to look at; declare `metadata: ObjectMeta` in it"
+        )
+    return _converted(metadata, needed, model=model)
+
+
+def _converted(metadata: object, needed: tuple[str, ...], *, model: str) -> ObjectMeta:
+    """Read metadata of a shape we do not know as our own."""
+    if isinstance(metadata, Mapping):
+        found = {**cast("Mapping[str, object]", metadata)}
+    else:
+        found = dict(_attributes(metadata))
+        if missing := [name for name in needed if name not in found]:
+            raise UsageError(
+                f"the metadata of {model} does not declare {', '.join(missing)}; "
+                "declare `metadata: ObjectMeta`, which has it all"
+            )
+    present = {name: value for name, value in found.items() if value is not None}
+    try:
+        return msgspec.json.decode(models.encode(present), type=ObjectMeta)
+    except msgspec.DecodeError as exc:
+        raise UsageError(f"the metadata of {model} is not Kubernetes' metadata: {exc}") from None
+
+
+def _attributes(metadata: object) -> Iterator[tuple[str, object]]:
+    for wire, python in _FIELDS.items():
+        for name in (python, wire):
+            if hasattr(metadata, name):
+                yield wire, getattr(metadata, name)
+                break
+
+
+def to_itself(obj: object) -> ObjectName:
+    """Name the object itself. `names_of` takes its name from the event: any model will do."""
+    return metadata_of(obj, "name", "namespace").key
+
+
+def to_owner(
+    kind: GroupVersionKind | str, *, controller_only: bool = True, namespaced: bool = True
+) -> MapFunc[object]:
+    """Return a function that names the owners of that kind, by their ownerReferences.
+
+    .. code-block:: python
+
+        KindSource("v1/pods", map=to_owner("apps/v1/ReplicaSet"))
+
+    The version does not matter: it says with which version the owner was written, and the same
+    object has several. A namespaced owner is in the namespace of what it owns.
+
+    Args:
+        controller_only: name only the one owner that is marked as controller.
+        namespaced: whether the owner's kind is. Owners without a namespace own in all of them.
+
+    Raises:
+        UsageError: ``kind`` is no kind like ``apps/v1/Deployment``.
+    """
+    group, _, wanted = _kind(kind)
+
+    def owners(obj: object) -> Iterable[ObjectName]:
+        metadata = metadata_of(obj, "namespace", "ownerReferences")
+        if namespaced and not metadata.namespace:
+            return ()  # what has no namespace cannot be owned from inside of one
+        place = metadata.namespace if namespaced else ""
+        return [
+            ObjectName(place, reference.name)
+            for reference in metadata.owner_references
+            if reference.kind == wanted
+            and reference.api_version.rpartition("/")[0] == group
+            and (reference.controller or not controller_only)
+        ]
+
+    return owners
+
+
+def to_label(key: str, *, namespaced: bool = True) -> MapFunc[object]:
+    """Return a function that names what the label ``key`` says: a name in the same namespace.
+
+    ``namespace/name`` is understood as well, though the server allows no such label. With
+    ``namespaced=False`` the name is that of an object without a namespace.
+    """
+
+    def labelled(obj: object) -> ObjectName | None:
+        metadata = metadata_of(obj, "namespace", "labels")
+        return _named(metadata.labels.get(key), metadata.namespace if namespaced else "")
+
+    return labelled
+
+
+def to_annotation(key: str, *, namespaced: bool = True) -> MapFunc[object]:
+    """Return a function that names what the annotation ``key`` says.
+
+    That is ``namespace/name``, or a name in the same namespace. With ``namespaced=False`` the
+    name is that of an object without a namespace.
+    """
+
+    def annotated(obj: object) -> ObjectName | None:
+        metadata = metadata_of(obj, "namespace", "annotations")
+        return _named(metadata.annotations.get(key), metadata.namespace if namespaced else "")
+
+    return annotated
+
+
+def to_all(names: Callable[[], Iterable[ObjectName]]) -> MapFunc[object]:
+    """Return a function that names whatever ``names()`` yields, for any object at all.
+
+    For what everybody depends on: ``to_all(lambda: [w.key for w in widgets.lister.list()])``.
+    """
+
+    def everybody(_: object) -> Iterable[ObjectName]:
+        return names()
+
+    return everybody
+
+
+def names_of(event: Event[T], map: MapFunc[T]) -> list[ObjectName]:  # noqa: A002 - the field's word
+    """Return the names an event means, each once, in the order they were named.
+
+    An update is asked of the old *and* of the new state: an owner that has lost a child must hear
+    of it. A resync has one state, and is asked once.
+
+    Raises:
+        UsageError: ``map`` answered something else than names.
+        Exception: what ``map`` raised.
+    """
+    # By identity: the key is known to every event, whatever the model declares.
+    if cast("object", map) is to_itself:
+        return [event.key]
+    if not isinstance(event, Updated):
+        return names_in(map(event.obj))
+    if event.old is event.new:
+        return names_in(map(event.new))
+    return list(dict.fromkeys([*names_in(map(event.old)), *names_in(map(event.new))]))
+
+
+def names_in(answer: object) -> list[ObjectName]:
+    """Return the names in what a mapping function answered, each once.
+
+    Raises:
+        UsageError: it answered something else.
+    """
+    if answer is None:
+        return []
+    if isinstance(answer, ObjectName):  # a tuple too, so this question comes first
+        return [answer]
+    if inspect.iscoroutine(answer):
+        answer.close()
+        raise UsageError("a mapping function must be a plain function, not an async one")
+    if isinstance(answer, str) or not isinstance(answer, Iterable):
+        raise _no_name(answer)
+    names: dict[ObjectName, None] = {}
+    for name in cast("Iterable[object]", answer):
+        if not isinstance(name, ObjectName):
+            raise _no_name(name)
+        names[name] = None
+    return list(names)
+
+
+def _no_name(answer: object) -> UsageError:
+    return UsageError(
+        f"a mapping function answered {answer!r}, which is no ObjectName; "
+        "ObjectName('namespace', 'name') is, or ObjectName.parse('namespace/name')"
+    )
+
+
+def _named(value: str | None, namespace: str) -> ObjectName | None:
+    """Return the name in ``value``; None where it holds none."""
+    if not value:
+        return None
+    try:
+        name = ObjectName.parse(value)
+    except ValueError:
+        return None
+    return name if name.namespace else ObjectName(namespace, name.name)
+
+
+@functools.lru_cache(maxsize=64)
+def _kind(kind: GroupVersionKind | str) -> GroupVersionKind:
+    if isinstance(kind, GroupVersionKind):
+        return kind
+    version, _, name = kind.rpartition("/")
+    try:
+        if not name:
+            raise ValueError
+        return GroupVersionKind(*GroupVersion.parse(version), name)
+    except ValueError:
+        raise UsageError(f"{kind!r} is no kind like 'v1/Pod' or 'apps/v1/Deployment'") from None

@@ -1,0 +1,162 @@
+"""One reconcile: call the user's function, and make of its end what is to happen next.
+
+================================  ===============  =============================================
+it                                outcome          then
+================================  ===============  =============================================
+returns ``None``, ``Result()``    success          the count of its failures ends
+``Result(requeue_after=…)``       requeue_after    the same, and it comes again
+raises `TerminalError`            terminal         the same; told, and not tried again
+takes longer than ``timeout``     timeout          tried again, later and later
+raises anything else              error            tried again, later and later
+is cancelled by a stop            cancelled        nothing: the end has come
+================================  ===============  =============================================
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+from kinform.errors import ConflictError, KinformError, TerminalError, UsageError
+from kinform.meta import ObjectName
+from kinform.runtime.caches import Caches
+from kinform.runtime.context import Context, Environment
+from kinform.runtime.result import Result
+from kinform.runtime.statistics import ControllerMeter, Outcome
+from kinform.runtime.threads import Threads
+from kinform.tasks import cancellations, pass_on_cancellation
+from kinform.workqueue.queue import WorkQueue
+
+__all__ = ["Reconcile", "Reconciler", "is_async"]
+
+log: Final = logging.getLogger(__name__)
+
+Reconcile: TypeAlias = Callable[[Context, ObjectName], Awaitable[Result | None] | Result | None]
+"""Makes things as they should be, for one object: ``async def``, or ``def`` to run in a thread."""
+
+
+class _TimeUp(TimeoutError):
+    """Our time-out, not one of the reconcile's own."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reconciler:
+    """Reconciles one name at a time, for a worker."""
+
+    controller: str
+    reconcile: Reconcile
+    queue: WorkQueue[ObjectName]
+    environment: Environment
+    caches: Caches
+    meter: ControllerMeter
+    threads: Threads | None
+    """Where it runs, if it is a plain function."""
+    timeout: float | None
+
+    async def __call__(self, name: ObjectName) -> None:
+        """Reconcile ``name``; never raises what the user's function raises.
+
+        Except for what must end the process, and for the cancellation of this task.
+        """
+        context = Context(
+            self.environment,
+            self.caches,
+            controller=self.controller,
+            name=name,
+            causes=self.queue.causes(name),
+            attempt=self.queue.num_requeues(name),
+        )
+        clock = asyncio.get_running_loop().time
+        before, began, outcome = cancellations(), clock(), Outcome.CANCELLED
+        self.meter.begin()
+        try:
+            outcome = self._went_well(name, await self._called(context, name))
+        except TerminalError as exc:
+            outcome = self._is_hopeless(context, exc)
+        except asyncio.CancelledError as exc:
+            pass_on_cancellation(before)
+            outcome = self._failed(context, exc)  # something it waited for was cancelled
+        except Exception as exc:  # noqa: BLE001 - a crash of one reconcile harms no other
+            outcome = self._failed(context, exc)
+        finally:
+            context.is_cancelled = True
+            self.meter.end(outcome, clock() - began)
+
+    async def _called(self, context: Context, name: ObjectName) -> object:
+        if self.timeout is None:
+            return await self._call(context, name)
+        limit = asyncio.timeout(self.timeout)
+        try:
+            async with limit:
+                return await self._call(context, name)
+        except TimeoutError as exc:
+            if not limit.expired():
+                raise
+            raise _TimeUp(f"it takes longer than {self.timeout:g} s") from exc
+
+    async def _call(self, context: Context, name: ObjectName) -> object:
+        if self.threads is None:
+            returned = self.reconcile(context, name)
+            return await returned if inspect.isawaitable(returned) else returned
+
+        def stop() -> None:
+            context.is_cancelled = True
+
+        function = functools.partial(self.reconcile, context, name)
+        return await self.threads.call(function, on_cancel=stop)
+
+    def _went_well(self, name: ObjectName, result: object) -> Outcome:
+        if result is None:
+            self.queue.forget(name)
+            return Outcome.SUCCESS
+        if not isinstance(result, Result):
+            if inspect.iscoroutine(result):
+                result.close()
+            raise UsageError(
+                f"the reconcile of {self.controller} returned {type(result).__name__}; expected "
+                "None or a Result"
+            )
+        self.queue.forget(name)
+        if result.requeue_after is None:
+            return Outcome.SUCCESS
+        self.queue.add_after(name, result.requeue_after)
+        return Outcome.REQUEUE_AFTER
+
+    def _is_hopeless(self, context: Context, error: TerminalError) -> Outcome:
+        self.queue.forget(context.name)
+        context.logger.error(
+            "given up until something changes: %s", error, exc_info=error.__cause__
+        )
+        return Outcome.TERMINAL
+
+    def _failed(self, context: Context, error: BaseException) -> Outcome:
+        self.queue.add_rate_limited(context.name)
+        # The first time with all there is to know; where it fails again and again, in one line.
+        # That somebody else wrote first, or that the server cannot be reached, is no riddle.
+        is_riddle = not isinstance(error, KinformError) or isinstance(error, UsageError)
+        with_traceback = error if is_riddle and not context.attempt else None
+        level = logging.INFO if isinstance(error, ConflictError) else logging.WARNING
+        kind = "TimeoutError" if isinstance(error, _TimeUp) else type(error).__name__
+        context.logger.log(
+            level,
+            "failed (attempt %d), to be tried again: %s",
+            context.attempt + 1,
+            f"{kind}: {error}" if str(error) else kind,
+            exc_info=with_traceback,
+        )
+        return Outcome.TIMEOUT if isinstance(error, _TimeUp) else Outcome.ERROR
+
+
+def is_async(function: Callable[..., object]) -> bool:
+    """Tell whether calling ``function`` gives a coroutine, as far as can be known before."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - of an object that can be called
+    )

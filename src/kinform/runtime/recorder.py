@@ -1,0 +1,380 @@
+"""`EventRecorder`: tells people what a controller does, in Kubernetes Events.
+
+`EventRecorder.event` decides in memory which Event an occurrence belongs to
+(`kinform.sansio.event_correlation`, or `event_series` for the newer API) and puts that into the
+outbox. One task sends what is there, one after the other.
+
+Rule: a record is in the outbox unless it is being sent, and goes back there whatever ends the
+attempt. So a cancellation loses nothing, and the next one who sends begins where this one ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import platform
+import random
+from collections.abc import Generator, Iterable, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Final, Self, final
+
+from kinform import clock
+from kinform.client import Client
+from kinform.errors import AlreadyExistsError, UsageError
+from kinform.runtime.event_arguments import Regarding, occurrence_of, reporter_of
+from kinform.runtime.event_bodies import FORMATS, EventAPI
+from kinform.runtime.event_delivery import EventSink, is_expected, retry_wait
+from kinform.runtime.event_outbox import Correlating, EventOutbox, Put
+from kinform.sansio.event_correlation import (
+    EventCorrelator,
+    EventRecord,
+    EventType,
+    ObjectReference,
+    Occurrence,
+)
+from kinform.sansio.event_series import EventSeries
+
+__all__ = ["EventAPI", "EventRecorder", "EventType", "ObjectReference", "RecorderStatistics"]
+
+log: Final = logging.getLogger(__name__)
+
+GRACE: Final = 5.0
+"""How long the end of the block may take to send what waits."""
+QUEUE_SIZE: Final = 1000
+_TELL_EVERY: Final = 60.0
+_SHORTEST_WAIT: Final = 0.1  # whatever two clocks say, nobody spins between them
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecorderStatistics:
+    """Figures of an `EventRecorder`, since it was made."""
+
+    recorded: int
+    """Calls of ``event``."""
+    sent: int
+    """Events that were created."""
+    patched: int
+    """Events that were given a new count."""
+    dropped_full: int
+    """Events that were not written because too many waited. They stay counted."""
+    dropped_spam: int
+    """Events that were not written because there were too many of one object; as well."""
+    dropped_late: int
+    """Calls of ``event`` after the recorder was stopped."""
+    failed: int
+    """Events that the server refused, or that were tried too often."""
+    waiting: int
+    """Events that wait to be written, or are being written."""
+
+
+@final
+class EventRecorder:
+    """Reports what happens to objects, as Events that ``kubectl describe`` shows.
+
+    .. code-block:: python
+
+        async with EventRecorder(client, "website-operator") as recorder:
+            recorder.event(website, "Normal", "Created", "Created deployment web")
+
+    Events are a courtesy: nothing waits for them, and nothing fails with them. What repeats is
+    counted in one Event. What the server does not take is tried again for two minutes, and then
+    dropped. The Events of one object are created in the order in which they happened.
+
+    Either use it as a block, which may be entered and left in different tasks; or `run` it in a
+    task of yours, and `drain` it at the end. What is recorded before either waits.
+
+    Args:
+        client: writes the events. Of a guarded one, what it may not write is dropped.
+        component: who reports: ``website-operator``.
+        instance: which process of it; by default the host's name.
+        api: ``"v1"``: similar events are combined, and each object has 25 writes and one more
+            every five minutes. ``"events.k8s.io/v1"``: what repeats is a series, whose count is
+            written at its end and every half hour.
+        capacity: how many events may wait to be written.
+
+    Raises:
+        UsageError: an argument makes no sense.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        component: str,
+        *,
+        instance: str = "",
+        api: EventAPI = "v1",
+        capacity: int = QUEUE_SIZE,
+    ) -> None:
+        if api not in FORMATS:
+            raise UsageError(f"api is {api!r}; expected one of {', '.join(map(repr, FORMATS))}")
+        if capacity < 1:
+            raise UsageError(f"capacity is {capacity!r}; expected 1 or more")
+        reporter = reporter_of(component, instance, host=platform.node())
+        self._correlating: Correlating = EventCorrelator() if api == "v1" else EventSeries()
+        self._outbox = EventOutbox(self._correlating, capacity)
+        self._sink = EventSink(client, api, reporter)
+        self._recorded = self._late = self._failed = 0
+        self._dropped = dict.fromkeys(Put, 0)
+        self._told = dict[str, float]()  # when we last complained of what
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_sending = False  # somebody sends: there is never more than one
+        self._in_flight = 0  # what is being sent: nothing, or one
+        self._is_stopped = False
+        self._work = asyncio.Event()
+        self._idle = asyncio.Event()  # nothing waits, nothing is being sent
+        self._hurry = asyncio.Event()  # do not wait before the next try
+
+    # --- recording ----------------------------------------------------------------------------
+
+    def event(  # noqa: PLR0917 - client-go's order, which everybody knows
+        self,
+        regarding: Regarding,
+        type_: EventType,
+        reason: str,
+        message: str,
+        *,
+        action: str = "",
+        related: Regarding | None = None,
+        annotations: Mapping[str, str] | None = None,
+    ) -> None:
+        """Report what happened. Returns at once; once it runs, from any thread.
+
+        Args:
+            regarding: the object: an `Object`, an `ObjectReference`, or one of them as a dict.
+                Only its name, kind and identity are sent.
+            type_: ``"Normal"``, or ``"Warning"`` if somebody should look at it.
+            reason: why, as one word for programs: ``FailedCreate``.
+            message: for people; what is beyond 1,024 bytes is cut off.
+            action: what was done about it: ``Create``. By default the reason (newer API only).
+            related: another object that has to do with it.
+            annotations: of the Event.
+
+        Raises:
+            UsageError: an argument cannot be what it is to be.
+        """
+        occurrence = occurrence_of(
+            regarding,
+            type_=type_,
+            reason=reason,
+            message=message,
+            action=action,
+            related=related,
+            annotations=annotations,
+        )
+        if self._loop is None or _running_loop() is self._loop:
+            self._record(occurrence)
+            return
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody sends any more
+            self._loop.call_soon_threadsafe(self._record, occurrence)
+
+    def statistics(self) -> RecorderStatistics:
+        """Return figures of this moment."""
+        return RecorderStatistics(
+            recorded=self._recorded,
+            sent=self._sink.created,
+            patched=self._sink.patched,
+            dropped_full=self._dropped[Put.FULL],
+            dropped_spam=self._dropped[Put.SPAM],
+            dropped_late=self._late,
+            failed=self._failed,
+            waiting=self._unsent,
+        )
+
+    def _record(self, occurrence: Occurrence) -> None:
+        self._recorded += 1
+        if self._is_stopped:
+            self._late += 1
+            return
+        now, wall = clock.current().boot(), clock.current().wall()
+        self._put(self._correlating.observe(occurrence, now=now, wall=wall), now)
+        self._work.set()  # even if nothing is to be written: a series may have begun
+
+    def _put(self, records: Iterable[EventRecord], now: float) -> None:
+        for record in records:
+            put = self._outbox.put(record, now)
+            self._dropped[put] += 1
+            if put is Put.FULL:
+                self._complain(
+                    "full",
+                    "%d events wait to be written, and more are dropped: is the server away?",
+                    self._outbox.capacity,
+                )
+            self._idle.clear()
+
+    # --- its life -----------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    def start(self) -> None:
+        """Begin to send, where ``async with`` does not fit; `stop` must follow.
+
+        Raises:
+            UsageError: it was started before, or is run by somebody.
+        """
+        if self._is_stopped or self._task is not None or self._is_sending:
+            raise UsageError("this event recorder was started before; make a new one")
+        self._loop = asyncio.get_running_loop()
+        self._task = self._loop.create_task(self.run(), name="kinform event recorder")
+
+    async def run(self) -> None:
+        """Send events until cancelled. What waits then, waits for the next `run` or `drain`.
+
+        Raises:
+            UsageError: it runs already.
+        """
+        with self._sole_sender():
+            while True:
+                await self._send_waiting()
+                self._work.clear()
+                await _set_within(self._work, self._time_until_due())
+                now = clock.current().boot()
+                self._put(self._correlating.due(now), now)
+
+    async def drain(self, timeout: float) -> int:
+        """Send what waits, and the counts that wait for the end of their series.
+
+        Returns:
+            how many events still wait when ``timeout`` seconds are over; 0 if all was sent.
+
+        Raises:
+            ValueError: if ``timeout`` is negative or not a number.
+        """
+        if not 0 <= timeout < math.inf:
+            raise ValueError(f"timeout is {timeout!r}; expected a number of seconds")
+        untold = self._correlating.flush()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout):
+                await self._all_sent()
+                while untold:  # by and by: there may be more of them than may wait
+                    batch, untold = untold[: self._outbox.capacity], untold[self._outbox.capacity :]
+                    self._put(batch, clock.current().boot())
+                    await self._all_sent()
+        return self._unsent + len(untold)
+
+    async def stop(self, grace: float = GRACE) -> None:
+        """Take in nothing more, and send what waits for at most ``grace`` seconds.
+
+        Calling it again does nothing. Cancelled, it ends at once. A `run` of yours is yours to
+        cancel.
+        """
+        if self._is_stopped:
+            return
+        self._is_stopped = True
+        try:
+            left = await self.drain(grace)
+            if left:
+                log.warning("the event recorder stops, and %d events were not sent", left)
+        finally:
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.wait([self._task])
+
+    async def _all_sent(self) -> None:
+        """Wait until nothing waits; where nobody sends, send."""
+        if self._is_sending or self._task is not None:
+            self._work.set()
+            self._hurry.set()
+            await self._idle.wait()
+        else:
+            with self._sole_sender():
+                await self._send_waiting()
+
+    @property
+    def _unsent(self) -> int:
+        return len(self._outbox) + self._in_flight
+
+    @contextlib.contextmanager
+    def _sole_sender(self) -> Generator[None]:
+        if self._is_sending:
+            raise UsageError("this event recorder runs already")
+        self._is_sending, self._loop = True, asyncio.get_running_loop()
+        try:
+            yield
+        finally:
+            self._is_sending = False
+
+    # --- sending ------------------------------------------------------------------------------
+
+    async def _send_waiting(self) -> None:
+        """Send until nothing waits."""
+        tries = 0
+        while (record := self._outbox.take()) is not None:
+            if record.is_settled:  # told already, together with an earlier one
+                continue
+            tries += 1
+            wait = await self._try(record, tries)
+            if wait is None:
+                tries = 0
+                continue
+            await _set_within(self._hurry, wait)
+            self._hurry.clear()
+        self._idle.set()
+
+    async def _try(self, record: EventRecord, tries: int) -> float | None:
+        """Send ``record``; return how long to wait for another try, or None: done with it."""
+        self._in_flight = 1
+        try:
+            await self._sink.send(record)
+        except Exception as error:  # noqa: BLE001 - a guard of the user's may raise anything
+            if isinstance(error, AlreadyExistsError):
+                self._correlating.rename(record, wall=clock.current().wall())
+            wait = retry_wait(error, tries=tries, rand=random.random())
+            if wait is None:
+                self._give_up(record, error)
+            else:
+                self._outbox.put_back(record)
+            return wait
+        except BaseException:
+            self._outbox.put_back(record)
+            raise
+        finally:
+            self._in_flight = 0
+        return None
+
+    def _give_up(self, record: EventRecord, error: Exception) -> None:
+        self._failed += 1
+        if is_expected(error):
+            log.debug("an event in %s is dropped: %s", record.namespace, error)
+        else:
+            kind = type(error).__name__
+            self._complain(kind, "events cannot be written, and are dropped: %s: %s", kind, error)
+
+    def _complain(self, about: str, message: str, *args: object) -> None:
+        """Log a warning, at most one a minute about the same thing."""
+        now = clock.current().boot()
+        if now - self._told.get(about, -math.inf) >= _TELL_EVERY:
+            self._told[about] = now
+            log.warning(message, *args)
+
+    def _time_until_due(self) -> float | None:
+        due = self._correlating.next_due()
+        return None if due is None else max(_SHORTEST_WAIT, due - clock.current().boot())
+
+
+async def _set_within(event: asyncio.Event, timeout: float | None) -> None:
+    """Wait until ``event`` is set, or for ``timeout`` seconds."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(timeout):
+            await event.wait()
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None

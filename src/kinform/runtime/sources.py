@@ -1,0 +1,242 @@
+"""What else can make a controller work: timers, streams, and whoever sends it a name.
+
+controller-runtime: ``pkg/source`` (Channel, Func). For kinds of objects there is `KindSource`; here
+are those that put names in themselves.
+
+Rule: a source only names what is to be looked at. What is to be done is found out by the reconcile,
+from the state of things.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import random
+import threading
+from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
+from contextlib import aclosing, suppress
+from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final
+
+from kinform.errors import UsageError
+from kinform.meta import ObjectName
+from kinform.runtime.mapping import MapFunc
+from kinform.sansio.backoff import Backoff
+from kinform.sansio.work_queue import Priority
+from kinform.workqueue.causes import Cause, CauseKind
+
+__all__ = [
+    "ChannelSource",
+    "Enqueue",
+    "Source",
+    "StreamSource",
+    "TimerSource",
+    "keep_running",
+]
+
+T = TypeVar("T")
+S = TypeVar("S")
+
+log: Final = logging.getLogger(__name__)
+
+Names: TypeAlias = Iterable[ObjectName] | Callable[[], Iterable[ObjectName]]
+
+BUFFER: Final = 1024
+"""How many names a channel keeps until its controller takes them."""
+
+
+class Enqueue(Protocol):
+    """Puts a name into a controller's queue: `WorkQueue.add`."""
+
+    def __call__(
+        self, key: ObjectName, *, priority: Priority = ..., cause: Cause | None = None
+    ) -> None:
+        """Have ``key`` reconciled."""
+        ...
+
+
+class Source(Protocol):
+    """Anything that knows what is to be reconciled. It belongs to one controller."""
+
+    @property
+    def name(self) -> str:
+        """What causes and logs call it."""
+        ...
+
+    async def run(self, add: Enqueue) -> None:
+        """Call ``add`` whenever something is to be looked at, until cancelled.
+
+        It is run again after a while if it fails, and not any more once it returns.
+        """
+        ...
+
+
+@final
+class TimerSource:
+    """Has names reconciled again and again: what no event tells of.
+
+    .. code-block:: python
+
+        TimerSource(300, [ObjectName("", "cluster")])      # first at once, then every 5 minutes
+        TimerSource(300, lambda: [widget.key for widget in widgets.lister.list()])
+
+    Args:
+        every: seconds between two rounds, a tenth more at most: many replicas started together
+            do not stay in step.
+        names: which, or a function that says so each time.
+
+    Raises:
+        UsageError: ``every`` is not a number above 0.
+    """
+
+    def __init__(self, every: float, names: Names, *, name: str = "timer") -> None:
+        if not 0 < every < math.inf:
+            raise UsageError(f"every is {every!r}; expected seconds, more than 0")
+        self.name: Final = name
+        self._every = every
+        self._names: Names = names if callable(names) else tuple(names)
+
+    async def run(self, add: Enqueue) -> None:
+        """Put the names in, and again after each pause."""
+        while True:
+            names = self._names() if callable(self._names) else self._names
+            for each in names:
+                add(each, cause=Cause(CauseKind.TIMER, self.name))
+            await asyncio.sleep(self._every * random.uniform(1.0, 1.1))
+
+
+@final
+class StreamSource(Generic[S]):
+    """Has names reconciled that come out of an async iterator: a queue, a webhook, a database.
+
+    Args:
+        open_stream: makes the iterator; called again if that fails, after a growing pause.
+        map: which names an item means.
+    """
+
+    def __init__(
+        self,
+        open_stream: Callable[[], AsyncIterable[S]],
+        map: MapFunc[S],  # noqa: A002 - as KindSource has it
+        *,
+        name: str = "stream",
+    ) -> None:
+        self.name: Final = name
+        self._open = open_stream
+        self._map = map
+
+    async def run(self, add: Enqueue) -> None:
+        """Put in what comes, until the iterator ends. What it raises passes."""
+        stream = self._open()
+        closing = getattr(stream, "aclose", None)
+        if closing is None:
+            await self._read(stream, add)
+            return
+        async with aclosing(cast("AsyncGenerator[S]", stream)):
+            await self._read(stream, add)
+
+    async def _read(self, stream: AsyncIterable[S], add: Enqueue) -> None:
+        async for item in stream:
+            names = self._map(item)
+            for each in [names] if isinstance(names, ObjectName) else names or ():
+                add(each, cause=Cause(CauseKind.OTHER, self.name))
+
+
+@final
+class ChannelSource:
+    """A way in for everybody: `send` a name, from any thread, before or after the start.
+
+    Args:
+        buffer: how many different names wait at most until the controller runs.
+    """
+
+    def __init__(self, *, name: str = "channel", buffer: int = BUFFER) -> None:
+        self.name: Final = name
+        self._buffer = buffer
+        self._waiting: dict[ObjectName, None] = {}
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._add: Enqueue | None = None
+
+    def send(self, name: ObjectName) -> None:
+        """Have ``name`` reconciled.
+
+        Raises:
+            UsageError: the controller does not run, and the buffer is full; or ``name`` is none.
+        """
+        if not isinstance(name, ObjectName):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+            raise UsageError(f"{name!r} is no ObjectName; ObjectName.parse('namespace/name') is")
+        with self._lock:
+            if self._loop is None:
+                self._keep(name)
+                return
+            loop = self._loop
+        with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
+            loop.call_soon_threadsafe(self._pass_on, name)
+
+    def _keep(self, name: ObjectName) -> None:
+        if len(self._waiting) >= self._buffer and name not in self._waiting:
+            raise UsageError(
+                f"channel {self.name!r} is full: {self._buffer} names wait for a controller that "
+                "does not run"
+            )
+        self._waiting[name] = None
+
+    def _pass_on(self, name: ObjectName) -> None:
+        if self._add is None:  # stopped meanwhile
+            with self._lock, suppress(UsageError):
+                self._keep(name)
+        else:
+            self._add(name, cause=Cause(CauseKind.OTHER, self.name))
+
+    async def run(self, add: Enqueue) -> None:
+        """Put in what was sent, and what comes."""
+        with self._lock:
+            self._loop, self._add = asyncio.get_running_loop(), add
+            waiting, self._waiting = self._waiting, {}
+        try:
+            for name in waiting:
+                self._pass_on(name)
+            await asyncio.get_running_loop().create_future()  # for ever
+        finally:
+            with self._lock:
+                self._loop = self._add = None
+
+
+async def keep_running(source: Source, add: Enqueue, *, controller: str) -> None:
+    """Run a source until it returns or is cancelled; if it fails, again after a growing pause."""
+    backoff = Backoff()
+    while True:
+        told = _Counted(add)
+        try:
+            await source.run(told)
+        except Exception:
+            backoff = (backoff.healthy() if told.count else backoff).failed()
+            delay = backoff.delay(rand=random.random())
+            text = "%s: source %r failed; it is run again in %.1f s"
+            log.exception(text, controller, source.name, delay)
+            await asyncio.sleep(delay)
+        else:
+            log.info("%s: source %r has ended", controller, source.name)
+            return
+
+
+@final
+class _Counted:
+    """Puts names in, and counts them: a source that does so is in good health."""
+
+    __slots__ = ("_add", "count")
+
+    def __init__(self, add: Enqueue) -> None:
+        self._add = add
+        self.count = 0
+
+    def __call__(
+        self,
+        key: ObjectName,
+        *,
+        priority: Priority = Priority.NORMAL,
+        cause: Cause | None = None,
+    ) -> None:
+        self.count += 1
+        self._add(key, priority=priority, cause=cause)
