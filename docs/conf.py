@@ -35,6 +35,7 @@ default_role = "any"
 nitpick_ignore_regex = [
     ("py:(class|obj)", r"(kinform\.[\w.]+\.)?(K|P|R|T|Ts|T_co|T_contra)"),  # type parameters
     ("py:(class|obj)", r"(kinform\.[\w.]+\.)?P\.(args|kwargs)"),
+    ("py:class", "Metric|PrometheusCollector"),  # of prometheus_client, an extra
 ]
 
 autodoc_member_order = "bysource"

@@ -159,6 +159,11 @@ class Client:
             await self._connection.aclose()
 
     @property
+    def is_open(self) -> bool:
+        """Whether it was opened and not closed yet."""
+        return self._connection is not None and not self._closed
+
+    @property
     def config(self) -> Config:
         """What this client was configured with."""
         return self._opened(self._config)

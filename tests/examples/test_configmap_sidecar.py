@@ -15,14 +15,15 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from examples import configmap_sidecar as program
 from examples.configmap_sidecar import ANNOTATION, MANIFEST, File, Folder, ManifestError, Report
 from kinform import Client, Object
 from kinform.apiserver import APIServer
-from kinform.testing import ControlPlane, in_virtual_time
+from kinform.clock import offload
+from kinform.testing import APIServerThread, ControlPlane, in_virtual_time
 from tests.examples.support_programs import (
     RECOVERED,
     SETTLED,
@@ -251,6 +252,28 @@ async def test_the_older_object_has_the_file_and_the_younger_inherits_it(
     assert said == problem  # once
 
 
+def named(name: str, folder: str, key: str) -> tuple[str, Object]:
+    metadata = {"namespace": "n", "name": name, "annotations": {ANNOTATION: folder}}
+    return "configmap", Object.from_dict({"metadata": metadata, "data": {key: "x"}})
+
+
+def test_a_file_and_a_folder_of_one_name_are_rivals_too() -> None:
+    files, problems = program.plan([named("a", "x/y", "file"), named("b", "", "x")])
+    assert list(files) == ["x/y/file"]
+    assert problems == ["configmap n/b: x is taken by a folder"]
+    files, problems = program.plan([named("b", "x/y", "file"), named("a", "", "x")])
+    assert list(files) == ["x"]
+    assert problems == ["configmap n/b: x/y/file is taken by configmap n/a"]
+
+
+@pytest.mark.parametrize("folder", ["a\nb", "a\0", "\x1b[2J"])
+def test_a_folder_that_cannot_be_printed_is_refused(folder: str) -> None:
+    files, problems = program.plan([named("a", folder, "x")])
+    assert not files
+    assert len(problems) == 1
+    assert problems[0].isprintable()
+
+
 OUTSIDE = {"..", "/a", "c/../..", "a/.kinform-x", ".kinform-x"}
 names = st.sampled_from(["a", "b", "c"])
 objects = st.lists(
@@ -311,15 +334,20 @@ def file(text: str, mode: int = 0o644) -> File:
     return File(text.encode(), mode, "a test")
 
 
+def without_files_as_folders(step: dict[str, str]) -> dict[str, str]:
+    return {
+        path: text for path, text in step.items() if not {f"{path}/a", f"{path}/y/a"} & step.keys()
+    }
+
+
+paths = st.sampled_from(["a", "a/a", "b", "x/a", "x/y", "x/y/a", "x/y/y/a", "mine", "x/mine"])
 plans = st.lists(
-    st.dictionaries(
-        st.sampled_from(["a", "b", "x/a", "x/y/a", "mine", "x/mine"]), st.sampled_from(["1", "2"])
-    ),
-    max_size=6,
+    st.dictionaries(paths, st.sampled_from(["1", "2"])).map(without_files_as_folders), max_size=6
 )
 
 
 @settings(max_examples=60)
+@example([{"a": "1"}, {"a/a": "1"}, {"a": "1"}, {"x/y": "1"}, {"x/y/y/a": "1"}, {"x/y": "1"}])
 @given(plans)
 def test_the_folder_becomes_every_plan_beside_what_others_have_there(
     steps: list[dict[str, str]],
@@ -338,6 +366,9 @@ def test_the_folder_becomes_every_plan_beside_what_others_have_there(
             is_other = files_in(root) != before
             assert bool(report.written or report.removed) == is_other
             before = files_in(root)
+        Folder(root).make_equal({})
+        assert files_in(root) == foreign
+        assert [path for path in root.rglob("*") if path.is_dir()] == [root / "x"]
 
 
 def test_a_file_is_replaced_and_never_written_into(tmp_path: Path) -> None:
@@ -460,6 +491,24 @@ def test_its_demo_ends_well_where_no_cluster_is(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "removed boards/cpu.json"
     check_that_errors_are_one_line("configmap_sidecar.py", "--demo", home=tmp_path)
+
+
+@pytest.mark.slow
+async def test_it_makes_the_folder_equal_once_and_runs_the_command(
+    kinform_apiserver: APIServerThread, tmp_path: Path
+) -> None:
+    kubeconfig, folder, marker = tmp_path / "config", tmp_path / "boards", tmp_path / "changed"
+    kubeconfig.write_text(kinform_apiserver.kubeconfig(), encoding="utf-8")
+    async with kinform_apiserver.connect() as client:
+        maps = client.resource("v1/configmaps", namespace="default")
+        await maps.create(config_map("a", {"one": "1"}))
+    arguments = ["--once", "--label", "app=boards", "--folder", str(folder)]
+    arguments += ["--on-change", f"touch '{marker}'"]
+    done = await offload(run_program, "configmap_sidecar.py", *arguments, kubeconfig=kubeconfig)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "wrote one of configmap default/a\n"
+    assert files_in(folder) == {"one": "1"}
+    assert marker.exists()
 
 
 @pytest.mark.e2e

@@ -333,6 +333,13 @@ def test_its_demo_ends_well_where_no_cluster_is(tmp_path: Path) -> None:
     check_that_errors_are_one_line("spawner_reflector.py", "--demo", home=tmp_path)
 
 
+@pytest.mark.slow
+def test_a_pod_that_nobody_runs_is_given_up_in_time(tmp_path: Path) -> None:
+    done = run_program("spawner_reflector.py", "ada", "--timeout", "0.5", home=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "error: ada was not ready in time"
+
+
 @pytest.mark.e2e
 @pytest.mark.slow
 def test_its_demo_ends_well_on_a_control_plane(

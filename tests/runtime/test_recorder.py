@@ -77,6 +77,16 @@ async def test_the_same_event_is_patched_with_its_count_and_time() -> None:
 
 
 @in_virtual_time
+async def test_the_annotations_are_those_of_the_latest_event() -> None:
+    async with scene() as s, s.recorder as recorder:
+        for number in "12":
+            recorder.event(POD, "Normal", "Tried", "again", annotations={"example.com/try": number})
+            await asyncio.sleep(1)
+        (event,) = await s.events()
+    assert event["metadata"]["annotations"] == {"example.com/try": "2"}
+
+
+@in_virtual_time
 async def test_an_event_that_is_gone_is_created_anew_with_its_count() -> None:
     async with scene() as s, s.recorder:
         s.say()

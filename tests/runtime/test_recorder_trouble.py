@@ -26,7 +26,7 @@ from kinform.errors import (
 )
 from kinform.meta import Status
 from kinform.runtime.event_delivery import is_expected, retry_wait
-from kinform.runtime.recorder import EventRecorder
+from kinform.runtime.recorder import EventAPI, EventRecorder
 from kinform.testing import in_virtual_time, virtual_time
 from tests.runtime.support_recorder import POD, Scene, scene
 
@@ -232,9 +232,10 @@ async def test_a_guard_that_fails_in_a_way_of_its_own_does_not_end_the_recorder(
     assert "ZeroDivisionError" in caplog.text
 
 
+@pytest.mark.parametrize("api", ["v1", "events.k8s.io/v1"])
 @in_virtual_time
-async def test_a_name_that_somebody_else_has_is_exchanged_for_another() -> None:
-    async with scene() as s, s.recorder as recorder:
+async def test_a_name_that_somebody_else_has_is_exchanged_for_another(api: EventAPI) -> None:
+    async with scene(api) as s, s.recorder as recorder:
         name = f"web-0.{int(virtual_time.virtual_clock().wall() * 1e9):x}"
         events = s.client.resource("v1/events", namespace="default")
         foreign = {"metadata": {"name": name}, "involvedObject": {"namespace": "default"}}
@@ -289,7 +290,7 @@ async def test_what_waits_is_sent_when_the_block_is_left_and_later_events_are_dr
         s.say("Late")
         statistics = recorder.statistics()
         assert (statistics.dropped_late, statistics.waiting) == (1, 0)
-        await recorder.stop()
+        await recorder.stop()  # once more
         with pytest.raises(UsageError, match="started before"):
             recorder.start()
 
@@ -353,6 +354,14 @@ async def test_a_recorder_is_run_by_one_at_a_time() -> None:
         await asyncio.sleep(0)
         with pytest.raises(UsageError, match="runs already"):
             await recorder.run()
+
+
+@in_virtual_time
+async def test_a_recorder_that_was_never_started_sends_what_waits_when_it_stops() -> None:
+    async with scene() as s:
+        s.say()
+        await s.recorder.stop()
+        assert await s.told() == [("Pulled", 1)]
 
 
 @in_virtual_time

@@ -43,7 +43,7 @@ async def test_a_function_that_takes_too_long_keeps_its_name_until_it_returns() 
     go_on, late, again = threading.Event(), threading.Event(), threading.Event()
 
     def reconcile(ctx: Context, _name: kinform.ObjectName) -> None:
-        if ctx.attempt:
+        if late.is_set():
             again.set()
             return
         while not ctx.is_cancelled:

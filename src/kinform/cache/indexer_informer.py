@@ -36,7 +36,7 @@ log: Final = logging.getLogger(__name__)
 
 @final
 class IndexerInformer(Generic[T]):
-    """An `Indexer` and the `Controller` that fills it and tells one handler.
+    """An `Indexer` and the ``Controller`` that fills it and tells one handler.
 
     .. code-block:: python
 

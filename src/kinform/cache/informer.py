@@ -1,6 +1,6 @@
 """SharedInformer: a cache of one kind of object that everybody in a program can share.
 
-What is on the server comes in at the left (`Controller`: reflector, queue, pump), is written to
+What is on the server comes in at the left (``Controller``: reflector, queue, pump), is written to
 the `Indexer`, and what that changed goes out at the right (`Processor`: handlers and streams).
 
 client-go: tools/cache/shared_informer.go.

@@ -4,9 +4,9 @@ controller-runtime: ``pkg/controller`` and ``pkg/builder``. What it stands on: `
 name at most once at a time, news before what was there at first, no namespace before all others),
 `Feed` (what an event means), `Workers` and `Reconciler`.
 
-Its life is in the hands of a `Manager`: `Controller.bind`, then `begin` to warm up (the caches and
-the handlers get what is there at first), then `work`, as soon as this process leads; and at the end
-`drain` and `stop`.
+Its life is in the hands of a `Manager`: ``bind``, then ``begin`` to warm up (the caches and the
+handlers get what is there at first), then ``work``, as soon as this process leads; and at the end
+``drain`` and ``stop``.
 """
 
 from __future__ import annotations

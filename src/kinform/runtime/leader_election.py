@@ -254,7 +254,11 @@ class LeaderElector:
                 return self._step(Waited())
             case Get() | Create() | Update():
                 action = self._step(await self._requests.perform(action))
-                self._report.request(self._election.failure, holder=self._election.holder)
+                self._report.request(
+                    self._election.failure,
+                    holder=self._election.holder,
+                    complete=isinstance(action, Wait | End),
+                )
                 return action
 
     def _step(self, signal: Signal) -> Action:

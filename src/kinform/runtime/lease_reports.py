@@ -63,34 +63,38 @@ class ElectionReporter:
         self._identity = identity
         self._on_new_leader = on_new_leader
         self._leader = ""
-        self._failure: tuple[object, ...] | None = None
+        self._failures: set[tuple[object, ...]] = set()  # kinds, since a try last went well
 
     def acquired(self, fencing_number: str) -> None:
         """Tell that this one leads now."""
-        self._log(logging.INFO, "leading", fencing_number=fencing_number)
+        self._log(logging.INFO, "this replica leads, with fencing number %s", fencing_number)
 
     def lost(self, reason: str) -> None:
         """Tell that this one leads no more, and did not want that."""
-        self._log(logging.WARNING, "leadership lost", reason=reason)
+        self._log(logging.WARNING, "leadership lost: %s", reason)
 
     def released(self, reason: str) -> None:
         """Tell how giving the lease back went."""
-        self._log(logging.INFO, "lease given back", outcome=reason)
+        self._log(logging.INFO, "leads no more: %s", reason)
 
-    def request(self, failure: KinformError | None, *, holder: str) -> None:
-        """Tell what came of a request, as far as it is news."""
-        if failure is None:
-            self._answered()
-            self._seen(holder)
-        else:
+    def request(self, failure: KinformError | None, *, holder: str, complete: bool) -> None:
+        """Tell what came of a request, as far as it is news.
+
+        ``complete``: it was the last one of a try.
+        """
+        if failure is not None:
             self._failed(failure)
+            return
+        if complete:  # else it is too early: perhaps we may read, and not write
+            self._failures.clear()
+        self._seen(holder)
 
     def _seen(self, holder: str) -> None:
         if not holder or holder == self._leader:
             return  # that there is none is no news
         self._leader = holder
         if holder != self._identity:
-            self._log(logging.INFO, "new leader", leader=holder)
+            self._log(logging.INFO, "%s leads", holder)
         if self._on_new_leader is not None:
             try:
                 self._on_new_leader(holder)
@@ -100,18 +104,14 @@ class ElectionReporter:
 
     def _failed(self, error: KinformError) -> None:
         kind = _kind(error)
-        known = kind == self._failure or isinstance(error, ConflictError | AlreadyExistsError)
-        self._failure = kind
-        level = logging.DEBUG if known else logging.WARNING  # that others are faster is usual
-        self._log(level, "lease request failed", error=str(error))
+        is_usual = isinstance(error, ConflictError | AlreadyExistsError)  # others are faster
+        level = logging.DEBUG if is_usual or kind in self._failures else logging.WARNING
+        self._failures.add(kind)
+        self._log(level, "request failed: %s", error)
 
-    def _answered(self) -> None:
-        if self._failure is not None:
-            self._log(logging.DEBUG, "lease request went well again")
-        self._failure = None
-
-    def _log(self, level: int, message: str, **fields: object) -> None:
-        log.log(level, message, extra={"lease": self._lease, "identity": self._identity} | fields)
+    def _log(self, level: int, message: str, *details: object) -> None:
+        extra = {"lease": self._lease, "identity": self._identity}
+        log.log(level, f"lease %s: {message}", self._lease, *details, extra=extra)  # noqa: G004 - ours
 
 
 def _kind(error: KinformError) -> tuple[object, ...]:

@@ -57,7 +57,7 @@ class Manager:
     and what runs is done, the lease is given back. A second one cancels everything.
 
     Args:
-        client: open; the manager does not close it.
+        client: if it is not open, entering the manager opens it, and leaving closes it.
         leader_election: if given, only the leader among all processes with this lease works. The
             others keep their caches warm and wait. Who loses the lease ends: `run` raises
             `LeadershipLost`, and the process should exit and be started again.
@@ -89,7 +89,9 @@ class Manager:
             raise UsageError(f"grace is {grace!r}; expected seconds, 0 or more")
         self._client = client
         self._factory = SharedInformerFactory(client, namespaces=namespaces, **defaults)
-        self._elector = None if leader_election is None else LeaderElector(client, leader_election)
+        self._election = leader_election
+        self._elector: LeaderElector | None = None
+        self._stack = contextlib.AsyncExitStack()
         self._controllers: dict[str, Controller] = {}
         self._recorders: list[EventRecorder] = []
         self._grace = grace
@@ -102,7 +104,7 @@ class Manager:
         self._reporting = Reporting(
             self._controllers.values(),
             factory=self._factory,
-            elector=self._elector,
+            elector=lambda: self._elector,
             recorders=self._recorders,
             is_stopping=self._stop_asked.is_set,
             max_silence=max_silence,
@@ -142,7 +144,7 @@ class Manager:
 
     @property
     def elector(self) -> LeaderElector | None:
-        """Knows who leads, if there is an election."""
+        """Knows who leads, if there is an election; ``None`` before the start."""
         return self._elector
 
     @property
@@ -207,10 +209,14 @@ class Manager:
         """Begin, and return: for tests, and for who has more to do. `stop` must follow.
 
         Raises:
-            UsageError: it was started before.
+            UsageError: it was started before, or the client is not open.
         """
         if self._task is not None:
             raise UsageError("a manager runs once; make a new one")
+        if not self._client.is_open:
+            raise UsageError("the client is not open: async with client, or async with manager")
+        if self._election is not None:
+            self._elector = LeaderElector(self._client, self._election)
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._supervise(), name="kinform manager")
 
@@ -229,6 +235,8 @@ class Manager:
             raise
 
     async def __aenter__(self) -> Manager:
+        if not self._client.is_open:
+            await self._stack.enter_async_context(self._client)
         return self
 
     async def __aexit__(
@@ -237,7 +245,8 @@ class Manager:
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.stop()
+        async with self._stack:
+            await self.stop()
         if self._task is None or not self._task.done() or self._task.cancelled():
             return
         failure = self._task.exception()

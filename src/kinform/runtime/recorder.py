@@ -1,8 +1,8 @@
 """`EventRecorder`: tells people what a controller does, in Kubernetes Events.
 
 `EventRecorder.event` decides in memory which Event an occurrence belongs to
-(`kinform.sansio.event_correlation`, or `event_series` for the newer API) and puts that into the
-outbox. One task sends what is there, one after the other.
+(`kinform.sansio.event_correlation`, or `kinform.sansio.event_series` for the newer API) and puts
+that into the outbox. One task sends what is there, one after the other.
 
 Rule: a record is in the outbox unless it is being sent, and goes back there whatever ends the
 attempt. So a cancellation loses nothing, and the next one who sends begins where this one ended.

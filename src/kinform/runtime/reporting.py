@@ -40,7 +40,7 @@ class Reporting:
         controllers: Collection[Controller],
         *,
         factory: SharedInformerFactory,
-        elector: LeaderElector | None,
+        elector: Callable[[], LeaderElector | None],
         recorders: Sequence[EventRecorder],
         is_stopping: Callable[[], bool],
         max_silence: float,
@@ -56,8 +56,7 @@ class Reporting:
         self.ready = Checks()
         """Checks of ``/readyz``."""
         self.live.add("loop", loop_check(self._watchdog))
-        if elector is not None:
-            self.live.add("leader-election", self._election_check(elector))
+        self.live.add("leader-election", self._election_check)
         self.ready.add("shutdown", lambda: "it is stopping" if is_stopping() else None)
         self.ready.add("controllers", self._controllers_check)
         self.ready.add("informers", informers_check(_Informers(factory), max_silence))
@@ -99,7 +98,8 @@ class Reporting:
 
     def election(self) -> ElectionStatistics | None:
         """Return the figures of the election, if there is one."""
-        return None if self._elector is None else self._elector.statistics()
+        elector = self._elector()
+        return None if elector is None else elector.statistics()
 
     def recorders(self) -> Iterable[RecorderStatistics]:
         """Return the figures of each event recorder."""
@@ -130,13 +130,11 @@ class Reporting:
         cold = [each.name for each in self._controllers if not each.is_warm]
         return f"not ready yet: {', '.join(cold)}" if cold else None
 
-    @staticmethod
-    def _election_check(elector: LeaderElector) -> Callable[[], str | None]:
-        def check() -> str | None:
-            fine = elector.healthy(TOLERANCE)
-            return None if fine else f"leads {elector.lease}, and could not renew it for long"
-
-        return check
+    def _election_check(self) -> str | None:
+        elector = self._elector()
+        if elector is None or elector.healthy(TOLERANCE):
+            return None
+        return f"{elector.lease} was lost, and what it allowed has not ended"
 
 
 @final

@@ -218,6 +218,20 @@ async def mistake_service(s: Session, *, body: Body) -> None:
             "path": "/apis/events.k8s.io/v1/namespaces/{ns}/events",
             "body": named("a", regarding={"kind": "Node", "name": "n"}),
         },
+        "new_event_lengths": {
+            "path": "/apis/events.k8s.io/v1/namespaces/{ns}/events",
+            "body": named(
+                "a",
+                regarding={"kind": "Node", "name": "n"},
+                eventTime="2026-01-01T00:00:00.000000Z",
+                type="Normal",
+                action="A",
+                reason="ö" * 100,  # 200 bytes
+                note="ö" * 513,
+                reportingController="example.com/c",
+                reportingInstance="i",
+            ),
+        },
         "slice_type": {"path": SLICES, "body": named("a", endpoints=[])},
         "slice_unknown_type": {"path": SLICES, "body": named("a", addressType="IPv5")},
         "slice_address": {

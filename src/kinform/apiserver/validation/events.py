@@ -33,7 +33,10 @@ _FINAL: Final = {
     "reportingController": "reportingController",
     "reportingInstance": "reportingInstance",
 }
-_DEFAULT_NAMESPACES: Final = frozenset({"", "default", "kube-system"})
+_FOR_NODES: Final = frozenset({"", "default"})
+"""Where old events are about what has no namespace."""
+_NEW_FOR_NODES: Final = frozenset({"default", "kube-system"})
+"""The same for new ones: for those with an ``eventTime``."""
 
 
 def validate(obj: Json) -> list[FieldError]:
@@ -65,15 +68,24 @@ def validate_update(new: Json, old: Json) -> list[FieldError]:
 
 
 def _about_own_namespace(obj: Json) -> list[FieldError]:
-    about = as_dict(obj.get("involvedObject") or obj.get("regarding")).get("namespace") or ""
-    own = at(obj, "metadata", "namespace") or ""
-    if about == own or (not about and own in _DEFAULT_NAMESPACES):
+    about, own = _namespaces(obj)
+    if about == own or (not about and own in _FOR_NODES):
         return []
-    return [invalid("involvedObject.namespace", about, "does not match event.namespace")]
+    return [_mismatch(about)]
+
+
+def _namespaces(obj: Json) -> tuple[str, str]:
+    about = as_dict(obj.get("involvedObject") or obj.get("regarding")).get("namespace") or ""
+    return about, at(obj, "metadata", "namespace") or ""
+
+
+def _mismatch(about: str) -> FieldError:
+    return invalid("involvedObject.namespace", about, "does not match event.namespace")
 
 
 def _modern(obj: Json, controller: str) -> list[FieldError]:
-    errors: list[FieldError] = []
+    about, own = _namespaces(obj)
+    errors = [] if about or own in _NEW_FOR_NODES else [_mismatch(about)]
     name = obj.get(controller) or ""
     if not name:
         errors.append(required(controller))
@@ -82,9 +94,9 @@ def _modern(obj: Json, controller: str) -> list[FieldError]:
         value = obj.get(field) or ""
         if not value:
             errors.append(required(field))
-        elif len(value) > _SHORT:
+        elif len(value.encode()) > _SHORT:  # bytes, whatever the message says
             errors.append(invalid(field, "", f"can have at most {_SHORT} characters"))
-    if len(obj.get("message") or obj.get("note") or "") > _LONG:
+    if len((obj.get("message") or obj.get("note") or "").encode()) > _LONG:
         errors.append(invalid("message", "", f"can have at most {_LONG} characters"))
     series = obj.get("series")
     if series:

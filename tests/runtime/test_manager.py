@@ -1,0 +1,473 @@
+"""Managers: how programs of controllers start, lead, tell of themselves and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import time
+from collections.abc import AsyncGenerator
+
+import aiohttp
+import pytest
+
+import kinform
+from kinform.apiserver import APIServer, faults
+from kinform.apiserver.memory import MemoryTransport
+from kinform.rest.transport import HttpRequest, HttpResponse
+from kinform.runtime.context import Context
+from kinform.runtime.controller import Controller
+from kinform.runtime.kind_source import KindSource
+from kinform.runtime.manager import Manager
+from kinform.runtime.result import Result
+from kinform.testing import in_virtual_time, virtual_clock
+from tests.runtime.support_controllers import (
+    MAPS,
+    SECRETS,
+    Log,
+    controller,
+    key,
+    named,
+    running,
+    served,
+)
+
+LEASE = kinform.LeaderElection(lease="test", namespace="default", identity="one")
+OTHER = kinform.LeaderElection(lease="test", namespace="default", identity="two")
+
+
+# --- stopping ---------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_a_stop_lets_what_waits_and_what_runs_be_done() -> None:
+    finished: list[str] = []
+
+    async def work(_ctx: Context, name: kinform.ObjectName) -> None:
+        await asyncio.sleep(2)
+        finished.append(name.name)
+
+    log = Log(work)
+    async with served() as (_, client):
+        for number in range(4):
+            await client.resource(MAPS, namespace="default").create(named(f"m{number}"))
+        async with running(client, controller(log)):
+            await log.called(1)
+    assert sorted(finished) == ["m0", "m1", "m2", "m3"]
+
+
+@in_virtual_time
+async def test_what_takes_longer_than_the_grace_is_cancelled_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cancelled: list[str] = []
+
+    async def hang(_ctx: Context, name: kinform.ObjectName) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.append(name.name)
+
+    log = Log(hang)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        clock = asyncio.get_running_loop().time
+        async with Manager(client, signals=False, grace=7) as manager:
+            manager.add(controller(log))
+            await manager.start()
+            await log.called(1)
+            began = clock()
+        assert 7 <= clock() - began <= 8
+    assert cancelled == ["a"]
+    assert "test: 1 not done within the grace of 7 s: default/a" in caplog.text
+
+
+@in_virtual_time
+async def test_a_reconcile_that_ignores_its_cancellation_is_left_behind(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    release = asyncio.Event()
+
+    async def deaf(_ctx: Context, _name: kinform.ObjectName) -> None:
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    log = Log(deaf)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        clock = asyncio.get_running_loop().time
+        async with Manager(client, signals=False, grace=1) as manager:
+            manager.add(controller(log))
+            await manager.start()
+            await log.called(1)
+            began = clock()
+        assert clock() - began < 3
+        assert "test: left behind, for it ignores its cancellation: default/a" in caplog.text
+        release.set()
+        await asyncio.sleep(1)
+
+
+@in_virtual_time
+async def test_cancelling_run_drains_and_cancelling_again_does_not() -> None:
+    ends: list[str] = []
+
+    async def work(_ctx: Context, _name: kinform.ObjectName) -> None:
+        try:
+            await asyncio.sleep(10)
+            ends.append("done")
+        except asyncio.CancelledError:
+            ends.append("cancelled")
+            raise
+
+    for cancels, end in ((1, "done"), (2, "cancelled")):
+        log = Log(work)
+        async with served() as (_, client):
+            await client.resource(MAPS, namespace="default").create(named("a"))
+            async with Manager(client, signals=False) as manager:
+                manager.add(controller(log))
+                task = asyncio.get_running_loop().create_task(manager.run())
+                await log.called(1)
+                for _ in range(cancels):
+                    task.cancel()
+                    await asyncio.sleep(1)
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+        assert ends.pop() == end
+
+
+@in_virtual_time
+async def test_a_manager_that_was_never_started_ends_at_once() -> None:
+    async with served() as (_, client), Manager(client) as manager:
+        manager.add(controller(Log()))
+        with pytest.raises(kinform.UsageError, match="was not started"):
+            await manager.wait_warm(1)
+
+
+# --- starting ---------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_what_makes_no_sense_is_refused() -> None:
+    async with served() as (_, client):
+        with pytest.raises(kinform.UsageError, match="grace is -1"):
+            Manager(client, grace=-1)
+        async with Manager(client, signals=False) as manager:
+            manager.add(controller(Log()))
+            with pytest.raises(kinform.UsageError, match="there is a controller 'test' already"):
+                manager.add(controller(Log()))
+            await manager.start()
+            with pytest.raises(kinform.UsageError, match="a manager runs once"):
+                await manager.run()
+            with pytest.raises(kinform.UsageError, match="must be added before"):
+                manager.add(controller(Log()))
+
+
+@in_virtual_time
+async def test_controllers_share_informers_and_look_where_the_manager_does() -> None:
+    log, other = Log(), Log()
+    async with served() as (_, client):
+        for namespace in ("default", "kube-public", "kube-system"):
+            await client.resource(MAPS, namespace=namespace).create(
+                {"metadata": {"name": f"of-{namespace}"}}
+            )
+        places = ["default", "kube-public"]
+        async with Manager(client, signals=False, namespaces=places) as manager:
+            manager.add(
+                Controller("one", log, for_=MAPS),
+                Controller("two", other, for_=MAPS),
+            )
+            await manager.start()
+            await log.called(2)
+            await other.called(2)
+            await manager.wait_warm(5)
+            assert len(manager.factory.all_informers) == 2
+            maps = log.contexts[0].lister(MAPS)
+            assert {found.name for found in maps.list()} == {"of-default", "of-kube-public"}
+            assert maps.get("kube-public/of-kube-public") is not None
+            assert maps.get("kube-system/of-kube-system") is None
+    assert sorted(log.names) == sorted(other.names) == ["of-default", "of-kube-public"]
+
+
+@in_virtual_time
+async def test_an_outage_at_the_start_is_waited_out() -> None:
+    log = Log()
+    async with served() as (server, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        server.faults.add(faults.refuse())
+        async with running(client, controller(log, owns=[SECRETS])):
+            await asyncio.sleep(120)
+            assert not log.names
+            server.faults.clear()
+            await log.called(1)
+
+
+# --- leading ----------------------------------------------------------------------------------
+
+
+def manager_of(client: kinform.Client, log: Log, election: kinform.LeaderElection) -> Manager:
+    manager = Manager(client, leader_election=election, signals=False)
+    manager.add(controller(log))
+    return manager
+
+
+@in_virtual_time
+async def test_one_works_and_the_other_has_everything_ready() -> None:
+    one, two = Log(), Log()
+    async with served() as (_, client):
+        maps = client.resource(MAPS, namespace="default")
+        await maps.create(named("a"))
+        async with (
+            manager_of(client, one, LEASE) as first,
+            manager_of(client, two, OTHER) as second,
+        ):
+            await first.start()
+            await one.called(1)
+            await second.start()
+            await second.wait_warm(60)
+            await maps.patch("a", {"data": {"k": "1"}})
+            await one.called(2)
+            (waiting,) = second.controllers
+            assert waiting.is_warm
+            assert len(waiting.queue) == 1  # what is to be done if it comes to lead
+            assert one.contexts[0].fencing_number.isdigit()
+            assert not two.names
+
+            clock = asyncio.get_running_loop().time
+            began = clock()
+            await first.stop()  # gives the lease back
+            await two.called(1)
+            assert clock() - began < 6
+            assert two.contexts[0].fencing_number > one.contexts[0].fencing_number
+
+
+@in_virtual_time
+async def test_a_leader_that_is_cut_off_stops_before_another_begins() -> None:
+    """Its reconcile is cancelled, its writes are refused, and ``run`` says why."""
+    clock = asyncio.get_running_loop().time
+    ended: list[float] = []
+    began: list[float] = []
+
+    async def hang(_ctx: Context, _name: kinform.ObjectName) -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(clock())
+
+    async def note(_ctx: Context, _name: kinform.ObjectName) -> None:
+        began.append(clock())
+
+    one, two = Log(hang), Log(note)
+    async with served() as (server, healthy):
+        await healthy.resource(MAPS, namespace="default").create(named("a"))
+        cable = Cable(server)
+        config = kinform.Config(server="http://localhost", token=server.token)
+        client = kinform.connect(config, transport=cable)
+        async with client, manager_of(client, one, LEASE) as first:
+            leading = asyncio.get_running_loop().create_task(first.run())
+            await one.called(1)
+            async with manager_of(healthy, two, OTHER) as second:
+                await second.start()
+                await second.wait_warm(60)
+                cable.is_cut = True
+                await two.called(1)
+            with pytest.raises(kinform.LeadershipLost, match="lease default/test"):
+                await leading
+    assert ended[0] < began[0]
+
+
+class Cable:
+    """A transport that can be cut: what is sent then never arrives."""
+
+    def __init__(self, server: APIServer) -> None:
+        self._whole = MemoryTransport(server.application)
+        self.is_cut = False
+
+    @contextlib.asynccontextmanager
+    async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
+        if self.is_cut:
+            await asyncio.Event().wait()
+        async with self._whole.send(request) as response:
+            yield response
+
+    async def aclose(self) -> None:
+        await self._whole.aclose()
+
+
+@in_virtual_time
+async def test_after_a_sleep_of_the_machine_the_first_write_is_refused() -> None:
+    """Nothing had a chance to run meanwhile: no renewal, and no timer that noticed."""
+    outcomes: list[str] = []
+
+    async def write(ctx: Context, name: kinform.ObjectName) -> Result | None:
+        maps = ctx.client.resource(MAPS)
+        await maps.patch(name, {"data": {"k": "1"}})
+        virtual_clock().suspend(60)
+        try:
+            await maps.patch(name, {"data": {"k": "2"}})
+            outcomes.append("written")
+        except kinform.LeadershipLost:
+            outcomes.append("refused")
+            raise
+        return None
+
+    log = Log(write)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with manager_of(client, log, LEASE) as manager:
+            with pytest.raises(kinform.LeadershipLost):
+                await manager.run()
+        written = await client.resource(MAPS, namespace="default").get("a")
+    assert outcomes[0] == "refused"
+    assert written.at("data", "k") == "1"
+
+
+@in_virtual_time
+async def test_who_need_not_lead_works_everywhere() -> None:
+    one, two, everywhere = Log(), Log(), Log()
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with (
+            manager_of(client, one, LEASE) as first,
+            manager_of(client, two, OTHER) as second,
+        ):
+            source = KindSource(MAPS, namespace="default")
+            second.add(Controller("always", everywhere, for_=source, needs_leader=False))
+            await first.start()
+            await one.called(1)
+            await second.start()
+            await everywhere.called(1)
+            await asyncio.sleep(60)
+            assert not two.names
+            assert everywhere.contexts[0].fencing_number == ""
+
+
+@in_virtual_time
+async def test_a_stop_while_it_waits_to_lead_ends_at_once() -> None:
+    one, two = Log(), Log()
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with (
+            manager_of(client, one, LEASE) as first,
+            manager_of(client, two, OTHER) as second,
+        ):
+            await first.start()
+            await one.called(1)
+            await second.start()
+            await second.wait_warm(60)
+            began = asyncio.get_running_loop().time()
+            await second.stop()
+            assert asyncio.get_running_loop().time() - began < 1
+            lease = await client.resource("leases.coordination.k8s.io", namespace="default").get(
+                "test"
+            )
+            assert lease.at("spec", "holderIdentity") == "one"
+
+
+# --- telling ----------------------------------------------------------------------------------
+
+
+async def test_probes_and_metrics_are_served_over_http() -> None:
+    log = Log()
+    async with APIServer() as server, server.connect() as client:
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with Manager(client, health=0, signals=False) as manager:
+            manager.add(controller(log))
+            manager.reporting.ready.add("mine", lambda: None)
+            await manager.start()
+            await log.called(1)
+            await manager.wait_warm(30)
+            assert manager.reporting.url.startswith("http://127.0.0.1:")
+            async with aiohttp.ClientSession(manager.reporting.url) as http:
+                async with http.get("/readyz?verbose") as ready:
+                    assert ready.status == 200
+                    text = await ready.text()
+                async with http.get("/livez") as live:
+                    assert (live.status, await live.text()) == (200, "ok")
+                async with http.get("/metrics") as metrics:
+                    figures = await metrics.text()
+    for line in ("[+]shutdown ok", "[+]controllers ok", "[+]informers ok", "[+]mine ok"):
+        assert line in text
+    assert 'controller_runtime_reconcile_total{controller="test",result="success"} 1.0' in figures
+    assert 'workqueue_adds_total{controller="test",name="test"} 1.0' in figures
+
+
+@in_virtual_time
+async def test_a_stale_cache_is_not_ready() -> None:
+    log = Log()
+    async with served() as (server, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with running(client, controller(log)) as manager:
+            ready = manager.reporting.ready
+            assert not ready.report().ok
+            await log.called(1)
+            assert ready.report().ok
+            server.pause()
+            await asyncio.sleep(170)
+            assert ready.report().ok
+            await asyncio.sleep(120)
+            report = ready.report()
+            assert not report.ok
+            assert any("v1/configmaps in default" in line for line in report.lines)
+            server.resume()
+            await asyncio.sleep(120)
+            assert ready.report().ok
+            stopping = asyncio.get_running_loop().create_task(manager.stop())
+            await asyncio.sleep(0)
+            assert "[-]shutdown failed: it is stopping" in ready.report().lines
+            await stopping
+
+
+@in_virtual_time
+async def test_logs_of_a_reconcile_say_which(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    async def tell(ctx: Context, _name: kinform.ObjectName) -> None:
+        ctx.logger.info("seen", extra={"mine": 1})
+
+    log = Log(tell)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with running(client, controller(log)):
+            await log.called(1)
+    (record,) = [each for each in caplog.records if each.name == "kinform.controller.test"]
+    assert record.message == "default/a: seen"
+    shown = json.loads(json.dumps(vars(record), default=str))
+    assert (shown["object"], shown["controller"], shown["mine"]) == ("default/a", "test", 1)
+    assert shown["reconcile_id"] == log.contexts[0].reconcile_id
+    assert log.contexts[0].name == key("a")
+
+
+# --- its client -------------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_a_client_that_is_not_open_is_opened_and_closed_by_the_manager() -> None:
+    log = Log()
+    async with APIServer(port=None) as server:
+        client = server.connect()
+        async with Manager(client, signals=False, leader_election=LEASE) as manager:
+            manager.add(Controller("test", log, for_="v1/namespaces"))
+            await manager.start()
+            await log.called(1)
+        assert not client.is_open
+        with pytest.raises(kinform.UsageError, match="the client is not open"):
+            await Manager(server.connect()).start()
+
+
+@pytest.mark.slow
+async def test_a_reconcile_that_blocks_the_loop_is_found(caplog: pytest.LogCaptureFixture) -> None:
+    async def block_the_loop(_ctx: Context, _name: kinform.ObjectName) -> None:
+        while "the event loop" not in caplog.text:
+            time.perf_counter()
+
+    log = Log(block_the_loop)
+    async with APIServer(port=None) as server, server.connect() as client:
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with running(client, controller(log)):
+            await log.called(1)
+    assert "block_the_loop" in caplog.text
+    assert "kinform test worker 1" in caplog.text
