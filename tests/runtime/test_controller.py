@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Sequence
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -18,6 +20,7 @@ from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
 from kinform.runtime.mapping import to_label
 from kinform.runtime.predicates import all_of, generation_changed, labels_changed
+from kinform.runtime.reconciling import is_async
 from kinform.runtime.result import Result
 from kinform.runtime.sources import TimerSource
 from kinform.runtime.statistics import Outcome
@@ -561,3 +564,46 @@ async def test_a_controller_runs_once() -> None:
         with pytest.raises(kinform.UsageError, match="controller test has run already"):
             async with running(client, one) as manager:
                 await manager.wait_warm(5)
+
+
+# --- models -----------------------------------------------------------------------------------
+
+
+class Config(msgspec.Struct):
+    __resource__ = MAPS
+    metadata: kinform.ObjectMeta
+    data: dict[str, str] = {}
+
+
+@in_virtual_time
+async def test_a_controller_may_read_its_objects_as_a_model() -> None:
+    seen: list[object] = []
+
+    async def look(ctx: Context, name: kinform.ObjectName) -> None:
+        found = ctx.lister(Config).get(name)
+        assert found is not None
+        seen.append(found.data)
+        seen.append(list(ctx.informers(Config)))
+        with pytest.raises(kinform.UsageError, match=r"no cache of v1/configmaps; it has .*Config"):
+            ctx.lister(MAPS)
+        with pytest.raises(kinform.UsageError, match="no cache of v1/secrets as Config"):
+            ctx.lister(SECRETS, model=Config)
+        with pytest.raises(kinform.UsageError, match="use await here"):
+            ctx.wait(asyncio.sleep(1))
+
+    log = Log(look)
+    source = KindSource(Config, namespace="default", when=generation_changed)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create({**named("a"), "data": {"k": "v"}})
+        async with running(client, controller(log, for_=source)) as manager:
+            await log.called(1)
+            (one,) = manager.controllers
+            assert repr(one) == "<Controller test for v1/configmaps>"
+    assert seen == [{"k": "v"}, ["default"]]
+
+
+@pytest.mark.parametrize("reconcile", [functools.partial(nothing), Log()])
+@in_virtual_time
+async def test_what_is_async_is_known_whatever_it_is_wrapped_in(reconcile: object) -> None:
+    assert is_async(reconcile)  # type: ignore[arg-type]
+    assert not is_async(lambda _ctx, _name: None)

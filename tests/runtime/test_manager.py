@@ -21,6 +21,7 @@ from kinform.runtime.controller import Controller
 from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
 from kinform.runtime.result import Result
+from kinform.runtime.sources import TimerSource
 from kinform.testing import in_virtual_time, virtual_clock
 from tests.runtime.support_controllers import (
     MAPS,
@@ -471,3 +472,59 @@ async def test_a_reconcile_that_blocks_the_loop_is_found(caplog: pytest.LogCaptu
             await log.called(1)
     assert "block_the_loop" in caplog.text
     assert "kinform test worker 1" in caplog.text
+
+
+@in_virtual_time
+async def test_a_stop_before_the_caches_are_warm_waits_for_nobody() -> None:
+    """Names wait already, and no worker is there who could take them."""
+    timer = TimerSource(10, [key("x")])
+    async with served() as (_, client):
+        one = controller(Log(), for_="example.com/v1/widgets", watches=[timer])
+        async with running(client, one):
+            await asyncio.sleep(60)
+            assert len(one.queue) == 1
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < 1
+
+
+@in_virtual_time
+async def test_events_that_cannot_be_sent_hold_up_the_end_once_however_many_controllers() -> None:
+    async def tell(ctx: Context, name: kinform.ObjectName) -> None:
+        found = ctx.lister(MAPS).get(name)
+        assert found is not None
+        ctx.event(found, "Normal", "Seen", "it was seen")
+
+    logs = [Log(tell) for _ in range(4)]
+    async with served() as (server, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        server.faults.add(faults.stall(verb="create"))
+        source = KindSource(MAPS, namespace="default")
+        names = [Controller(f"c{n}", log, for_=source) for n, log in enumerate(logs)]
+        async with running(client, *names):
+            for log in logs:
+                await log.called(1)
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < 8
+
+
+class Fatal(BaseException):
+    """What must end the process."""
+
+
+@in_virtual_time
+async def test_what_works_everywhere_and_fails_ends_who_waits_to_lead() -> None:
+    async def fail(_ctx: Context, _name: kinform.ObjectName) -> None:
+        raise Fatal
+
+    one, two = Log(), Log()
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with manager_of(client, one, LEASE) as first:
+            await first.start()
+            await one.called(1)
+            async with manager_of(client, two, OTHER) as second:
+                source = KindSource(MAPS, namespace="default")
+                second.add(Controller("always", fail, for_=source, needs_leader=False))
+                with pytest.raises(Fatal):
+                    await second.run()
+                assert repr(second) == "<Manager of test, always: over>"

@@ -193,7 +193,7 @@ class Manager:
 
         Raises:
             LeadershipLost: it led, and cannot be sure of that any more.
-            UsageError: it was run before, has nothing to do, or a port is taken.
+            UsageError: it was run before, the client is not open, or a port is taken.
         """
         await self.start()
         assert self._task is not None
@@ -283,7 +283,9 @@ class Manager:
 
         async def force() -> None:
             await self._force_asked.wait()
-            block.cancel()
+            while True:
+                block.cancel()
+                await asyncio.sleep(FORCED)  # who wants to end in good order has so long
 
         forcing = asyncio.get_running_loop().create_task(force())
         try:
@@ -291,7 +293,8 @@ class Manager:
         except asyncio.CancelledError:
             if not self._force_asked.is_set():
                 raise
-            block.uncancel()
+            while block.uncancel():
+                pass
         finally:
             forcing.cancel()
             await asyncio.wait([forcing])
@@ -313,12 +316,16 @@ class Manager:
                 controller.bind(environment, self._factory)
             await stack.enter_async_context(self._factory)
             for recorder in self._recorders:
-                await stack.enter_async_context(recorder)
+                recorder.start()
+            stack.push_async_callback(self._end_recorders)
             for controller in self._controllers.values():
                 stack.push_async_callback(controller.stop)
                 controller.begin()
             self._bound.set()
             yield
+
+    async def _end_recorders(self) -> None:
+        await gather(*(recorder.stop() for recorder in self._recorders))
 
     async def _operate(self) -> None:
         """Work until the stop; what needs to lead, while it does."""

@@ -33,6 +33,7 @@ class Operation:
         self._stop = stop
         self._grace = grace
         self._has_begun = False
+        self._working: list[Controller] = []
 
     async def run(self) -> None:
         """Work until the stop. Cancelled, work ends at once.
@@ -105,12 +106,14 @@ class Operation:
 
     async def _work(self, controller: Controller) -> None:
         await controller.wait_warm()
+        self._working.append(controller)  # until then nobody is there who could drain its queue
         log.info("%s: works, with %d workers", controller.name, controller.workers)
         await controller.work()
 
     async def _drain(self) -> None:
-        reports = await gather(*(each.drain(self._grace) for each in self._controllers))
-        for controller, report in zip(self._controllers, reports, strict=True):
+        working = tuple(self._working)
+        reports = await gather(*(each.drain(self._grace) for each in working))
+        for controller, report in zip(working, reports, strict=True):
             if report.unfinished:
                 shown = ", ".join(map(str, report.unfinished[:10]))
                 text = "%s: %d not done within the grace of %.0f s: %s"
