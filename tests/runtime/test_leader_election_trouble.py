@@ -352,7 +352,7 @@ async def test_without_its_namespace_a_leader_ends_and_leads_again_when_it_is_ba
 async def test_a_lease_that_somebody_else_made_is_waited_for_and_taken(
     spec: dict[str, object], wait: float
 ) -> None:
-    """CG-L02 to CG-L06."""
+    """Empty, odd and foreign ones, on a server."""
     async with cluster() as there:
         a = await there.replica("a")
         metadata = {"name": "widgets", "annotations": {"note": "kept"}}
