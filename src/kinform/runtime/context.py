@@ -96,7 +96,7 @@ class Context:
         """Why: what happened since the last reconcile of this name began."""
         self.attempt: Final = attempt
         """How often this name has failed since it last succeeded; 0 at first."""
-        self.is_cancelled = False
+        self.is_cancelled: bool = False
         """Whether time is up or the controller stops. A function in a thread should look at it."""
 
     def __repr__(self) -> str:

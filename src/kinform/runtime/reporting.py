@@ -51,9 +51,9 @@ class Reporting:
         self._elector = elector
         self._recorders = recorders
         self._watchdog = LoopWatchdog()
-        self.live = Checks()
+        self.live: Checks = Checks()
         """Checks of ``/livez``."""
-        self.ready = Checks()
+        self.ready: Checks = Checks()
         """Checks of ``/readyz``."""
         self.live.add("loop", loop_check(self._watchdog))
         self.live.add("leader-election", self._election_check)

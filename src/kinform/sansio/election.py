@@ -113,10 +113,10 @@ class Election:
             raise UsageError("a candidate needs the namespace of its lease")
         self._config: Final = config
         self._namespace: Final = config.namespace
-        self.phase = Phase.ENDED
+        self.phase: Phase = Phase.ENDED
         self.deadline: float | None = None
         """Until when, by the boot clock, it may believe that it leads; None: it does not."""
-        self.fencing_number = ""
+        self.fencing_number: str = ""
         """The resourceVersion of the write by which it came to lead; ``""``: it does not."""
         self.failure: KinformError | None = None
         """Why the last request failed; None after one that did not."""
