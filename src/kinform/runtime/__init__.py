@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from kinform.runtime.applying import apply, apply_status
     from kinform.runtime.conditions import (
+        conditions_of,
         find_condition,
         is_condition_true,
         set_condition,
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
         to_owner,
     )
     from kinform.runtime.owners import (
+        AlreadyOwnedError,
         is_controlled_by,
         owner_reference,
         set_controller_reference,
@@ -63,6 +65,7 @@ if TYPE_CHECKING:
     from kinform.sansio.election_config import LeaderElection
 
 __all__ = [
+    "AlreadyOwnedError",
     "CacheReader",
     "ChannelSource",
     "Context",
@@ -89,6 +92,7 @@ __all__ = [
     "any_of",
     "apply",
     "apply_status",
+    "conditions_of",
     "find_condition",
     "generation_changed",
     "has_labels",
@@ -111,6 +115,8 @@ __all__ = [
 ]
 
 _HOMES: Final[dict[str, str]] = {
+    "AlreadyOwnedError": "kinform.runtime.owners",
+    "conditions_of": "kinform.runtime.conditions",
     "CacheReader": "kinform.runtime.context",
     "ChannelSource": "kinform.runtime.sources",
     "Context": "kinform.runtime.context",

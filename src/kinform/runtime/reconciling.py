@@ -9,6 +9,7 @@ raises `TerminalError`            terminal         the same; told, and not tried
 takes longer than ``timeout``     timeout          tried again, later and later
 raises anything else              error            tried again, later and later
 is cancelled by a stop            cancelled        nothing: the end has come
+raises `LeadershipLost`           cancelled        nothing: it is for another to do now
 ================================  ===============  =============================================
 """
 
@@ -22,7 +23,13 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
-from kinform.errors import ConflictError, KinformError, TerminalError, UsageError
+from kinform.errors import (
+    ConflictError,
+    KinformError,
+    LeadershipLost,
+    TerminalError,
+    UsageError,
+)
 from kinform.meta import ObjectName
 from kinform.runtime.caches import Caches
 from kinform.runtime.context import Context, Environment
@@ -79,6 +86,8 @@ class Reconciler:
             outcome = self._went_well(name, await self._called(context, name))
         except TerminalError as exc:
             outcome = self._is_hopeless(context, exc)
+        except LeadershipLost as exc:
+            context.logger.info("broken off: %s", exc)  # nothing is to be tried again here
         except asyncio.CancelledError as exc:
             pass_on_cancellation(before)
             outcome = self._failed(context, exc)  # something it waited for was cancelled
