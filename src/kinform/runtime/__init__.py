@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kinform.runtime.applying import apply, apply_status
+    from kinform.runtime.caches import CacheReader, Caches
     from kinform.runtime.conditions import (
         conditions_of,
         find_condition,
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
         set_condition,
         with_condition,
     )
-    from kinform.runtime.context import CacheReader, Context
+    from kinform.runtime.context import Context
     from kinform.runtime.controller import Controller
     from kinform.runtime.finalizers import Finalizer
     from kinform.runtime.kind_source import KindSource
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AlreadyOwnedError",
     "CacheReader",
+    "Caches",
     "ChannelSource",
     "Context",
     "Controller",
@@ -117,7 +119,8 @@ __all__ = [
 _HOMES: Final[dict[str, str]] = {
     "AlreadyOwnedError": "kinform.runtime.owners",
     "conditions_of": "kinform.runtime.conditions",
-    "CacheReader": "kinform.runtime.context",
+    "CacheReader": "kinform.runtime.caches",
+    "Caches": "kinform.runtime.caches",
     "ChannelSource": "kinform.runtime.sources",
     "Context": "kinform.runtime.context",
     "Controller": "kinform.runtime.controller",

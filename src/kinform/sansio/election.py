@@ -152,17 +152,19 @@ class Election:
         self.phase = Phase.FOLLOWING
         return self._try(at)
 
-    def release(self, at: Moment) -> Action:
+    def release(self, at: Moment, within: float | None = None) -> Action:
         """Lead no more, from this instant, and give the Lease back if it may be ours.
 
-        What was under way must have been given up.
+        It is tried for ``within`` seconds, the renew deadline at most. What was under way must
+        have been given up.
         """
         may_hold = self.may_hold
         self.abandon()
         if not may_hold:
             return End("there is nothing to release")
         self.phase = Phase.RELEASING
-        self._release_until = at.boot + self._config.renew_deadline
+        longest = self._config.renew_deadline
+        self._release_until = at.boot + (longest if within is None else min(within, longest))
         return self._try(at)
 
     def abandon(self) -> None:
