@@ -63,6 +63,8 @@ class Address:
         Raises:
             UsageError: it is something else, or does not say on which interface.
         """
+        if isinstance(address, bool):
+            raise UsageError(f"address {address!r}; expected 'host:port', or a port")
         if isinstance(address, int):
             return cls(_LOOPBACK, _port(str(int(address)), address))
         host, colon, port = address.rpartition(":")
@@ -157,7 +159,7 @@ class StatusServer:
         if exc.errno == errno.EADDRINUSE:
             return f"{self._address} is in use; choose another port, or 0 for a free one"
         known = exc.errno is not None and exc.errno in errno.errorcode
-        reason = os.strerror(exc.errno) if known and exc.errno is not None else exc.strerror
+        reason = os.strerror(exc.errno) if known and exc.errno is not None else str(exc)
         return f"cannot listen on {self._address}: {reason}"
 
     async def stop(self) -> None:
