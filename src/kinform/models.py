@@ -223,6 +223,8 @@ def _plain(value: object, *, nulls: bool) -> object:
 
 def _plain_inside(value: object) -> object:
     """Write what msgspec meets inside a model and does not know."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
     if issubclass(type(value), Mapping | ListView) or _is_pydantic(type(value)):
         return _plain(value, nulls=False)
     raise TypeError(f"objects of type {_name(type(value))} cannot be written")

@@ -28,6 +28,10 @@ Name: TypeAlias = str | ObjectName
 """An object's name within the client's namespace, or its full name."""
 
 
+_SHOW_WHOLE: Final = frozenset({"approval", "ephemeralcontainers", "resize", "status"})
+"""Subresources that are the object with another set of fields to write."""
+
+
 class Place(TypedDict):
     """Where objects are, and which part of them is meant: the keywords of `ResourceBase`."""
 
@@ -80,6 +84,11 @@ class ResourceBase(Generic[T]):
             "partial": partial or self._partial,
             "label": f"{self._label}/{subresource}" if subresource else self._label,
         }
+
+    @property
+    def _shows_whole(self) -> bool:
+        """Whether the server answers with objects of the kind itself."""
+        return self._subresource is None or self._subresource in _SHOW_WHOLE
 
     async def _read(self, name: Name) -> Answer:
         answer = await (await self._request("GET", name)).do()

@@ -73,7 +73,7 @@ class Changes(ResourceBase[T]):
         """
         content = writes.whole_object(body)
         resource = await self._find()
-        content = writes.with_kind(content, resource) if self._subresource is None else content
+        content = writes.with_kind(content, resource) if self._shows_whole else content
         name = writes.name_of(content, self._namespace)
         request = await self._request("PUT", name)
         options = WriteOptions(field_manager, field_validation, dry_run)
@@ -177,7 +177,7 @@ class Changes(ResourceBase[T]):
             UsageError: ``body`` has no name, or holds ``managedFields``.
         """
         resource, content = await self._find(), writes.content_of(body)
-        content = writes.with_kind(content, resource) if self._subresource is None else content
+        content = writes.with_kind(content, resource) if self._shows_whole else content
         writes.refuse_managed_fields(content)
         name = writes.name_of(content, self._namespace)
         options = WriteOptions(field_manager, field_validation, dry_run, force=force)
