@@ -35,6 +35,13 @@ else:
     apply = sys.modules[__name__]
 \"""What to apply: every field of a model may be left out, so it is the models themselves.\"""
 """
+METHODS = '''
+    def __post_init__(self) -> None:
+        """Keep the bytes of ``managedFields`` alone, not all those of the object."""
+        if self.managed_fields:
+            own = self.managed_fields.copy()
+            msgspec.structs.force_setattr(self, "managed_fields", own)
+'''
 TEXTS = frozenset({"generateName", "name", "namespace", "resourceVersion", "uid"})
 """The metadata of which the API says that empty and absent are one."""
 
@@ -56,7 +63,8 @@ def model_modules(api: API) -> list[Module]:
         node = api.schemas[schema]
         fields = list(_fields(schema, node, module))
         doc = str(node.get("description") or f"{name}.")
-        model = Model(name=name, fields=fields, doc=doc, kind=kinds.get(schema))
+        methods = METHODS if schema == META else ""
+        model = Model(name=name, fields=fields, doc=doc, kind=kinds.get(schema), methods=methods)
         modules.setdefault(module, []).append(model)
     return [_module(name, models, api) for name, models in sorted(modules.items())]
 

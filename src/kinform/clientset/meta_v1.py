@@ -344,6 +344,12 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     https://kubernetes.io/docs/concepts/overview/working-with-objects/names#uids
     """
 
+    def __post_init__(self) -> None:
+        """Keep the bytes of ``managedFields`` alone, not all those of the object."""
+        if self.managed_fields:
+            own = self.managed_fields.copy()
+            msgspec.structs.force_setattr(self, "managed_fields", own)
+
 
 class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """OwnerReference contains enough information to let you identify an owning object. An owning

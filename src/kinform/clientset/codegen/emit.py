@@ -97,7 +97,7 @@ def _model(model: Model) -> str:
         lines += _field(field)
     if len(lines) == 1:
         lines.append("    pass")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines) + "\n" + model.methods
 
 
 def _kind(kind: Kind) -> Iterator[str]:

@@ -53,6 +53,8 @@ class Model:
     fields: Sequence[Field] = ()
     doc: str = ""
     kind: Kind | None = None
+    methods: str = ""
+    """Python text that follows the fields."""
 
 
 @final
