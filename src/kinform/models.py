@@ -218,7 +218,9 @@ def _plain(value: object, *, nulls: bool) -> object:
         return value
     if _is_pydantic(type(value)):
         return _plain(_dump(cast("_Dumpable", value)), nulls=False)
-    return _plain(msgspec.to_builtins(value, enc_hook=_plain_inside), nulls=False)
+    # Generated models leave out what is None themselves: a null in them is free-form content.
+    nulls = hasattr(type(value), "__gvk__")
+    return _plain(msgspec.to_builtins(value, enc_hook=_plain_inside), nulls=nulls)
 
 
 def _plain_inside(value: object) -> object:

@@ -50,6 +50,7 @@ def _client(module: str, served: Served, api: API) -> Client:
         if part.verbs == frozenset({"get", "patch", "update"})
     ]
     return Client(
+        name=f"{served.kind.kind}Client",
         kind=served.kind,
         model=f"{module}.{served.kind.kind}",
         verbs=served.verbs,

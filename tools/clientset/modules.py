@@ -78,7 +78,7 @@ def _fields(schema: str, node: Node, module: str) -> Iterator[Field]:
         home, name = place_of(target)
         return TypeText(name if home == module else f"clientset.{home}.{name}", is_struct=True)
 
-    for field in fields_of(node, inner, required_structs=False):
+    for field in fields_of(node, inner):
         if schema == META and field.wire in TEXTS:
             yield dataclasses.replace(field, type="str", default='""')
         elif schema == META and field.wire == "managedFields":

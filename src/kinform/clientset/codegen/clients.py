@@ -9,7 +9,7 @@ from typing import Final, final
 
 from kinform.clientset.codegen.emit import fitted
 from kinform.clientset.codegen.model import Kind
-from kinform.clientset.codegen.names import snake_case
+from kinform.clientset.codegen.names import attribute_name, snake_case
 
 __all__ = ["STANDARD", "Client", "Property", "client_class", "group_class", "plural_name"]
 
@@ -43,16 +43,13 @@ class Property:
 class Client:
     """The client of one kind."""
 
+    name: str
+    """The name of its class."""
     kind: Kind
     model: str
     verbs: AbstractSet[str] = STANDARD
     actions: Sequence[str] = ()
     parts: Sequence[Property] = ()
-
-    @property
-    def name(self) -> str:
-        """The name of its class."""
-        return f"{self.kind.kind}Client"
 
 
 def plural_name(kind: Kind) -> str:
@@ -73,10 +70,9 @@ def plural_name(kind: Kind) -> str:
                 break
             taken += 1
         kept += 1
-    rest = plural[taken:]
-    if taken < 3 and rest:
-        return plural.replace("-", "_").replace(".", "_")
-    return singular[:kept] + rest.replace("-", "_").replace(".", "_")
+    related = len(singular) - kept <= 2  # policy, policies; not thing, oddities
+    name = singular[:kept] + plural[taken:] if related else plural
+    return attribute_name(name)
 
 
 def client_class(client: Client) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, TypeAlias, cast
 
 from kinform.clientset.codegen.model import Field, TypeText
@@ -59,21 +59,19 @@ def _item(node: object, name: str, inner: Nodes) -> str:
     return f"{text} | None" if item.get("nullable") and text != "JSON" else text
 
 
-def fields_of(node: Node, inner: Nodes, *, required_structs: bool) -> Iterator[Field]:
+def fields_of(node: Node, inner: Nodes, *, always: Collection[str] = ()) -> Iterator[Field]:
     """Yield the attributes of a model, by their wire names in order.
 
     A Struct that is always there has an empty one as default: where the API's own code holds a
-    value (``default: {}``), or with ``required_structs`` where the schema says so. Everything
-    else may be None.
+    value (``default: {}``), and under the wire names in ``always``. Everything else may be None.
     """
-    required = cast("list[str]", node.get("required") or []) if required_structs else []
     names: set[str] = set()
     for wire, prop in sorted(named_nodes(node).items()):
         name = attribute_name(wire, names)
         names.add(name)
         found = type_of(prop, wire, inner)
         present = found.is_struct and not prop.get("nullable")
-        present = present and (prop.get("default") == {} or wire in required)
+        present = present and (prop.get("default") == {} or wire in always)
         yield Field(
             name=name,
             wire=wire,
