@@ -5,6 +5,7 @@ Models keep them as the server wrote them; these functions are for who must calc
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from typing import Final, Literal
@@ -19,7 +20,8 @@ Notation = Literal["decimal", "binary", "exponent"]
 
 _FORM: Final = re.compile(
     r"(?P<number>[+-]?(?:\d+(?:\.\d*)?|\.\d+))"
-    r"(?P<suffix>[numkMGTPE]?|[KMGTPE]i|[eE](?P<exponent>[+-]?\d{1,4}))"
+    r"(?P<suffix>[numkMGTPE]?|[KMGTPE]i|[eE](?P<exponent>[+-]?\d{1,4}))",
+    re.ASCII,
 )
 _DECIMAL: Final = {
     "n": -9,
@@ -47,11 +49,11 @@ def parse(quantity: Quantity) -> Decimal:
     Raises:
         UsageError: it is not a quantity.
     """
+    if not isinstance(quantity, str) and math.isfinite(quantity):
+        return Decimal(repr(quantity))
     found = _FORM.fullmatch(quantity) if isinstance(quantity, str) else None
     if found is None:
-        if isinstance(quantity, str) or quantity != quantity:  # noqa: PLR0124 - NaN
-            raise UsageError(f"{quantity!r} is not a quantity like '500m', '1Gi' or '2'")
-        return Decimal(repr(quantity))
+        raise UsageError(f"{quantity!r} is not a quantity like '500m', '1Gi' or '2'")
     number, suffix = Decimal(found["number"]), found["suffix"]
     with localcontext(_EXACT):
         if suffix in _BINARY:
