@@ -74,7 +74,7 @@ def test_any_text_becomes_a_class_that_is_free(text: str, taken: set[str]) -> No
 def test_the_check_notices_a_file_that_was_changed(tmp_path: Path) -> None:
     """On a copy of the sources, one of them with a line more."""
     root = HOME.parents[2]
-    for folder in ("src", "tools"):
+    for folder in ("src", "tools", "docs"):
         subprocess.run(["cp", "-r", root / folder, tmp_path / folder], check=True)
     command = [sys.executable, "-m", "tools.clientset", "--check"]
     env = {"PYTHONPATH": f"{tmp_path / 'src'}:{tmp_path}"}
@@ -88,4 +88,4 @@ def test_the_check_notices_a_file_that_was_changed(tmp_path: Path) -> None:
     assert check() == (0, "")
     with (tmp_path / "src/kinform/clientset/apps_v1.py").open("a", encoding="utf-8") as file:
         file.write("# more\n")
-    assert check() == (1, "apps_v1.py is not as `make clientset` writes it\n")
+    assert check() == (1, "src/kinform/clientset/apps_v1.py is not as `make clientset` writes it\n")

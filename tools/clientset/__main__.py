@@ -14,11 +14,12 @@ import sys
 from pathlib import Path
 
 from kinform.clientset.codegen.emit import emit
-from tools.clientset.clients import client_modules, groups, package
+from tools.clientset.clients import client_modules, groups, package, page
 from tools.clientset.modules import model_modules
 from tools.clientset.recorded import API
 
-HOME = Path(__file__).resolve().parents[2] / "src/kinform/clientset"
+ROOT = Path(__file__).resolve().parents[2]
+HOME = ROOT / "src/kinform/clientset"
 MARK = "Written by ``make clientset``."
 
 
@@ -32,7 +33,7 @@ def main() -> None:
     changed = {path for path, text in files.items() if not is_the_same(path, text)}
     if check:
         for path in sorted(stale | changed):
-            print(f"{path.relative_to(HOME)} is not as `make clientset` writes it")
+            print(f"{path.relative_to(ROOT)} is not as `make clientset` writes it")
         sys.exit(bool(stale or changed))
     for path in changed:
         path.parent.mkdir(exist_ok=True)
@@ -49,6 +50,7 @@ def written() -> dict[Path, str]:
     return {
         HOME / "__init__.py": package([module.name for module in models]),
         HOME / "groups.py": groups(list(clients)),
+        ROOT / "docs/reference/kinds.md": page(api),
         HOME
         / "clients"
         / "__init__.py": f'"""Typed clients, a module for each API version. {MARK}"""\n',

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from kinform.clientset.codegen.clients import Client, Property, client_class, group_class
+from kinform.clientset.codegen.clients import (
+    Client,
+    Property,
+    client_class,
+    group_class,
+    plural_name,
+)
 from kinform.clientset.codegen.emit import exports, imports
 from tools.clientset.modules import place_of
 from tools.clientset.recorded import API, Part, Served
 
-__all__ = ["client_modules", "groups", "package"]
+__all__ = ["client_modules", "groups", "package", "page"]
 
 ACTIONS = {"binding": "Binds", "eviction": "Evicts", "log": "ReadsLogs", "token": "IssuesTokens"}
 """Subresources that are methods."""
@@ -107,6 +113,26 @@ class Groups:
 
         return {group}(cast("Connected", self))
 '''
+
+
+def page(api: API) -> str:
+    """Return the page of the documentation that lists all kinds."""
+    lines = [
+        "# Kinds",
+        "",
+        f"The built-in kinds of Kubernetes {api.version}, and how to get at their clients.",
+        "Written by ``make clientset``.",
+    ]
+    modules: dict[str, list[Client]] = {}
+    for served in api.resources:
+        modules.setdefault(served.module, []).append(_client(served.module, served, api))
+    for name, clients in sorted(modules.items()):
+        lines += ["", f"## `client.{name}`", "", "| kind | client | parts |", "|---|---|---|"]
+        for client in sorted(clients, key=lambda it: it.name):
+            method = f"{plural_name(client.kind)}({'namespace' if client.kind.namespaced else ''})"
+            parts = ", ".join(f"`{part.name}`" for part in client.parts)
+            lines.append(f"| `{client.model}` | `{method}` | {parts} |")
+    return "\n".join(lines) + "\n"
 
 
 def package(modules: Sequence[str]) -> str:
