@@ -579,3 +579,19 @@ async def test_a_guarded_client_asks_before_every_write_and_never_before_a_read(
         await guarded.aclose()  # a view: its client stays open
         await client.resource("v1/configmaps", namespace="default").get("a")
     assert len(asked) == 2
+
+
+@in_virtual_time
+async def test_guards_add_up_and_a_view_is_open_as_long_as_its_client() -> None:
+    def refuse() -> None:
+        raise kinform.LeadershipLost("no")
+
+    async with APIServer(port=None) as server:
+        async with server.connect() as client:
+            view = client.guarded(refuse).guarded(lambda: None)
+            with pytest.raises(kinform.LeadershipLost):
+                await view.resource("v1/configmaps", namespace="default").create({})
+            assert "open" in repr(view)
+        assert "closed" in repr(view)
+        with pytest.raises(UsageError, match="this client is closed"):
+            view.resource("v1/configmaps")

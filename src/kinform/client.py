@@ -120,7 +120,7 @@ class Client(Groups):
         self._is_view = False
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open" if self._connection else "not open"
+        state = "closed" if self._is_closed else "open" if self._connection else "not open"
         server = f" {self._config.server}" if self._config else ""
         return f"<Client{server} {state}>"
 
@@ -162,9 +162,13 @@ class Client(Groups):
             await self._connection.aclose()
 
     @property
+    def _is_closed(self) -> bool:
+        return self._closed or (self._connection is not None and self._connection.is_closed)
+
+    @property
     def is_open(self) -> bool:
         """Whether it was opened and not closed yet."""
-        return self._connection is not None and not self._closed
+        return self._connection is not None and not self._is_closed
 
     @property
     def config(self) -> Config:
@@ -176,7 +180,7 @@ class Client(Groups):
         return RESTClient(self._opened(self._connection), api_version)
 
     def guarded(self, guard: Callable[[], None]) -> Client:
-        """Return the same client, but ``guard`` is asked before every write.
+        """Return the same client, but ``guard`` is asked before every write; after those it has.
 
         It is called when the connection is there, right before the first byte is sent; again for
         each further attempt. What it raises reaches the caller, and nothing was sent. The view
@@ -351,9 +355,9 @@ class Client(Groups):
         return await self.rest().get().abs_path("/version").into(VersionInfo)
 
     def _opened(self, part: T | None) -> T:
-        if part is None or self._closed:
+        if part is None or self._is_closed:
             state = (
-                "closed" if self._closed else "not open yet; enter it first: `async with client`"
+                "closed" if self._is_closed else "not open yet; enter it first: `async with client`"
             )
             raise UsageError(f"this client is {state}")
         return part

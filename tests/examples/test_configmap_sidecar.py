@@ -183,6 +183,21 @@ async def test_many_changes_are_told_once(tmp_path: Path) -> None:
 
 
 @in_virtual_time
+async def test_it_looks_at_the_folder_when_something_changes_and_not_all_the_time(
+    tmp_path: Path,
+) -> None:
+    async with scene(tmp_path) as here, here.running():
+        await here.maps.create(config_map("a", {"one": "1"}))
+        await asyncio.sleep(SETTLED)
+        (tmp_path / "one").write_text("by hand", encoding="utf-8")
+        await asyncio.sleep(3600)
+        assert files_in(tmp_path) == {"one": "by hand"}
+        await here.maps.create(config_map("b", {"two": "2"}))
+        await asyncio.sleep(SETTLED)
+        assert files_in(tmp_path) == {"one": "1", "two": "2"}
+
+
+@in_virtual_time
 async def test_secrets_are_for_their_owner_alone_and_never_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -299,6 +299,19 @@ async def test_a_quiet_cluster_is_not_stale_and_an_outage_is() -> None:
 
 
 @in_virtual_time
+async def test_changes_begin_when_all_that_is_there_is_known() -> None:
+    async with APIServer(port=None) as server, scene(server) as here:
+        await here.ready_pod("a", "10.0.0.1")
+        server.faults.add(faults.latency(60, resource="pods", times=1))
+        async with server.connect() as client:
+            late = program.pods(
+                client, namespace="default", selector="app=vllm", port=8000, max_silence=10
+            )
+            async with late, contextlib.aclosing(late.changes()) as changes:
+                assert str(await anext(changes)) == "up: 10.0.0.1:8000 (a)"
+
+
+@in_virtual_time
 async def test_a_slow_reader_of_changes_is_told_the_sum_of_them() -> None:
     async with APIServer(port=None) as server, scene(server) as here:
         await here.ready_pod("a", "10.0.0.1")

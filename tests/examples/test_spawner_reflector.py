@@ -96,14 +96,14 @@ async def test_pods_and_events_are_found_by_name() -> None:
     async with scene() as here:
         await here.spawner("ada")
         await here.pods.create({"metadata": {"name": "stranger"}, "spec": SPEC})
-        for message in ("first", "second"):
+        for message in ("z", "a"):
             await here.tell("ada", message)
         await here.tell("stranger", "other")
         assert set(here.reflector.pods) == {"ada"}
         assert here.reflector.pod("ada") == here.reflector.pods["ada"]
         assert here.reflector.pod("stranger") is None
         told = here.reflector.events("ada")
-        assert [event.at("message") for event in told] == ["first", "second"]
+        assert [event.at("message") for event in told] == ["z", "a"]  # as they came
 
 
 @in_virtual_time
@@ -227,6 +227,17 @@ async def test_an_event_that_is_told_again_is_shown_again_and_no_other() -> None
             await here.pods.status.patch("ada", RUNNING)
         shown = [step.message for step in steps[:-1]]
         assert shown == ["[Normal] unhealthy", "[Normal] other", "[Normal] unhealthy"]
+
+
+@in_virtual_time
+async def test_progress_is_at_most_ninety_before_the_end() -> None:
+    async with scene() as here:
+        spawner = await here.spawner("ada")
+        async with recorded(spawner) as steps:
+            for message in "abcdef":
+                await here.tell("ada", message)
+            await here.pods.status.patch("ada", RUNNING)
+        assert [step.percent for step in steps] == [20, 40, 60, 80, 90, 90, 100]
 
 
 @in_virtual_time

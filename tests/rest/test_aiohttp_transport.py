@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import gzip
 import socket
 import ssl
@@ -471,3 +472,33 @@ async def test_a_guard_is_asked_once_there_is_a_connection_and_nothing_is_sent_i
         await body_of(transport, request)
     assert asked == [0, 1, 1, 2, 2]
     assert len(server.requests) == 3
+
+
+async def test_refused_writes_leave_no_connection_behind(new: NewTransport) -> None:
+    def refuse() -> None:
+        raise PermissionError("no")
+
+    async with WireServer(answers(OK)) as server:
+        transport = new()
+        request = HttpRequest(method="DELETE", url=server.url, guard=refuse)
+        for body in (None, b"{}"):
+            for _ in range(10):
+                with pytest.raises(PermissionError):
+                    await body_of(transport, dataclasses.replace(request, body=body))
+        async with asyncio.timeout(10):
+            while open_sockets(server):  # noqa: ASYNC110 - the loop closes the last one
+                await asyncio.sleep(0)
+    assert not server.requests
+
+
+def open_sockets(server: WireServer) -> int:
+    with client_sockets(server) as left:
+        return len(left)
+
+
+async def test_what_is_long_lived_waits_for_no_place(new: NewTransport) -> None:
+    async with WireServer(answers(OK, OK)) as server:
+        transport = new(max_requests=1)
+        async with transport.send(get(server, "/a")):
+            urgent = HttpRequest(method="PUT", url=server.url, body=b"{}", long_lived=True)
+            await body_of(transport, urgent)

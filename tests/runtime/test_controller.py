@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import Sequence
 from itertools import pairwise
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kinform
+from kinform.runtime.caches import Caches
 from kinform.runtime.context import Context
 from kinform.runtime.controller import Controller
 from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
 from kinform.runtime.mapping import to_label
 from kinform.runtime.predicates import all_of, generation_changed, labels_changed
+from kinform.runtime.reconciling import is_async
 from kinform.runtime.result import Result
 from kinform.runtime.sources import TimerSource
 from kinform.runtime.statistics import Outcome
@@ -137,15 +141,19 @@ async def test_predicates_keep_events_out() -> None:
 
 
 @in_virtual_time
-async def test_two_selections_of_one_kind_are_two_caches_and_the_first_is_what_is_read() -> None:
-    seen: list[int] = []
-
-    async def count(ctx: Context, _name: kinform.ObjectName) -> None:
-        seen.append(len(ctx.lister(MAPS).list()))
-
-    log = Log(count)
+async def test_two_selections_of_one_kind_are_two_caches_and_one_must_say_which() -> None:
+    seen: list[object] = []
     chosen = KindSource(MAPS, namespace="default", label_selector="app=web")
     others = KindSource(MAPS, namespace="default", label_selector="app=db", map=lambda _: key("w"))
+
+    async def count(ctx: Context, _name: kinform.ObjectName) -> None:
+        seen.append([len(ctx.lister(each).list()) for each in (chosen, others)])
+        with pytest.raises(kinform.UsageError, match=r"2 caches of v1/configmaps.*say which"):
+            ctx.lister(MAPS)
+        with pytest.raises(kinform.UsageError, match="is none of test's sources"):
+            ctx.lister(KindSource(MAPS))
+
+    log = Log(count)
     async with served() as (_, client):
         maps = client.resource(MAPS, namespace="default")
         await maps.create(named("w", labels={"app": "web"}))
@@ -154,7 +162,30 @@ async def test_two_selections_of_one_kind_are_two_caches_and_the_first_is_what_i
             await maps.create(named("d", labels={"app": "db"}))
             await log.called(2)
     assert log.names == ["w", "w"]
-    assert seen == [1, 1]
+    assert seen == [[1, 0], [1, 1]]
+
+
+@in_virtual_time
+async def test_a_lookup_finds_in_the_caches_what_an_object_means() -> None:
+    def uses(config: kinform.Object) -> str | None:
+        secret: str | None = config.at("data", "secret")
+        return secret
+
+    def users(secret: kinform.Object, caches: Caches) -> list[kinform.ObjectName]:
+        return [config.key for config in caches.lister(MAPS).by_index("secret", secret.name)]
+
+    log = Log()
+    configs = KindSource(MAPS, namespace="default", indexers={"secret": uses})
+    secrets = KindSource(SECRETS, namespace="default", lookup=users)
+    async with served() as (_, client):
+        maps = client.resource(MAPS, namespace="default")
+        for name, secret in (("a", "one"), ("b", "one"), ("c", "two")):
+            await maps.create({**named(name), "data": {"secret": secret}})
+        async with running(client, controller(log, for_=configs, watches=[secrets])):
+            await log.called(3)
+            await client.resource(SECRETS, namespace="default").create(named("one"))
+            await log.called(5)
+    assert sorted(log.names[3:]) == ["a", "b"]
 
 
 @in_virtual_time
@@ -164,7 +195,9 @@ async def test_a_kind_that_is_not_installed_yet_is_waited_for() -> None:
     async with served() as (_, client):
         one = controller(log, for_=widgets, owns=[MAPS])
         async with running(client, one) as manager:
-            with pytest.raises(TimeoutError, match="not ready within 30 s: test"):
+            with pytest.raises(
+                TimeoutError, match=r"not ready within 30 s: test; .*UnknownResource"
+            ):
                 await manager.wait_warm(30)
             await client.resource("customresourcedefinitions").create(widget_definition())
             await client.resource(widgets, namespace="default").create(named("w"))
@@ -444,7 +477,7 @@ async def test_waiting_for_a_kind_without_a_cache_is_a_mistake_that_is_named() -
             await asyncio.sleep(5)
     assert errors == [
         "test: there is no cache that Secret default/s would come to; it has v1/configmaps",
-        "test: there is no cache of v1/secrets; it has v1/configmaps",
+        "test: there is no cache of v1/secrets; it has v1/configmaps. Add it to owns or watches",
     ]
 
 
@@ -531,6 +564,7 @@ async def nothing(_ctx: Context, _name: kinform.ObjectName) -> None: ...
     [
         ({"name": ""}, "no controller can be called ''"),
         ({"reconcile": 1}, "reconcile is of type int; expected a function"),
+        ({"reconcile": lambda name: name}, r"with a Context and an ObjectName, and takes \(name\)"),
         ({"workers": 0}, "workers is 0; expected at least 1"),
         ({"timeout": 0.0}, "timeout is 0.0; expected seconds"),
         ({"owns": "v1/pods"}, r"owns is 'v1/pods'; expected a list, perhaps \['v1/pods'\]"),
@@ -546,6 +580,17 @@ def test_mistakes_are_named_at_once(options: dict[str, object], message: str) ->
         Controller(**{**usual, **options})  # type: ignore[arg-type]
 
 
+def test_what_a_source_is_made_of_is_checked() -> None:
+    async def wait(_obj: kinform.Object) -> None: ...
+
+    with pytest.raises(kinform.UsageError, match="map is an async function"):
+        KindSource(MAPS, map=wait)  # type: ignore[arg-type]
+    with pytest.raises(kinform.UsageError, match="when is 1; expected a function"):
+        KindSource(MAPS, when=1)  # type: ignore[call-overload]
+    with pytest.raises(kinform.UsageError, match="give map or lookup, not both"):
+        KindSource(MAPS, map=lambda obj: obj.key, lookup=lambda obj, _: obj.key)
+
+
 @pytest.mark.parametrize("after", [0, -1.0, float("nan"), float("inf")])
 def test_a_result_must_say_when(after: float) -> None:
     with pytest.raises(kinform.UsageError, match="with a back-off, raise an error"):
@@ -559,5 +604,84 @@ async def test_a_controller_runs_once() -> None:
         async with running(client, one):
             pass
         with pytest.raises(kinform.UsageError, match="controller test has run already"):
-            async with running(client, one) as manager:
-                await manager.wait_warm(5)
+            async with running(client, one):
+                pytest.fail("it began")
+
+
+# --- models -----------------------------------------------------------------------------------
+
+
+class Config(msgspec.Struct):
+    __resource__ = MAPS
+    metadata: kinform.ObjectMeta
+    data: dict[str, str] = {}
+
+
+@in_virtual_time
+async def test_a_controller_may_read_its_objects_as_a_model() -> None:
+    seen: list[object] = []
+
+    async def look(ctx: Context, name: kinform.ObjectName) -> None:
+        found = ctx.lister(Config).get(name)
+        assert found is not None
+        seen.append(found.data)
+        seen.append(list(ctx.lister(Config).informers))
+        with pytest.raises(kinform.UsageError, match=r"no cache of v1/configmaps; it has .*Config"):
+            ctx.lister(MAPS)
+        with pytest.raises(kinform.UsageError, match="no cache of v1/secrets as Config"):
+            ctx.lister(SECRETS, model=Config)
+        with pytest.raises(kinform.UsageError, match="under virtual time a plain function"):
+            ctx.wait(asyncio.sleep(1))
+
+    log = Log(look)
+    source = KindSource(Config, namespace="default", when=generation_changed)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create({**named("a"), "data": {"k": "v"}})
+        async with running(client, controller(log, for_=source)) as manager:
+            await log.called(1)
+            (one,) = manager.controllers
+            assert repr(one) == "<Controller test for v1/configmaps>"
+    assert seen == [{"k": "v"}, ["default"]]
+
+
+@pytest.mark.parametrize("reconcile", [functools.partial(nothing), Log()])
+@in_virtual_time
+async def test_what_is_async_is_known_whatever_it_is_wrapped_in(reconcile: object) -> None:
+    assert is_async(reconcile)  # type: ignore[arg-type]
+    assert not is_async(lambda _ctx, _name: None)
+
+
+@in_virtual_time
+async def test_a_hopeless_error_in_a_task_group_is_hopeless(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def fail() -> None:
+        raise kinform.TerminalError
+
+    async def grouped(_ctx: Context, _name: kinform.ObjectName) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+
+    log = Log(grouped)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with running(client, controller(log)):
+            await asyncio.sleep(3600)
+    assert log.names == ["a"]
+    assert "given up until something changes: TerminalError" in caplog.text
+
+
+@in_virtual_time
+async def test_a_predicate_that_fails_lets_the_event_pass(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(_event: object) -> bool:
+        raise KeyError("spec")
+
+    log = Log()
+    source = KindSource(MAPS, namespace="default", when=fail)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with running(client, controller(log, for_=source)):
+            await log.called(1)
+    assert "v1/configmaps: the predicate failed, and default/a passes" in caplog.text

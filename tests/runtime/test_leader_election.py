@@ -209,10 +209,10 @@ async def test_the_check_refuses_whoever_does_not_lead() -> None:
 async def test_the_check_may_be_asked_from_other_threads_while_it_renews() -> None:
     """CG-L17."""
     asked: list[BaseException | None] = []
-    goes_on = True
+    ended = threading.Event()
 
     def ask(elector: LeaderElector) -> None:
-        while goes_on:
+        while not ended.wait(0.0005):
             try:
                 elector.check()
                 asked.append(None)
@@ -228,7 +228,7 @@ async def test_the_check_may_be_asked_from_other_threads_while_it_renews() -> No
             thread.start()
             while elector.statistics().renewals < 100:  # noqa: ASYNC110
                 await asyncio.sleep(0)
-            goes_on = False
+            ended.set()
             thread.join()
     assert asked
     assert set(asked) == {None}

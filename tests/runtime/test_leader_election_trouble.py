@@ -204,6 +204,23 @@ async def test_whatever_is_answered_nothing_is_asked_hot_and_it_ends_well(fault:
                 await until(lambda: b.began, within=4.5 + 15 + 4.5)
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [faults.status(429, retry_after=1, resource="leases"), faults.reset(resource="leases")],
+    ids=str,
+)
+@in_virtual_time
+async def test_a_request_is_sent_once_whatever_the_server_asks_for(fault: Fault) -> None:
+    """What the client would repeat, the election decides on."""
+    async with cluster() as there:
+        a = await there.replica("a")
+        inject(there, fault)
+        async with background(a.elector.run(a.lead)):
+            await asyncio.sleep(60)
+            assert len(a.wire.methods) <= 60 / 2 + 1
+            assert len(a.wire.methods) == a.elector.statistics().failures
+
+
 @pytest.mark.parametrize("verb", ["get", "create"])
 @in_virtual_time
 async def test_the_same_failure_is_one_line(
@@ -335,7 +352,7 @@ async def test_without_its_namespace_a_leader_ends_and_leads_again_when_it_is_ba
 async def test_a_lease_that_somebody_else_made_is_waited_for_and_taken(
     spec: dict[str, object], wait: float
 ) -> None:
-    """CG-L02 to CG-L06."""
+    """Empty, odd and foreign ones, on a server."""
     async with cluster() as there:
         a = await there.replica("a")
         metadata = {"name": "widgets", "annotations": {"note": "kept"}}

@@ -21,6 +21,7 @@ from kinform.runtime.controller import Controller
 from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
 from kinform.runtime.result import Result
+from kinform.runtime.sources import StreamSource, TimerSource
 from kinform.testing import in_virtual_time, virtual_clock
 from tests.runtime.support_controllers import (
     MAPS,
@@ -155,6 +156,14 @@ async def test_what_makes_no_sense_is_refused() -> None:
     async with served() as (_, client):
         with pytest.raises(kinform.UsageError, match="grace is -1"):
             Manager(client, grace=-1)
+        with pytest.raises(kinform.UsageError, match=r"expected LeaderElection\(lease"):
+            Manager(client, leader_election="test")  # type: ignore[arg-type]
+        with pytest.raises(kinform.UsageError, match=r"client is of type str; expected kinform"):
+            Manager("http://localhost")  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="unexpected keyword argument 'leader_electon'"):
+            Manager(client, leader_electon=LEASE)  # type: ignore[call-arg]
+        with pytest.raises(kinform.UsageError, match="is no Controller"):
+            Manager(client).add(print)  # type: ignore[arg-type]
         async with Manager(client, signals=False) as manager:
             manager.add(controller(Log()))
             with pytest.raises(kinform.UsageError, match="there is a controller 'test' already"):
@@ -232,7 +241,7 @@ async def test_one_works_and_the_other_has_everything_ready() -> None:
             await one.called(2)
             (waiting,) = second.controllers
             assert waiting.is_warm
-            assert len(waiting.queue) == 1  # what is to be done if it comes to lead
+            assert len(waiting.queue) == 0  # it would grow, and nobody would empty it
             assert one.contexts[0].fencing_number.isdigit()
             assert not two.names
 
@@ -471,3 +480,250 @@ async def test_a_reconcile_that_blocks_the_loop_is_found(caplog: pytest.LogCaptu
             await log.called(1)
     assert "block_the_loop" in caplog.text
     assert "kinform test worker 1" in caplog.text
+
+
+@in_virtual_time
+async def test_a_stop_before_the_caches_are_warm_waits_for_nobody() -> None:
+    timer = TimerSource(10, [key("x")])
+    async with served() as (_, client):
+        one = controller(Log(), for_="example.com/v1/widgets", watches=[timer])
+        async with running(client, one):
+            await asyncio.sleep(60)
+            assert not one.is_warm
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < 1
+
+
+@in_virtual_time
+async def test_events_that_cannot_be_sent_hold_up_the_end_once_however_many_controllers() -> None:
+    async def tell(ctx: Context, name: kinform.ObjectName) -> None:
+        found = ctx.lister(MAPS).get(name)
+        assert found is not None
+        ctx.event(found, "Normal", "Seen", "it was seen")
+
+    logs = [Log(tell) for _ in range(4)]
+    async with served() as (server, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        server.faults.add(faults.stall(verb="create"))
+        source = KindSource(MAPS, namespace="default")
+        names = [Controller(f"c{n}", log, for_=source) for n, log in enumerate(logs)]
+        async with running(client, *names):
+            for log in logs:
+                await log.called(1)
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < 8
+
+
+class Fatal(BaseException):
+    """What must end the process."""
+
+
+@in_virtual_time
+async def test_what_works_everywhere_and_fails_ends_who_waits_to_lead() -> None:
+    async def fail(_ctx: Context, _name: kinform.ObjectName) -> None:
+        raise Fatal
+
+    one, two = Log(), Log()
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with manager_of(client, one, LEASE) as first:
+            await first.start()
+            await one.called(1)
+            async with manager_of(client, two, OTHER) as second:
+                source = KindSource(MAPS, namespace="default")
+                second.add(Controller("always", fail, for_=source, needs_leader=False))
+                with pytest.raises(Fatal):
+                    await second.run()
+                assert repr(second) == "<Manager of test, always: over>"
+
+
+async def test_a_port_that_is_taken_is_told_by_start() -> None:
+    async with APIServer() as server, server.connect() as client:
+        port = int(server.url.rpartition(":")[2])
+        with pytest.raises(kinform.UsageError, match=f"127.0.0.1:{port} is in use"):
+            async with Manager(client, health=port, signals=False) as manager:
+                await manager.start()
+                pytest.fail("it began")
+
+
+# --- a stop that stops ------------------------------------------------------------------------
+
+
+@in_virtual_time
+async def test_whatever_happens_a_stop_takes_no_longer_than_the_grace_and_a_moment() -> None:
+    """A silent server, a lease, events that wait, sources and handlers that mind nothing."""
+
+    class Deaf:
+        name = "deaf"
+
+        async def run(self, add: object) -> None:
+            while True:
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asyncio.sleep(1)
+                    if release.is_set():
+                        return
+
+    async def hang(ctx: Context, name: kinform.ObjectName) -> None:
+        found = ctx.lister(MAPS).get(name)
+        assert found is not None
+        ctx.event(found, "Normal", "Seen", "it was seen")
+        await asyncio.Event().wait()
+
+    async def slow(_event: object) -> None:
+        await asyncio.sleep(1000)
+
+    release = asyncio.Event()
+    for grace in (0.0, 5.0):
+        log = Log(hang)
+        async with served() as (server, client):
+            await client.resource(MAPS, namespace="default").create(named("a"))
+            manager = Manager(client, leader_election=LEASE, signals=False, grace=grace)
+            manager.add(controller(log, watches=[Deaf(), Deaf()]))
+            manager.factory.informer(SECRETS).add_event_handler(on_add=slow)
+            await client.resource(SECRETS, namespace="default").create(named("s"))
+            async with manager:
+                await manager.start()
+                await log.called(1)
+                server.faults.add(faults.stall())
+                began = asyncio.get_running_loop().time()
+            assert asyncio.get_running_loop().time() - began <= grace + 0.5
+            release.set()
+            await asyncio.sleep(5)
+            release.clear()
+
+
+@in_virtual_time
+async def test_who_waits_to_lead_with_a_request_under_way_stops_within_the_grace() -> None:
+    async with served() as (server, client):
+        manager = Manager(client, leader_election=LEASE, signals=False, grace=1)
+        manager.add(controller(Log()))
+        async with manager:
+            await manager.start()
+            await manager.wait_warm(10)
+            server.faults.add(faults.stall())
+            await asyncio.sleep(1)
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began <= 1.5
+
+
+@in_virtual_time
+async def test_a_worker_whose_reconcile_swallows_its_cancellation_takes_nothing_more() -> None:
+    async def swallow(_ctx: Context, _name: kinform.ObjectName) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(1000)
+        await asyncio.sleep(1)
+
+    log = Log(swallow)
+    async with served() as (_, client):
+        for number in range(5):
+            await client.resource(MAPS, namespace="default").create(named(f"m{number}"))
+        async with Manager(client, signals=False, grace=0) as manager:
+            manager.add(controller(log))
+            await manager.start()
+            await log.called(1)
+        await asyncio.sleep(3600)
+    assert len(log.names) == 1
+
+
+@in_virtual_time
+async def test_a_lease_is_not_given_back_while_a_reconcile_goes_on() -> None:
+    release = asyncio.Event()
+
+    async def deaf(_ctx: Context, _name: kinform.ObjectName) -> None:
+        while not release.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await release.wait()
+
+    log = Log(deaf)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with Manager(client, leader_election=LEASE, signals=False, grace=1) as manager:
+            manager.add(controller(log))
+            await manager.start()
+            await log.called(1)
+        leases = client.resource("leases.coordination.k8s.io", namespace="default")
+        assert (await leases.get("test")).at("spec", "holderIdentity") == "one"
+        release.set()
+        await asyncio.sleep(1)
+
+
+@in_virtual_time
+async def test_the_last_events_are_sent_before_the_lease_is_given_back() -> None:
+    async def tell(ctx: Context, name: kinform.ObjectName) -> None:
+        found = ctx.lister(MAPS).get(name)
+        assert found is not None
+        await asyncio.sleep(5)
+        for number in range(3):
+            ctx.event(found, "Normal", f"Done{number}", "it is done")
+
+    log = Log(tell)
+    async with served() as (server, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with Manager(client, leader_election=LEASE, signals=False) as manager:
+            manager.add(controller(log))
+            await manager.start()
+            await log.called(1)
+            server.faults.add(faults.latency(0.05))
+        server.faults.clear()
+        events = await client.resource("v1/events", namespace="default").list()
+    assert sorted(event.at("reason") for event in events) == ["Done0", "Done1", "Done2"]
+
+
+@in_virtual_time
+async def test_a_reconcile_may_ask_for_the_end() -> None:
+    managers: list[Manager] = []
+
+    async def enough(_ctx: Context, _name: kinform.ObjectName) -> None:
+        await managers[0].stop()
+
+    log = Log(enough)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with Manager(client, signals=False) as manager:
+            managers.append(manager)
+            manager.add(controller(log))
+            await manager.run()
+            assert asyncio.get_running_loop().time() < 1
+
+
+@in_virtual_time
+async def test_a_stop_that_is_given_up_ends_the_manager_and_cancels_nobody_else() -> None:
+    async def hang(_ctx: Context, _name: kinform.ObjectName) -> None:
+        await asyncio.Event().wait()
+
+    log = Log(hang)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with Manager(client, signals=False) as manager:
+            manager.add(controller(log))
+            run = asyncio.get_running_loop().create_task(manager.run())
+            await log.called(1)
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.5):
+                    await manager.stop()
+            await run
+
+
+@in_virtual_time
+async def test_messages_of_others_are_left_to_who_leads() -> None:
+    taken: list[str] = []
+
+    async def messages() -> AsyncGenerator[str]:
+        for number in range(3):
+            taken.append(f"m{number}")
+            yield f"m{number}"
+
+    one, two = Log(), Log()
+    async with served() as (_, client):
+        first, second = manager_of(client, one, LEASE), Manager(client, leader_election=OTHER)
+        second.add(controller(two, watches=[StreamSource(messages, key)]))
+        async with first, second:
+            await first.start()
+            await first.wait_warm(10)
+            await asyncio.sleep(5)
+            await second.start()
+            await asyncio.sleep(60)
+            assert not taken
+            await first.stop()
+            await two.called(3)
+    assert two.names == ["m0", "m1", "m2"]

@@ -101,3 +101,30 @@ async def test_who_handled_signals_before_does_so_afterwards() -> None:
             await came.wait()
     assert heard == ["SIGTERM"]
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+async def test_everybody_hears_of_a_signal_and_a_handler_of_the_loop_is_given_back() -> None:
+    loop = asyncio.get_running_loop()
+    heard: list[str] = []
+    came = asyncio.Event()
+
+    async def send() -> None:
+        came.clear()
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(10):
+            await came.wait()
+
+    def hear(who: str) -> None:
+        heard.append(who)
+        came.set()
+
+    loop.add_signal_handler(signal.SIGTERM, hear, "mine")
+    try:
+        with on_signals(lambda _: hear("first")):
+            with on_signals(lambda _: hear("second")):
+                await send()
+            await send()
+        await send()
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+    assert heard == ["first", "second", "first", "mine"]

@@ -139,3 +139,35 @@ async def test_any_thread_may_send() -> None:
 def test_what_is_sent_must_be_a_name() -> None:
     with pytest.raises(kinform.UsageError, match="'a' is no ObjectName"):
         ChannelSource().send("a")  # type: ignore[arg-type]
+
+
+@in_virtual_time
+async def test_a_source_that_is_cancelled_from_within_is_run_again() -> None:
+    runs: list[float] = []
+
+    class Odd:
+        name = "odd"
+
+        async def run(self, add: object) -> None:
+            runs.append(asyncio.get_running_loop().time())
+            inner = asyncio.get_running_loop().create_task(asyncio.sleep(10))
+            inner.cancel()
+            await inner
+
+    async with served() as (_, client):
+        async with running(client, controller(Log(), watches=[Odd()])):
+            await asyncio.sleep(60)
+    assert len(runs) > 2
+
+
+@in_virtual_time
+async def test_a_channel_belongs_to_one_controller(caplog: pytest.LogCaptureFixture) -> None:
+    channel, log = ChannelSource(), Log()
+    async with served() as (_, client):
+        first = controller(log, watches=[channel])
+        second = kinform.Controller("other", Log(), for_="v1/secrets", watches=[channel])
+        async with running(client, first, second):
+            await asyncio.sleep(5)
+            channel.send(key("a"))
+            await log.called(1)
+    assert "channel 'channel' belongs to another controller already" in caplog.text

@@ -66,6 +66,20 @@ async def test_a_function_that_takes_too_long_keeps_its_name_until_it_returns() 
         assert one.statistics().outcomes[Outcome.TIMEOUT] == 1
 
 
+async def test_a_wrapper_around_an_async_function_will_do() -> None:
+    done = asyncio.Event()
+
+    async def reconcile(_ctx: Context, _name: kinform.ObjectName) -> None:
+        done.set()
+
+    async with APIServer(port=None) as server, server.connect() as client:
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        one = controller(lambda ctx, name, timeout=None: reconcile(ctx, name))
+        async with running(client, one):
+            async with asyncio.timeout(10):
+                await done.wait()
+
+
 async def test_threads_are_used_again() -> None:
     threads = Threads("t")
     names = [
@@ -123,3 +137,46 @@ def test_a_function_that_never_returns_does_not_keep_the_process_from_ending() -
     assert done.stdout.split() == ["stopped", "over"], done.stderr
     assert done.returncode == 0
     assert "not done within the grace" in done.stderr
+
+
+async def test_what_a_thread_waits_for_ends_with_its_time() -> None:
+    ends: list[str] = []
+    again = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def reconcile(ctx: Context, _name: kinform.ObjectName) -> None:
+        if ends:
+            loop.call_soon_threadsafe(again.set)
+            return
+        try:
+            ctx.wait(asyncio.sleep(1000))
+        except TimeoutError as error:
+            ends.append(str(error))
+            raise
+
+    async with APIServer(port=None) as server, server.connect() as client:
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with running(client, controller(reconcile, timeout=0.05)):
+            async with asyncio.timeout(10):
+                await again.wait()
+    assert ends == ["the time of <Context test default/a> is up"]
+
+
+async def test_a_stop_iteration_is_a_failure_like_any_other(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    again = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    def reconcile(ctx: Context, _name: kinform.ObjectName) -> None:
+        if ctx.attempt:
+            loop.call_soon_threadsafe(again.set)
+            return
+        next(iter(()))
+
+    async with APIServer(port=None) as server, server.connect() as client:
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with running(client, controller(reconcile)):
+            async with asyncio.timeout(10):
+                await again.wait()
+    assert "RuntimeError: the function raised StopIteration" in caplog.text

@@ -30,6 +30,11 @@ from kinform.sansio.leases import Lease, LeaseRecord, lease_body, read_lease
 CONFIG = LeaderElection(lease="widgets", namespace="ops", identity="me")
 SILENCE = Failed(TransportError("no answer", failure=TransportFailure.TIMEOUT))
 
+NOT_APPLICABLE = {
+    "CG-L09": "coordinated election, where the server chooses, is off by default and in beta",
+    "CG-L19": "a LeaseCandidate is part of coordinated election",
+}
+
 
 def refused(code: int, reason: str = "") -> Failed:
     return Failed(api_error(Status(code=code, reason=reason)))

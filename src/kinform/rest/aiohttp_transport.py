@@ -20,12 +20,13 @@ import socket
 import ssl
 from collections.abc import AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Final, TypeAlias, TypeVar, final
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import LineTooLong
 from yarl import URL
@@ -179,6 +180,7 @@ class _Pool:
                 socket_factory=self._sockets.new,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
+            request_class=_Request,
             response_class=_Response,
             middlewares=(_once,),
             trace_configs=[trace],
@@ -236,13 +238,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         await self._leave()
 
     def note_connected(self, *, reused: bool) -> None:
-        """Take note of a connection, and ask the request's guard: nothing was sent yet."""
+        """Take note of a connection: nothing was sent yet."""
         self.connected, self.reused = True, reused
-        if self._request.guard is not None:
-            try:
-                self._request.guard()
-            except Exception as exc:  # noqa: BLE001 - whatever it is, it is raised again
-                raise _Refused(exc) from None
 
     async def _open(self, pool: _Pool) -> HttpResponse:
         try:
@@ -313,6 +310,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             # In a tunnel the proxy reads the CONNECT alone; without one it reads the request.
             target = proxy_headers if self._url.scheme == "https" else headers
             target.append(("Proxy-Authorization", proxy.authorization))
+        _guard.set(request.guard)
         return await session.request(
             request.method,
             self._url,
@@ -527,6 +525,42 @@ class _Stopped(Exception):
     def __init__(self, error: aiohttp.ClientError | OSError) -> None:
         super().__init__()
         self.error = error
+
+
+_guard: Final[ContextVar[Callable[[], None] | None]] = ContextVar("kinform_guard", default=None)
+"""The guard of the request that this task sends; aiohttp may write in a task of its own."""
+
+
+class _Request(aiohttp.ClientRequest):
+    """Asks the guard in the very step in which the first bytes are written."""
+
+    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
+        if not self._body:  # else the head is kept back, and sent with it
+            self._ask()
+        return await super().send(conn)
+
+    async def write_bytes(
+        self,
+        writer: AbstractStreamWriter,
+        conn: Connection,
+        content_length: int | None = None,
+    ) -> None:
+        try:
+            self._ask()
+        except _Refused as refused:
+            # Whoever waits for the answer gets this instead, and closes the connection.
+            if conn.protocol is not None:
+                conn.protocol.set_exception(refused)
+            return
+        await super().write_bytes(writer, conn, content_length)
+
+    @staticmethod
+    def _ask() -> None:
+        if (guard := _guard.get()) is not None:
+            try:
+                guard()
+            except Exception as exc:  # noqa: BLE001 - whatever it is, it is raised again
+                raise _Refused(exc) from None
 
 
 class _Refused(Exception):

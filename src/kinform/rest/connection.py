@@ -80,6 +80,8 @@ class Call:
     read_timeout: float | None = None
     max_retries: int = MAX_RETRIES
     limiter: RateLimiter | None = None
+    is_urgent: bool = False
+    """It waits neither for a rate limiter nor for a place among the requests under way."""
     warning_handler: WarningHandler | None = None
 
     @property
@@ -124,13 +126,27 @@ class Connection:
         self._agent = agent or user_agent()
         self._on_tls_failure = on_tls_failure
         self._guard = guard
+        self._parent: Connection | None = None
         self._closed = False
 
     def guarded(self, guard: Callable[[], None]) -> Connection:
-        """Return the same connection, but ``guard`` is called before each write is sent."""
+        """Return the same connection, but ``guard`` too is asked before each write is sent."""
+        before = self._guard
+
+        def both() -> None:
+            if before is not None:
+                before()
+            guard()
+
         view = copy.copy(self)
-        view._guard = guard  # noqa: SLF001 - it is one of us
+        view._guard = both  # noqa: SLF001 - it is one of us
+        view._parent = self  # noqa: SLF001
         return view
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `aclose` was called, here or on what this is a view of."""
+        return self._closed or (self._parent is not None and self._parent.is_closed)
 
     async def aclose(self) -> None:
         """Close the transport; later requests are a `UsageError`, those under way fail."""
@@ -170,10 +186,10 @@ class Connection:
             yield await self._in_time(call, self._attempts(call, attempt))
 
     async def _wait_turn(self, call: Call) -> None:
-        if self._closed:
+        if self.is_closed:
             raise UsageError("this client is closed")
         limiter = call.limiter or self.rate_limiter
-        if limiter is not None:
+        if limiter is not None and not call.is_urgent:
             await limiter.wait()
 
     async def _in_time(self, call: Call, work: Awaitable[R]) -> R:
@@ -242,7 +258,7 @@ class Connection:
             headers=self._headers(call, identity),
             body=call.body,
             read_timeout=call.read_timeout,
-            long_lived=call.purpose is not Purpose.CALL,
+            long_lived=call.is_urgent or call.purpose is not Purpose.CALL,
             guard=None if call.method in _READS else self._guard,
         )
         async with contextlib.AsyncExitStack() as mine:

@@ -97,6 +97,7 @@ class Request:
         self._path = RequestPath(prefix)
         self._content_type = content_type
         self._limiter = limiter
+        self._is_urgent = False
         self._warning_handler = warning_handler
         self._error: UsageError | None = None
         self._params: list[tuple[str, str]] = []
@@ -188,6 +189,14 @@ class Request:
     def rate_limiter(self, limiter: RateLimiter) -> Request:
         """Wait for ``limiter`` instead of the client's."""
         self._limiter = limiter
+        return self
+
+    def urgent(self) -> Request:
+        """Wait neither for the rate limiter nor for a place among the requests under way.
+
+        For the few requests on which everything else depends, such as the renewal of a lease.
+        """
+        self._is_urgent = True
         return self
 
     def warning_handler(self, handler: WarningHandler) -> Request:
@@ -319,6 +328,7 @@ class Request:
             read_timeout=self._connection.read_timeout if purpose is Purpose.CALL else None,
             max_retries=self._max_retries,
             limiter=self._limiter,
+            is_urgent=self._is_urgent,
             warning_handler=self._warning_handler,
         )
 

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kinform.runtime.applying import apply, apply_status
+    from kinform.runtime.caches import CacheReader, Caches
     from kinform.runtime.conditions import (
+        conditions_of,
         find_condition,
         is_condition_true,
         set_condition,
         with_condition,
     )
-    from kinform.runtime.context import CacheReader, Context
+    from kinform.runtime.context import Context
     from kinform.runtime.controller import Controller
     from kinform.runtime.finalizers import Finalizer
     from kinform.runtime.kind_source import KindSource
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
         to_owner,
     )
     from kinform.runtime.owners import (
+        AlreadyOwnedError,
         is_controlled_by,
         owner_reference,
         set_controller_reference,
@@ -63,7 +66,9 @@ if TYPE_CHECKING:
     from kinform.sansio.election_config import LeaderElection
 
 __all__ = [
+    "AlreadyOwnedError",
     "CacheReader",
+    "Caches",
     "ChannelSource",
     "Context",
     "Controller",
@@ -89,6 +94,7 @@ __all__ = [
     "any_of",
     "apply",
     "apply_status",
+    "conditions_of",
     "find_condition",
     "generation_changed",
     "has_labels",
@@ -111,7 +117,10 @@ __all__ = [
 ]
 
 _HOMES: Final[dict[str, str]] = {
-    "CacheReader": "kinform.runtime.context",
+    "AlreadyOwnedError": "kinform.runtime.owners",
+    "conditions_of": "kinform.runtime.conditions",
+    "CacheReader": "kinform.runtime.caches",
+    "Caches": "kinform.runtime.caches",
     "ChannelSource": "kinform.runtime.sources",
     "Context": "kinform.runtime.context",
     "Controller": "kinform.runtime.controller",

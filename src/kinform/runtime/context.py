@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import secrets
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeVar, cast, final, overload
+from typing import Final, Literal, TypeVar, cast, final, overload
 
-from kinform.cache.informer import SharedInformer
+from kinform import clock
 from kinform.cache.selection import Kind
-from kinform.cache.store import Key
 from kinform.client import Client
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource, ObjectName
 from kinform.objects import Object
 from kinform.resource import Resource
 from kinform.runtime.applying import apply
-from kinform.runtime.caches import Caches
+from kinform.runtime.caches import CacheReader, Caches
+from kinform.runtime.event_arguments import Regarding
+from kinform.runtime.kind_source import KindSource
 from kinform.runtime.recorder import EventRecorder
-from kinform.selectors import LabelSelectorLike
 from kinform.workqueue.causes import Causes
 
-__all__ = ["CacheReader", "Context", "Environment"]
+__all__ = ["Context", "Environment"]
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class CacheReader(Protocol[T]):
-    """What a cache shows: a `Lister`, or an `InformerGroup` where there are several namespaces."""
-
-    def get(self, key: Key) -> T | None:
-        """Return the object of ``key``, if the cache holds it."""
-        ...
-
-    def list(self, label_selector: LabelSelectorLike = None) -> list[T]:
-        """Return the objects whose labels meet the selector."""
-        ...
 
 
 @final
@@ -63,6 +52,7 @@ class Context:
     __slots__ = (
         "_caches",
         "_environment",
+        "_give_up",
         "_id",
         "_logger",
         "_loop",
@@ -86,6 +76,7 @@ class Context:
         self._environment = environment
         self._caches = caches
         self._loop = asyncio.get_running_loop()
+        self._give_up: Callable[[], object] | None = None  # what a thread waits for
         self._id = ""
         self._logger: logging.LoggerAdapter[logging.Logger] | None = None
         self.controller: Final = controller
@@ -96,7 +87,7 @@ class Context:
         """Why: what happened since the last reconcile of this name began."""
         self.attempt: Final = attempt
         """How often this name has failed since it last succeeded; 0 at first."""
-        self.is_cancelled = False
+        self.is_cancelled: bool = False
         """Whether time is up or the controller stops. A function in a thread should look at it."""
 
     def __repr__(self) -> str:
@@ -138,35 +129,31 @@ class Context:
 
     # --- reading
 
+    @property
+    def caches(self) -> Caches:
+        """All caches of the controller."""
+        return self._caches
+
     @overload
     def lister(self, resource: str | GroupVersionResource) -> CacheReader[Object]: ...
     @overload
-    def lister(self, resource: type[T] | Resource[T]) -> CacheReader[T]: ...
-    @overload
     def lister(self, resource: str | GroupVersionResource, *, model: type[T]) -> CacheReader[T]: ...
-    def lister(self, resource: Kind[T], *, model: type[T] | None = None) -> CacheReader[T]:
+    @overload
+    def lister(self, resource: KindSource[T] | type[T] | Resource[T]) -> CacheReader[T]: ...
+    def lister(
+        self, resource: Kind[T] | KindSource[T], *, model: type[T] | None = None
+    ) -> CacheReader[T]:
         """Return the cache of a kind that the controller is for, owns or watches.
 
-        Name it as the controller does, with its model. Never any I/O; any thread may read.
+        Name it as the controller does, with its model; or give the `KindSource`, where the
+        controller has several of one kind. Never any I/O; any thread may read.
 
         Raises:
-            UsageError: the controller has no such cache; the message says which it has.
+            UsageError: the controller has no such cache, or several: the message says which.
         """
-        return self._caches.reader(resource, model)
-
-    @overload
-    def informers(
-        self, resource: str | GroupVersionResource
-    ) -> Mapping[str, SharedInformer[Object]]: ...
-    @overload
-    def informers(self, resource: type[T] | Resource[T]) -> Mapping[str, SharedInformer[T]]: ...
-    def informers(self, resource: Kind[T]) -> Mapping[str, SharedInformer[T]]:
-        """Return the informers of such a kind by namespace; that of all namespaces is ``""``.
-
-        Raises:
-            UsageError: the controller has none.
-        """
-        return self._caches.informers(resource, None)
+        if isinstance(resource, KindSource):
+            return cast("CacheReader[T]", self._caches.of_source(resource))
+        return self._caches.found(resource, model)
 
     async def wait_for_cache(self, written: Object, timeout: float = 10.0) -> None:
         """Wait until the cache shows what was written, or something newer.
@@ -201,7 +188,7 @@ class Context:
 
     def event(  # noqa: PLR0917 - client-go's order, which everybody knows
         self,
-        regarding: Object,
+        regarding: Regarding,
         type_: Literal["Normal", "Warning"],
         reason: str,
         message: str,
@@ -228,11 +215,31 @@ class Context:
             pass
         else:
             awaitable.close()
+            if clock.current() is not clock.SYSTEM:
+                raise UsageError(
+                    "under virtual time a plain function runs on the event loop, where nothing "
+                    "can be waited for: test it on an ordinary loop, or make it async"
+                )
             raise UsageError("wait() is for plain functions in threads; use await here")
         if self.is_cancelled:
             awaitable.close()
             raise TimeoutError(f"the time of {self!r} is up")
-        return asyncio.run_coroutine_threadsafe(awaitable, self._loop).result()
+        waiting = asyncio.run_coroutine_threadsafe(awaitable, self._loop)
+        self._give_up = waiting.cancel
+        if _is_cancelled(self):  # meanwhile, by the loop
+            waiting.cancel()
+        try:
+            return waiting.result()
+        except concurrent.futures.CancelledError:
+            raise TimeoutError(f"the time of {self!r} is up") from None
+        finally:
+            self._give_up = None
+
+    def cancel(self) -> None:
+        """Tell a function in a thread that its time is up, and end what it waits for."""
+        self.is_cancelled = True
+        if (give_up := self._give_up) is not None:
+            give_up()
 
 
 @final
@@ -242,7 +249,12 @@ class _Prefixed(logging.LoggerAdapter[logging.Logger]):
     def process(self, msg: object, kwargs: Mapping[str, object]) -> tuple[str, dict[str, object]]:
         assert self.extra is not None
         extra = {**self.extra, **_mapping(kwargs.get("extra"))}
-        return f"{self.extra['object']}: {msg}", {**kwargs, "extra": extra}
+        name = str(self.extra["object"]).replace("%", "%%")  # arguments may come
+        return f"{name}: {msg}", {**kwargs, "extra": extra}
+
+
+def _is_cancelled(context: Context) -> bool:
+    return context.is_cancelled  # as it is by now: another thread may have changed it
 
 
 def _mapping(extra: object) -> Mapping[str, object]:

@@ -4,32 +4,34 @@ controller-runtime: ``pkg/controller`` and ``pkg/builder``. What it stands on: `
 name at most once at a time, news before what was there at first, no namespace before all others),
 `Feed` (what an event means), `Workers` and `Reconciler`.
 
-Its life is in the hands of a `Manager`: ``bind``, then ``begin`` to warm up (the caches and the
-handlers get what is there at first), then ``work``, as soon as this process leads; and at the end
-``drain`` and ``stop``.
+Its life is in the hands of a `Manager`: ``bind``, then ``begin`` to warm up (the caches get what
+is there at first), then ``work``, as soon as this process leads; and at the end ``drain`` and
+``stop``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import random
-from collections.abc import Iterable, Sequence
-from typing import Final, TypeVar, cast, final
+from collections.abc import Sequence
+from typing import Final, TypeVar, final
 
 from kinform.cache.factory import SharedInformerFactory
 from kinform.cache.processor import Registration
-from kinform.errors import ApiError, TransportError, UnknownResourceError, UsageError
+from kinform.cache.sync import wait_for_all
+from kinform.errors import KinformError, UnknownResourceError, UsageError
 from kinform.meta import ObjectName
+from kinform.runtime.arguments import check, several, sorted_sources
 from kinform.runtime.caches import Caches
 from kinform.runtime.context import Environment
 from kinform.runtime.feeding import Wiring
-from kinform.runtime.kind_source import AnyKind, AnyKindSource, KindSource, kind_source
+from kinform.runtime.kind_source import AnyKind, AnyKindSource, kind_source
 from kinform.runtime.mapping import MapFunc, to_owner
 from kinform.runtime.reconciling import Reconcile, Reconciler, is_async
 from kinform.runtime.sources import Source, keep_running
 from kinform.runtime.statistics import ControllerMeter, ControllerStatistics
+from kinform.runtime.stopping import Stop
 from kinform.runtime.threads import Threads
 from kinform.runtime.workers import Workers
 from kinform.sansio.backoff import Backoff
@@ -45,7 +47,9 @@ T = TypeVar("T")
 
 log: Final = logging.getLogger(__name__)
 
-PATIENCE: Final = 1.0
+EVENTS: Final = 5.0
+"""Seconds that the last events may take to be sent."""
+PATIENCE: Final = 0.15
 """How long a source may take to end once it is cancelled."""
 SLOW: Final = 60.0
 """A reconcile that takes longer is told of in the log."""
@@ -110,14 +114,14 @@ class Controller:
         needs_leader: bool = True,
         slow_after: float | None = SLOW,
     ) -> None:
-        _check(name, reconcile, workers=workers, timeout=timeout)
+        check(name, reconcile, workers=workers, timeout=timeout, slow_after=slow_after)
         self.name: Final = name
         self.workers: Final = workers
         self.needs_leader: Final = needs_leader
         self._reconcile = reconcile
         self._for = kind_source(for_)
-        self._owns = [kind_source(each) for each in _several(owns, "owns")]
-        self._kinds, self._sources = _sorted(_several(watches, "watches"))
+        self._owns = [kind_source(each) for each in several(owns, "owns")]
+        self._kinds, self._sources = sorted_sources(several(watches, "watches"))
         self._timeout = timeout
         self._slow_after = slow_after
         self._threads = None if is_async(reconcile) else Threads(f"kinform-{name}")
@@ -132,7 +136,10 @@ class Controller:
         self._environment: Environment | None = None
         self._registrations: list[Registration[object]] = []
         self._tasks: list[asyncio.Task[None]] = []
+        self._owner: MapFunc[object] | None = None
         self._warming: asyncio.Task[None] | None = None
+        self.has_left_behind: bool = False
+        """Whether a reconcile could not be ended."""
         self._is_warm = False
 
     def __repr__(self) -> str:
@@ -142,7 +149,7 @@ class Controller:
 
     @property
     def is_warm(self) -> bool:
-        """Whether caches and handlers have what was there at first; stays true."""
+        """Whether the caches have what was there at first; stays true."""
         return self._is_warm
 
     @property
@@ -174,7 +181,7 @@ class Controller:
     # --- its life, for the manager
 
     def bind(self, environment: Environment, factory: SharedInformerFactory) -> None:
-        """Ask for informers and listen to them. They are started afterwards.
+        """Ask for informers. They are started afterwards.
 
         Raises:
             UsageError: it is another manager's, or of the past.
@@ -188,21 +195,16 @@ class Controller:
             caches=Caches(self.name, environment.client),
             factory=factory,
         )
-        for each in (self._for, *self._kinds):
-            self._registrations.extend(each.listen(wiring))
-        for each in self._owns:
-            each.follow(wiring)  # filled meanwhile; what their events mean is found out later
+        for each in (self._for, *self._kinds, *self._owns):
+            each.follow(wiring)
 
     def begin(self) -> None:
-        """Start to warm up, and the sources that are not informers; `stop` must follow."""
+        """Start to warm up; `stop` must follow."""
         loop = asyncio.get_running_loop()
-        for source in self._sources:
-            running = keep_running(source, self._queue.add, controller=self.name)
-            self._tasks.append(loop.create_task(running, name=f"kinform {self.name} {source.name}"))
         self._warming = loop.create_task(self._warm_up(), name=f"kinform {self.name} warming up")
 
     async def wait_warm(self) -> None:
-        """Wait until caches and handlers have what was there at first, however long that takes.
+        """Wait until the caches have what was there at first, however long that takes.
 
         Raises:
             UsageError: an informer has failed or was stopped, or this one was not begun.
@@ -216,36 +218,37 @@ class Controller:
 
     async def _warm_up(self) -> None:
         if self._owns:
-            owner = await self._owner_mapping()
-            for each in self._owns:
-                self._registrations.extend(each.listen(self._wired, owner))
-        await gather(*(each.wait_synced() for each in self._registrations))
+            self._owner = await self._owner_mapping()
+        await wait_for_all(self.caches.all, None)
         self._is_warm = True
 
     async def work(self) -> None:
-        """Reconcile until `drain` is over. Cancelled, it cancels what runs."""
-        assert self._environment is not None
-        reconciler = Reconciler(
-            controller=self.name,
-            reconcile=self._reconcile,
-            queue=self._queue,
-            environment=self._environment,
-            caches=self.caches,
-            meter=self._meter,
-            threads=self._threads,
-            timeout=self._timeout,
-        )
-        await Workers(
+        """Reconcile until `drain` is over. Cancelled, it cancels what runs.
+
+        Only now do names come in, and workers begin when the handlers were told of all that is
+        there. Who waits to lead has caches, and no queue that grows and that nobody empties.
+        """
+        self._listen()
+        await gather(*(each.wait_synced() for each in self._registrations))
+        log.info("%s: works, with %d workers", self.name, self.workers)
+        workers = Workers(
             self._queue,
-            reconciler,
+            self._reconciler(),
             name=self.name,
             count=self.workers,
             slow_after=self._slow_after,
-        ).run()
+        )
+        try:
+            await workers.run()
+        finally:
+            self.has_left_behind = workers.has_left_behind
 
-    async def drain(self, timeout: float) -> Drained[ObjectName]:
-        """Take in nothing more, and wait for what waits or is worked on."""
-        return await self._queue.shut_down_with_drain(timeout)
+    async def drain(self, stop: Stop) -> Drained[ObjectName]:
+        """Take in nothing more, and wait for what waits or is worked on, and for its events."""
+        report = await self._queue.shut_down_with_drain(stop.left())
+        assert self._environment is not None
+        await self._environment.recorder.drain(min(EVENTS, stop.left()))
+        return report
 
     async def stop(self) -> None:
         """End its sources; nothing is reconciled any more."""
@@ -265,6 +268,30 @@ class Controller:
 
     # --- how it is wired
 
+    def _listen(self) -> None:
+        """Have names come in, from all sources."""
+        for each in (self._for, *self._kinds):
+            self._registrations.extend(each.listen(self._wired))
+        for each in self._owns:
+            self._registrations.extend(each.listen(self._wired, self._owner))
+        loop = asyncio.get_running_loop()
+        for source in self._sources:
+            running = keep_running(source, self._queue.add, controller=self.name)
+            self._tasks.append(loop.create_task(running, name=f"kinform {self.name} {source.name}"))
+
+    def _reconciler(self) -> Reconciler:
+        assert self._environment is not None
+        return Reconciler(
+            controller=self.name,
+            reconcile=self._reconcile,
+            queue=self._queue,
+            environment=self._environment,
+            caches=self.caches,
+            meter=self._meter,
+            threads=self._threads,
+            timeout=self._timeout,
+        )
+
     async def _owner_mapping(self) -> MapFunc[object]:
         """Find out what kind ``for_`` is, once it exists: owners are named by it."""
         name = self._for.kind_name
@@ -273,55 +300,12 @@ class Controller:
         while True:
             try:
                 found = await self._environment.client.find(name)
-            except (ApiError, TransportError, UnknownResourceError) as exc:
+            except KinformError as exc:
+                if isinstance(exc, UsageError) and not isinstance(exc, UnknownResourceError):
+                    raise
                 if not backoff.failures:
                     log.warning("%s waits for %s: %s", self.name, name, exc)
             else:
                 return to_owner(found.gvk, namespaced=found.namespaced)
             await asyncio.sleep(backoff.delay(rand=random.random()))
             backoff = backoff.failed()
-
-
-def _several(given: Iterable[T], role: str) -> list[T]:
-    if isinstance(given, str | type) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
-        raise UsageError(f"{role} is {given!r}; expected a list, perhaps [{given!r}]")
-    return list(given)
-
-
-def _check(name: str, reconcile: object, *, workers: int, timeout: float | None) -> None:
-    if not name or not name.isprintable() or len(name) > 128:  # a field manager's length
-        raise UsageError(f"no controller can be called {name!r}: 1 to 128 printable characters")
-    if not callable(reconcile):
-        raise UsageError(f"reconcile is of type {type(reconcile).__name__}; expected a function")
-    if workers < 1:
-        raise UsageError(f"workers is {workers}; expected at least 1")
-    if timeout is not None and not 0 < timeout < math.inf:
-        raise UsageError(f"timeout is {timeout!r}; expected seconds, more than 0, or None")
-
-
-def _sorted(
-    watches: Sequence[Source | AnyKindSource],
-) -> tuple[list[AnyKindSource], list[Source]]:
-    """Return which of them are kinds, and which sources of their own."""
-    kinds, others = list[AnyKindSource](), list[Source]()
-    for each in watches:
-        if isinstance(each, KindSource):
-            kind = cast("AnyKindSource", each)
-            _check_map(kind)
-            kinds.append(kind)
-        elif callable(getattr(each, "run", None)):
-            others.append(cast("Source", each))
-        else:
-            raise UsageError(
-                f"watches has {each!r}, which is no source: a KindSource('v1/pods', map=...), "
-                "TimerSource, StreamSource or ChannelSource is"
-            )
-    return kinds, others
-
-
-def _check_map(kind: AnyKindSource) -> None:
-    if not kind.has_map:
-        raise UsageError(
-            f"watches has {kind.kind_name} without a map: say which names its objects mean, for "
-            f"example KindSource({kind.kind_name!r}, map=to_label('example.com/widget'))"
-        )

@@ -48,9 +48,9 @@ class EventSink:
         self._api: Final[EventAPI] = api
         self._format = FORMATS[api]
         self._reporter = reporter
-        self.created = 0
+        self.created: int = 0
         """How many events were created."""
-        self.patched = 0
+        self.patched: int = 0
         """How many events were changed."""
 
     async def send(self, record: EventRecord) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar, final
@@ -9,7 +10,8 @@ from typing import Final, Generic, TypeVar, final
 from kinform.cache.events import Added, Deleted, Event, Updated
 from kinform.cache.factory import SharedInformerFactory
 from kinform.cache.handlers import EventHandler, handler
-from kinform.cache.informer import SharedInformer
+from kinform.cache.indexes import IndexFunc
+from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.cache.selection import Selection
 from kinform.meta import ObjectName
 from kinform.objects import Object
@@ -23,6 +25,8 @@ from kinform.workqueue.queue import WorkQueue
 __all__ = ["Feed", "Wiring"]
 
 T = TypeVar("T")
+
+log: Final = logging.getLogger(__name__)
 
 _LOW: Final = Priority.LOW
 _NORMAL: Final = Priority.NORMAL
@@ -38,13 +42,19 @@ class Wiring:
     caches: Caches
     factory: SharedInformerFactory
 
-    def informers(self, selections: Mapping[str, Selection[T]]) -> Sequence[SharedInformer[T]]:
-        """Return the shared informers of these selections, one for each namespace."""
+    def informers(
+        self,
+        source: object,
+        selections: Mapping[str, Selection[T]],
+        indexers: Mapping[str, IndexFunc[T]] | None,
+    ) -> Sequence[SharedInformer[T]]:
+        """Return the shared informers of a source's selections, one for each namespace."""
+        options = InformerOptions[T](indexers=indexers) if indexers else InformerOptions[T]()
         informers = {
-            place: self.factory.informer_of(selection) for place, selection in selections.items()
+            place: self.factory.informer_of(selection, **options)
+            for place, selection in selections.items()
         }
-        selection = next(iter(selections.values()))
-        self.caches.add(selection.name, selection.model, informers)
+        self.caches.add(source, next(iter(selections.values())), informers)
         return tuple(informers.values())
 
 
@@ -109,13 +119,21 @@ class Feed(Generic[T]):
         self._tell(event, cause, _NORMAL)
 
     def _tell(self, event: Event[T], cause: Cause, priority: Priority) -> None:
-        if self._when is not None and not self._when(event):
+        if self._when is not None and not self._passes(self._when, event):
             return
         if self._map is None:
             self._queue.add(event.key, priority=priority, cause=cause)
             return
         for name in names_of(event, self._map):
             self._queue.add(name, priority=priority, cause=cause)
+
+    def _passes(self, when: Predicate[T], event: Event[T]) -> bool:
+        try:
+            return when(event)
+        except Exception:
+            # One reconcile too many does no harm; one that never comes does.
+            log.exception("%s: the predicate failed, and %s passes", self._source, event.key)
+            return True
 
 
 def _version(obj: object) -> str:

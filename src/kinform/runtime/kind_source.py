@@ -6,22 +6,25 @@ controller connects it to a shared informer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final, overload
 
+from kinform.cache.indexes import IndexFunc
 from kinform.cache.informer import SharedInformer
 from kinform.cache.processor import Registration
 from kinform.cache.selection import Kind, Selection, select
 from kinform.errors import UsageError
-from kinform.meta import GroupVersionResource
+from kinform.meta import GroupVersionResource, ObjectName
 from kinform.objects import Object
 from kinform.resource import Resource
+from kinform.runtime.caches import Caches
 from kinform.runtime.feeding import Feed, Wiring
 from kinform.runtime.mapping import MapFunc
 from kinform.runtime.predicates import Predicate
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
 
-__all__ = ["AnyKind", "AnyKindSource", "KindSource", "kind_source"]
+__all__ = ["AnyKind", "AnyKindSource", "KindSource", "LookupFunc", "kind_source"]
 
 T = TypeVar("T")
 
@@ -50,6 +53,9 @@ class AnyKindSource(Protocol):
         ...
 
 
+LookupFunc: TypeAlias = Callable[[T, Caches], Iterable[ObjectName] | ObjectName | None]
+"""Which names an object means, by what is in the controller's caches."""
+
 AnyKind: TypeAlias = str | GroupVersionResource | type[object] | AnyKindSource
 """A kind by its name or its model, or a `KindSource`."""
 
@@ -67,7 +73,9 @@ class KindSource(Generic[T]):
         map: which names an object means. Not needed for the kind that a controller is for (its
             own) nor for one that it owns (its owner). An update is asked of the old and of the
             new state. What it raises is logged, and the event then means nothing.
+        lookup: the same, for what only the caches know: it is given them as well.
         when: which events count; see `kinform.runtime.predicates`.
+        indexers: index functions by name, for ``ctx.lister(...).by_index``; see `Indexer`.
         model: read objects as this class instead of `Object`.
         namespace: the only one to look at, ``""`` for all; else the manager's.
         label_selector: the labels objects must have.
@@ -87,7 +95,9 @@ class KindSource(Generic[T]):
         resource: str | GroupVersionResource,
         *,
         map: MapFunc[Object] | None = None,
+        lookup: LookupFunc[Object] | None = None,
         when: Predicate[Object] | None = None,
+        indexers: Mapping[str, IndexFunc[Object]] | None = None,
         namespace: str | None = None,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
@@ -101,7 +111,9 @@ class KindSource(Generic[T]):
         *,
         model: type[T],
         map: MapFunc[T] | None = None,
+        lookup: LookupFunc[T] | None = None,
         when: Predicate[T] | None = None,
+        indexers: Mapping[str, IndexFunc[T]] | None = None,
         namespace: str | None = None,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
@@ -113,7 +125,9 @@ class KindSource(Generic[T]):
         resource: type[T] | Resource[T],
         *,
         map: MapFunc[T] | None = None,
+        lookup: LookupFunc[T] | None = None,
         when: Predicate[T] | None = None,
+        indexers: Mapping[str, IndexFunc[T]] | None = None,
         namespace: str | None = None,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
@@ -125,16 +139,16 @@ class KindSource(Generic[T]):
         *,
         model: type[T] | None = None,
         map: MapFunc[T] | MapFunc[Object] | None = None,  # noqa: A002 - what all call it
+        lookup: LookupFunc[T] | LookupFunc[Object] | None = None,
         when: Predicate[T] | Predicate[Object] | None = None,
+        indexers: Mapping[str, IndexFunc[T]] | Mapping[str, IndexFunc[Object]] | None = None,
         namespace: str | None = None,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
         metadata_only: bool = False,
         resync_period: float | None = None,
     ) -> None:
-        for role, function in {"map": map, "when": when}.items():
-            if function is not None and not callable(function):
-                raise UsageError(f"{role} is {function!r}; expected a function")
+        _check(map=map, lookup=lookup, when=when)
 
         def selection(place: str) -> Selection[T]:
             return select(
@@ -148,7 +162,9 @@ class KindSource(Generic[T]):
 
         self._selection = selection
         self._map = cast("MapFunc[T] | None", map)  # without a model, T is Object
+        self._lookup = cast("LookupFunc[T] | None", lookup)
         self._when = cast("Predicate[T] | None", when)
+        self._indexers = cast("Mapping[str, IndexFunc[T]] | None", indexers)
         self._namespace = namespace
         self._resync_period = resync_period
         self.kind_name: Final = selection("" if namespace is None else namespace).name
@@ -160,7 +176,7 @@ class KindSource(Generic[T]):
     @property
     def has_map(self) -> bool:
         """Whether it says itself what its objects mean."""
-        return self._map is not None
+        return self._map is not None or self._lookup is not None
 
     def follow(self, wiring: Wiring) -> None:
         """Have an informer made, or shared."""
@@ -170,8 +186,8 @@ class KindSource(Generic[T]):
         self, wiring: Wiring, default: MapFunc[object] | None = None
     ) -> Sequence[Registration[object]]:
         """Have names put into the queue: those of ``map``, else of ``default``, else its own."""
-        map_func = default if self._map is None else self._map
-        feed = Feed(wiring.queue, source=self.kind_name, map=map_func, when=self._when)
+        meaning = self._meaning(wiring) or default
+        feed = Feed(wiring.queue, source=self.kind_name, map=meaning, when=self._when)
         name = f"{wiring.controller}: {self.kind_name}"
         told = feed.handler(name=name, resync_period=self._resync_period)
         return [
@@ -179,9 +195,24 @@ class KindSource(Generic[T]):
             for informer in self._informers(wiring)
         ]
 
+    def _meaning(self, wiring: Wiring) -> MapFunc[T] | None:
+        lookup = self._lookup
+        return self._map if lookup is None else lambda obj: lookup(obj, wiring.caches)
+
     def _informers(self, wiring: Wiring) -> Sequence[SharedInformer[T]]:
         namespaces = wiring.factory.namespaces if self._namespace is None else (self._namespace,)
-        return wiring.informers({place: self._selection(place) for place in namespaces})
+        selections = {place: self._selection(place) for place in namespaces}
+        return wiring.informers(self, selections, self._indexers)
+
+
+def _check(**functions: object) -> None:
+    for role, function in functions.items():
+        if function is not None and not callable(function):
+            raise UsageError(f"{role} is {function!r}; expected a function")
+        if inspect.iscoroutinefunction(function):
+            raise UsageError(f"{role} is an async function; expected one that cannot wait")
+    if functions["map"] is not None and functions["lookup"] is not None:
+        raise UsageError("give map or lookup, not both")
 
 
 def kind_source(source: object) -> AnyKindSource:

@@ -166,7 +166,12 @@ class LeaderElector:
 
     # --- to lead ------------------------------------------------------------------------------
 
-    async def run(self, lead: Callable[[], Coroutine[object, object, R]]) -> R:
+    async def run(
+        self,
+        lead: Callable[[], Coroutine[object, object, R]],
+        *,
+        release_within: Callable[[], float | None] | None = None,
+    ) -> R:
         """Wait until this one leads, then run ``lead()``, and return what it returns.
 
         While it runs, the lease is renewed. However it ends, the lease is given back after it has
@@ -175,6 +180,11 @@ class LeaderElector:
         has ended. Cancelled a second time, it waits no more.
 
         It may be called again after it has ended.
+
+        Args:
+            lead: what only the leader may do.
+            release_within: asked at the end how many seconds giving back may take; ``None``: not
+                to give it back, for example because something of ``lead()`` goes on.
 
         Raises:
             LeadershipLost: this one led, and does not any more. ``lead()`` was cancelled and
@@ -190,7 +200,7 @@ class LeaderElector:
             return await self._while_renewing(lead, action)
         finally:
             try:
-                await self._release()
+                await self._release(release_within)
             finally:
                 self._election.abandon()
                 self._is_running = False
@@ -232,17 +242,22 @@ class LeaderElector:
         self._report.lost(action.reason)
         return action.reason
 
-    async def _release(self) -> None:
+    async def _release(self, within: Callable[[], float | None] | None) -> None:
         """Believe no more, and give the lease back if it may be ours and nobody acts on it."""
         election = self._election
         wanted = self._config.release_on_exit and not self._is_led
         if not wanted or election.phase is Phase.ENDED or not election.may_hold:
             return
-        action = election.release(self._moment())
-        with contextlib.suppress(UsageError):  # the client is closed: it runs out by itself
-            while not isinstance(action, End):
-                action = await self._do(action)
-            self._report.released(action.reason)
+        seconds = self._config.renew_deadline if within is None else within()
+        if seconds is None:
+            return
+        action = election.release(self._moment(), seconds)
+        # If the client is closed, or the server silent, it runs out by itself.
+        with contextlib.suppress(UsageError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                while not isinstance(action, End):
+                    action = await self._do(action)
+                self._report.released(action.reason)
 
     async def _do(self, action: Action) -> Action:
         """Do what was decided, and decide on what came of it."""

@@ -1,12 +1,12 @@
 """The three requests of an election: read, create, replace one Lease. Each is sent once, in time.
 
-They pass by the client's rate limiter: whoever waits there behind a burst of its own writes would
-lose the lease because of it. There are few of them: one in two seconds.
+They pass by the client's rate limiter and the line before its connections: whoever waits there
+behind its own writes would lose the lease because of it. There are few: one in two seconds.
 """
 
 from __future__ import annotations
 
-from typing import Final, final
+from typing import final
 
 from kinform.client import Client
 from kinform.errors import KinformError, NotFoundError, UsageError
@@ -15,17 +15,6 @@ from kinform.sansio.election_signals import Create, Failed, Get, Got, Signal, Up
 from kinform.sansio.leases import Lease, read_lease
 
 __all__ = ["LeaseClient"]
-
-
-@final
-class _NoLimit:
-    """A rate limiter that lets everybody pass."""
-
-    async def wait(self) -> None:
-        """Return at once."""
-
-
-_NO_LIMIT: Final = _NoLimit()
 
 
 @final
@@ -70,6 +59,6 @@ class LeaseClient:
 
 
 async def _answer(request: Request, timeout: float, *, name: str = "") -> Lease:
-    request = request.resource("leases").timeout(timeout).max_retries(0).rate_limiter(_NO_LIMIT)
+    request = request.resource("leases").timeout(timeout).max_retries(0).urgent()
     content = await (request.name(name) if name else request).into(dict[str, object])
     return read_lease(content)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from types import TracebackType
@@ -25,20 +26,26 @@ from kinform.objects import Object
 from kinform.runtime.context import Environment
 from kinform.runtime.controller import Controller
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
-from kinform.runtime.operating import Operation
+from kinform.runtime.operating import Operation, beside
 from kinform.runtime.recorder import EventRecorder
 from kinform.runtime.reporting import Reporting
 from kinform.runtime.signals import on_signals
+from kinform.runtime.stopping import Stop
 from kinform.tasks import background, gather
 
 __all__ = ["Manager"]
 
 log: Final = logging.getLogger(__name__)
 
+_run_by: Final = contextvars.ContextVar[object]("kinform_run_by", default=None)
+"""The manager that runs this task, or has started what did."""
+
 GRACE: Final = 20.0
 """How long work may take to finish after a stop: less than the 30 s that kubelet gives a pod."""
 FORCED: Final = 1.0
-"""How long everything may take to end that is cancelled by force."""
+"""How long what is cancelled by force may take to end in good order, before it is again."""
+LEAST: Final = 0.15
+"""Seconds that informers and recorders have for their end though no time is left."""
 MAX_SILENCE: Final = 180.0
 """After how long without a word from the server a cache counts as stale."""
 
@@ -85,8 +92,7 @@ class Manager:
         signals: bool = True,
         **defaults: Unpack[InformerOptions[Object]],
     ) -> None:
-        if not grace >= 0:
-            raise UsageError(f"grace is {grace!r}; expected seconds, 0 or more")
+        _check(client, leader_election, grace=grace, defaults=defaults)
         self._client = client
         self._factory = SharedInformerFactory(client, namespaces=namespaces, **defaults)
         self._election = leader_election
@@ -94,9 +100,8 @@ class Manager:
         self._stack = contextlib.AsyncExitStack()
         self._controllers: dict[str, Controller] = {}
         self._recorders: list[EventRecorder] = []
-        self._grace = grace
         self._signals = signals
-        self._stop_asked = asyncio.Event()
+        self._stop = Stop(grace)
         self._force_asked = asyncio.Event()
         self._bound = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -106,7 +111,7 @@ class Manager:
             factory=self._factory,
             elector=lambda: self._elector,
             recorders=self._recorders,
-            is_stopping=self._stop_asked.is_set,
+            is_stopping=lambda: self._stop.is_asked,
             max_silence=max_silence,
             address=health,
         )
@@ -126,6 +131,8 @@ class Manager:
         if self._task is not None:
             raise UsageError("a controller must be added before the manager runs")
         for controller in controllers:
+            if not isinstance(controller, Controller):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+                raise UsageError(f"{controller!r} is no Controller")
             if controller.name in self._controllers:
                 raise UsageError(f"there is a controller {controller.name!r} already")
             self._controllers[controller.name] = controller
@@ -155,7 +162,7 @@ class Manager:
     @property
     def is_stopping(self) -> bool:
         """Whether it was asked to stop; stays true."""
-        return self._stop_asked.is_set()
+        return self._stop.is_asked
 
     async def wait_warm(self, timeout: float | None = None) -> None:
         """Wait until all caches, and all handlers of controllers, have what was there at first.
@@ -177,7 +184,8 @@ class Manager:
                 raise UsageError("the manager has stopped")
             else:
                 cold = ", ".join(each.name for each in self.controllers if not each.is_warm)
-                raise TimeoutError(f"not ready within {timeout} s: {cold}")
+                why = self._reporting.ready.ask("informers") or "handlers have not been told yet"
+                raise TimeoutError(f"not ready within {timeout} s: {cold}; {why}")
 
     async def _all_warm(self) -> None:
         await self._bound.wait()
@@ -193,7 +201,7 @@ class Manager:
 
         Raises:
             LeadershipLost: it led, and cannot be sure of that any more.
-            UsageError: it was run before, has nothing to do, or a port is taken.
+            UsageError: it was run before, the client is not open, or a port is taken.
         """
         await self.start()
         assert self._task is not None
@@ -206,10 +214,13 @@ class Manager:
         self._task.result()
 
     async def start(self) -> None:
-        """Begin, and return: for tests, and for who has more to do. `stop` must follow.
+        """Begin, and return once everything is set up; it need not be warm yet: `wait_warm`.
+
+        For tests, and for who has more to do. `stop` must follow.
 
         Raises:
-            UsageError: it was started before, or the client is not open.
+            UsageError: it was started before, the client is not open, a controller has run
+                already, or a port is taken.
         """
         if self._task is not None:
             raise UsageError("a manager runs once; make a new one")
@@ -219,14 +230,24 @@ class Manager:
             self._elector = LeaderElector(self._client, self._election)
         loop = asyncio.get_running_loop()
         self._task = loop.create_task(self._supervise(), name="kinform manager")
+        try:
+            async with background(self._bound.wait()) as bound:
+                await asyncio.wait([self._task, bound], return_when=asyncio.FIRST_COMPLETED)
+        except asyncio.CancelledError:
+            await self._force()
+            raise
+        if self._task.done():
+            self._has_told = True
+            self._task.result()
 
     async def stop(self) -> None:
         """End in good order, within the grace. Cancelled, it ends at once.
 
-        What went wrong meanwhile is raised by `run`, not here.
+        What went wrong meanwhile is raised by `run`, not here. A reconcile, and whatever it has
+        started, only asks for the end and does not wait: that would be for itself.
         """
-        self._stop_asked.set()
-        if self._task is None:
+        self._stop.ask()
+        if self._task is None or _run_by.get() is self:
             return
         try:
             await asyncio.wait([self._task])
@@ -255,15 +276,16 @@ class Manager:
 
     async def _force(self) -> None:
         assert self._task is not None
-        self._task.cancel()
-        await asyncio.wait([self._task], timeout=FORCED)
+        self._force_asked.set()
+        await asyncio.wait([self._task], timeout=2 * FORCED)
         if not self._task.done():
-            log.error("the manager could not be ended by force within %.0f s", FORCED)
+            log.error("the manager could not be ended by force within %.0f s", 2 * FORCED)
 
     def _signalled(self, name: str) -> None:
-        if not self._stop_asked.is_set():
-            log.info("%s: stopping within %.0f s; once more to stop at once", name, self._grace)
-            self._stop_asked.set()
+        if not self._stop.is_asked:
+            text = "%s: stopping within %.0f s; once more to stop at once"
+            log.info(text, name, self._stop.grace)
+            self._stop.ask()
         else:
             log.warning("%s: stopping at once", name)
             self._force_asked.set()
@@ -271,6 +293,7 @@ class Manager:
     # --- what runs
 
     async def _supervise(self) -> None:
+        _run_by.set(self)  # for this task, and those it starts
         with on_signals(self._signalled) if self._signals else contextlib.nullcontext():
             async with self._forcible(), self._reporting, self._informed():
                 await self._operate()
@@ -283,7 +306,9 @@ class Manager:
 
         async def force() -> None:
             await self._force_asked.wait()
-            block.cancel()
+            while True:
+                block.cancel()
+                await asyncio.sleep(FORCED)  # who wants to end in good order has so long
 
         forcing = asyncio.get_running_loop().create_task(force())
         try:
@@ -291,7 +316,8 @@ class Manager:
         except asyncio.CancelledError:
             if not self._force_asked.is_set():
                 raise
-            block.uncancel()
+            while block.uncancel():
+                pass
         finally:
             forcing.cancel()
             await asyncio.wait([forcing])
@@ -311,28 +337,50 @@ class Manager:
                     client=client, recorder=recorder, fencing_number=self._fencing_number
                 )
                 controller.bind(environment, self._factory)
-            await stack.enter_async_context(self._factory)
+            stack.push_async_callback(self._end)
+            await self._factory.start()
             for recorder in self._recorders:
-                await stack.enter_async_context(recorder)
+                recorder.start()
             for controller in self._controllers.values():
-                stack.push_async_callback(controller.stop)
                 controller.begin()
             self._bound.set()
             yield
+
+    async def _end(self) -> None:
+        """End what is left, all at once."""
+        left = self._stop.left(least=LEAST) if self._stop.is_asked else LEAST
+        await gather(
+            *(controller.stop() for controller in self.controllers),
+            *(recorder.stop(LEAST) for recorder in self._recorders),  # they were drained
+            self._factory.shut_down(left),
+        )
 
     async def _operate(self) -> None:
         """Work until the stop; what needs to lead, while it does."""
         elector = self._elector
         for_leaders = [each for each in self.controllers if each.needs_leader and elector]
         others = [each for each in self.controllers if each not in for_leaders]
-        stop = self._stop_asked
-        if elector is None or not for_leaders:
-            await Operation(others, stop=stop, grace=self._grace).run()
-            return
-        leading = Operation(for_leaders, stop=stop, grace=self._grace)
-        always = Operation(others, stop=stop, grace=self._grace)
-        async with always.beside():
-            await leading.run_elected(elector)
+        async with beside(self._all_warm()):  # who waits to lead would not notice that it fails
+            if elector is None or not for_leaders:
+                await Operation(others, self._stop).run()
+                return
+            async with beside(Operation(others, self._stop).run()) as always:
+                await Operation(for_leaders, self._stop).run_elected(elector)
+                await asyncio.wait([always])
 
     def _fencing_number(self) -> str:
         return "" if self._elector is None else self._elector.fencing_number
+
+
+def _check(
+    client: object, election: object, *, grace: float, defaults: InformerOptions[Object]
+) -> None:
+    if not isinstance(client, Client):
+        raise UsageError(f"client is of type {type(client).__name__}; expected kinform.connect()")
+    if election is not None and not isinstance(election, LeaderElection):
+        raise UsageError(f"leader_election is {election!r}; expected LeaderElection(lease=...)")
+    if not grace >= 0:
+        raise UsageError(f"grace is {grace!r}; expected seconds, 0 or more")
+    for name in defaults:
+        if name not in InformerOptions.__annotations__:
+            raise TypeError(f"Manager() got an unexpected keyword argument {name!r}")

@@ -9,6 +9,7 @@ raises `TerminalError`            terminal         the same; told, and not tried
 takes longer than ``timeout``     timeout          tried again, later and later
 raises anything else              error            tried again, later and later
 is cancelled by a stop            cancelled        nothing: the end has come
+raises `LeadershipLost`           cancelled        nothing: it is for another to do now
 ================================  ===============  =============================================
 """
 
@@ -20,9 +21,15 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Final, TypeAlias, cast, final
 
-from kinform.errors import ConflictError, KinformError, TerminalError, UsageError
+from kinform.errors import (
+    ConflictError,
+    KinformError,
+    LeadershipLost,
+    TerminalError,
+    UsageError,
+)
 from kinform.meta import ObjectName
 from kinform.runtime.caches import Caches
 from kinform.runtime.context import Context, Environment
@@ -77,15 +84,13 @@ class Reconciler:
         self.meter.begin()
         try:
             outcome = self._went_well(name, await self._called(context, name))
-        except TerminalError as exc:
-            outcome = self._is_hopeless(context, exc)
         except asyncio.CancelledError as exc:
             pass_on_cancellation(before)
             outcome = self._failed(context, exc)  # something it waited for was cancelled
         except Exception as exc:  # noqa: BLE001 - a crash of one reconcile harms no other
-            outcome = self._failed(context, exc)
+            outcome = self._ended_badly(context, exc)
         finally:
-            context.is_cancelled = True
+            context.cancel()
             self.meter.end(outcome, clock() - began)
 
     async def _called(self, context: Context, name: ObjectName) -> object:
@@ -105,19 +110,16 @@ class Reconciler:
             returned = self.reconcile(context, name)
             return await returned if inspect.isawaitable(returned) else returned
 
-        def stop() -> None:
-            context.is_cancelled = True
-
         function = functools.partial(self.reconcile, context, name)
-        return await self.threads.call(function, on_cancel=stop)
+        returned = await self.threads.call(function, on_cancel=context.cancel)
+        # Of a wrapper around an async function nobody can tell before that it is one.
+        return await returned if inspect.isawaitable(returned) else returned
 
     def _went_well(self, name: ObjectName, result: object) -> Outcome:
         if result is None:
             self.queue.forget(name)
             return Outcome.SUCCESS
         if not isinstance(result, Result):
-            if inspect.iscoroutine(result):
-                result.close()
             raise UsageError(
                 f"the reconcile of {self.controller} returned {type(result).__name__}; expected "
                 "None or a Result"
@@ -128,11 +130,21 @@ class Reconciler:
         self.queue.add_after(name, result.requeue_after)
         return Outcome.REQUEUE_AFTER
 
+    def _ended_badly(self, context: Context, error: Exception) -> Outcome:
+        match _sole(error):
+            case TerminalError() as hopeless:
+                return self._is_hopeless(context, hopeless)
+            case LeadershipLost() as lost:
+                context.logger.info("broken off: %s", lost)  # it is for another to do now
+                return Outcome.CANCELLED
+            case _:
+                return self._failed(context, error)
+
     def _is_hopeless(self, context: Context, error: TerminalError) -> Outcome:
         self.queue.forget(context.name)
-        context.logger.error(
-            "given up until something changes: %s", error, exc_info=error.__cause__
-        )
+        why = str(error) or type(error).__name__
+        text = "given up until something changes: %s"
+        context.logger.error(text, why, exc_info=error.__cause__)
         return Outcome.TERMINAL
 
     def _failed(self, context: Context, error: BaseException) -> Outcome:
@@ -151,6 +163,14 @@ class Reconciler:
             exc_info=with_traceback,
         )
         return Outcome.TIMEOUT if isinstance(error, _TimeUp) else Outcome.ERROR
+
+
+def _sole(error: BaseException) -> BaseException:
+    """Return the only error of a task group in which there was no other, or ``error`` itself."""
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return _sole(group.exceptions[0]) if len(group.exceptions) == 1 else group
 
 
 def is_async(function: Callable[..., object]) -> bool:

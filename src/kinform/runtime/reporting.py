@@ -51,9 +51,9 @@ class Reporting:
         self._elector = elector
         self._recorders = recorders
         self._watchdog = LoopWatchdog()
-        self.live = Checks()
+        self.live: Checks = Checks()
         """Checks of ``/livez``."""
-        self.ready = Checks()
+        self.ready: Checks = Checks()
         """Checks of ``/readyz``."""
         self.live.add("loop", loop_check(self._watchdog))
         self.live.add("leader-election", self._election_check)
@@ -106,17 +106,22 @@ class Reporting:
         return [each.statistics() for each in self._recorders]
 
     async def __aenter__(self) -> Reporting:
-        self._watchdog.start()
-        self._stack.callback(self._watchdog.stop)
-        if self._server is not None:
-            if find_spec("prometheus_client"):
-                await offload(import_module, "prometheus_client")  # which reads from /proc
-                from kinform.runtime.metrics import exposition
-
-                self._exposition = exposition(self)
-            await self._server.start()
-            self._stack.push_async_callback(self._server.stop)
+        async with self._stack:  # what was begun is ended if the rest cannot be
+            self._watchdog.start()
+            self._stack.callback(self._watchdog.stop)
+            if self._server is not None:
+                await self._prepare_metrics()
+                await self._server.start()
+                self._stack.push_async_callback(self._server.stop)
+            self._stack = self._stack.pop_all()
         return self
+
+    async def _prepare_metrics(self) -> None:
+        if find_spec("prometheus_client"):
+            await offload(import_module, "prometheus_client")  # which reads from /proc
+            from kinform.runtime.metrics import exposition
+
+            self._exposition = exposition(self)
 
     async def __aexit__(
         self,

@@ -23,6 +23,7 @@ from kinform.meta import ObjectName
 from kinform.runtime.mapping import MapFunc
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.work_queue import Priority
+from kinform.tasks import cancellations, pass_on_cancellation
 from kinform.workqueue.causes import Cause, CauseKind
 
 __all__ = [
@@ -100,7 +101,7 @@ class TimerSource:
         """Put the names in, and again after each pause."""
         while True:
             names = self._names() if callable(self._names) else self._names
-            for each in names:
+            for each in tuple(names):  # all of them, or none if that fails
                 add(each, cause=Cause(CauseKind.TIMER, self.name))
             await asyncio.sleep(self._every * random.uniform(1.0, 1.1))
 
@@ -192,6 +193,8 @@ class ChannelSource:
     async def run(self, add: Enqueue) -> None:
         """Put in what was sent, and what comes."""
         with self._lock:
+            if self._loop is not None:
+                raise UsageError(f"channel {self.name!r} belongs to another controller already")
             self._loop, self._add = asyncio.get_running_loop(), add
             waiting, self._waiting = self._waiting, {}
         try:
@@ -205,16 +208,21 @@ class ChannelSource:
 
 async def keep_running(source: Source, add: Enqueue, *, controller: str) -> None:
     """Run a source until it returns or is cancelled; if it fails, again after a growing pause."""
-    backoff = Backoff()
+    backoff, before = Backoff(), cancellations()
     while True:
         told = _Counted(add)
         try:
             await source.run(told)
-        except Exception:
+        except UsageError:
+            log.exception("%s: source %r cannot be used", controller, source.name)
+            return
+        except (Exception, asyncio.CancelledError) as exc:
+            pass_on_cancellation(before)  # else something it waited for was cancelled
             backoff = (backoff.healthy() if told.count else backoff).failed()
             delay = backoff.delay(rand=random.random())
-            text = "%s: source %r failed; it is run again in %.1f s"
-            log.exception(text, controller, source.name, delay)
+            text = "%s: source %r failed (%s: %s); it is run again in %.1f s"
+            details = (controller, source.name, type(exc).__name__, exc, delay)
+            log.error(text, *details, exc_info=exc if backoff.failures == 1 else None)  # noqa: TRY400 - once
             await asyncio.sleep(delay)
         else:
             log.info("%s: source %r has ended", controller, source.name)

@@ -107,8 +107,8 @@ class QueueMeter:
     __slots__ = ("_queue_duration", "_work_duration", "adds", "retries")
 
     def __init__(self) -> None:
-        self.adds = 0
-        self.retries = 0
+        self.adds: int = 0
+        self.retries: int = 0
         self._queue_duration = Histogram(WORKQUEUE_BUCKETS)
         self._work_duration = Histogram(WORKQUEUE_BUCKETS)
 
@@ -175,7 +175,7 @@ class ControllerMeter:
 
     def __init__(self) -> None:
         self.queue: Final = QueueMeter()
-        self.active = 0
+        self.active: int = 0
         self._outcomes = dict.fromkeys(Outcome, 0)
         self._duration = Histogram(RECONCILE_BUCKETS)
 

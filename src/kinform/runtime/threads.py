@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import functools
 import itertools
 import queue
 import threading
@@ -44,23 +45,21 @@ class Threads:
         if clock.current() is not clock.SYSTEM:
             return await clock.offload(function)
         loop = asyncio.get_running_loop()
-        outcome: asyncio.Future[R] = loop.create_future()
+        # Not the result itself: a future takes no StopIteration, which any next() may raise.
+        outcome: asyncio.Future[Callable[[], R]] = loop.create_future()
         context = contextvars.copy_context()
 
         def job() -> None:
-            try:
-                result = context.run(function)
-            except BaseException as exc:  # noqa: BLE001 - raised again by who waits
-                self._tell(loop, outcome.set_exception, exc)
-            else:
-                self._tell(loop, outcome.set_result, result)
+            end = _end_of_call(functools.partial(context.run, function))
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(outcome.set_result, end)
 
         self._start(job)
         try:
-            await _end_of(outcome, on_cancel)
+            await _wait(outcome, on_cancel)
         finally:
             self._busy -= 1
-        return outcome.result()
+        return outcome.result()()
 
     def close(self) -> None:
         """Let the threads end once they are idle."""
@@ -80,17 +79,28 @@ class Threads:
         while (job := self._jobs.get()) is not None:
             job()
 
-    @staticmethod
-    def _tell(loop: asyncio.AbstractEventLoop, tell: Callable[[R], None], outcome: R) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(tell, outcome)
 
-
-async def _end_of(outcome: asyncio.Future[R], on_cancel: Callable[[], None]) -> None:
+async def _wait(outcome: asyncio.Future[Callable[[], R]], on_cancel: Callable[[], None]) -> None:
     try:
         await asyncio.wait([outcome])
     except asyncio.CancelledError:
         on_cancel()
         await asyncio.wait([outcome])
-        outcome.exception()  # taken note of
         raise
+
+
+def _end_of_call(call: Callable[[], R]) -> Callable[[], R]:
+    """Make the call; return what returns its result, or raises what it raised."""
+    try:
+        result = call()
+    except BaseException as exc:  # noqa: BLE001 - raised again by who waits
+        error = exc
+    else:
+        return lambda: result
+
+    def fail() -> R:
+        if isinstance(error, StopIteration):  # it cannot leave a coroutine
+            raise RuntimeError("the function raised StopIteration") from error  # noqa: TRY004 - as a generator
+        raise error
+
+    return fail

@@ -9,14 +9,14 @@ from typing import Final, final
 
 from kinform.errors import QueueShutDown
 from kinform.meta import ObjectName
-from kinform.tasks import background
+from kinform.tasks import background, cancellations, pass_on_cancellation
 from kinform.workqueue.queue import WorkQueue
 
 __all__ = ["Workers"]
 
 log: Final = logging.getLogger(__name__)
 
-PATIENCE: Final = 0.25
+PATIENCE: Final = 0.15
 """How long a reconcile may take to end once it is cancelled, before it is left behind."""
 
 
@@ -45,6 +45,8 @@ class Workers:
         self._name = name
         self._count = count
         self._slow_after = slow_after
+        self.has_left_behind: bool = False
+        """Whether a reconcile was cancelled and goes on all the same."""
         self._running: dict[ObjectName, tuple[float, float]] = {}  # since when, told again when
 
     async def run(self) -> None:
@@ -66,7 +68,7 @@ class Workers:
             await self._part_with(tasks)
 
     async def _work(self) -> None:
-        queue, clock = self._queue, asyncio.get_running_loop().time
+        queue, clock, before = self._queue, asyncio.get_running_loop().time, cancellations()
         while True:
             try:
                 name = await queue.get()
@@ -79,6 +81,7 @@ class Workers:
             finally:
                 del self._running[name]
                 queue.done(name)
+            pass_on_cancellation(before)  # which a reconcile may have swallowed
 
     async def _part_with(self, tasks: list[asyncio.Task[None]]) -> None:
         left = [task for task in tasks if not task.done()]
@@ -89,6 +92,7 @@ class Workers:
         for task in tasks:
             if not task.done():
                 names = ", ".join(map(str, self._running))
+                self.has_left_behind = True
                 log.error("%s: left behind, for it ignores its cancellation: %s", self._name, names)
                 break
             if not task.cancelled():

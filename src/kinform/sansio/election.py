@@ -113,10 +113,10 @@ class Election:
             raise UsageError("a candidate needs the namespace of its lease")
         self._config: Final = config
         self._namespace: Final = config.namespace
-        self.phase = Phase.ENDED
+        self.phase: Phase = Phase.ENDED
         self.deadline: float | None = None
         """Until when, by the boot clock, it may believe that it leads; None: it does not."""
-        self.fencing_number = ""
+        self.fencing_number: str = ""
         """The resourceVersion of the write by which it came to lead; ``""``: it does not."""
         self.failure: KinformError | None = None
         """Why the last request failed; None after one that did not."""
@@ -152,17 +152,19 @@ class Election:
         self.phase = Phase.FOLLOWING
         return self._try(at)
 
-    def release(self, at: Moment) -> Action:
+    def release(self, at: Moment, within: float | None = None) -> Action:
         """Lead no more, from this instant, and give the Lease back if it may be ours.
 
-        What was under way must have been given up.
+        It is tried for ``within`` seconds, the renew deadline at most. What was under way must
+        have been given up.
         """
         may_hold = self.may_hold
         self.abandon()
         if not may_hold:
             return End("there is nothing to release")
         self.phase = Phase.RELEASING
-        self._release_until = at.boot + self._config.renew_deadline
+        longest = self._config.renew_deadline
+        self._release_until = at.boot + (longest if within is None else min(within, longest))
         return self._try(at)
 
     def abandon(self) -> None:

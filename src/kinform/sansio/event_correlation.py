@@ -103,17 +103,17 @@ class EventRecord:
     __slots__ = ("attempts", "count", "exists", "first", "last", "name", "occurrence", "written")
 
     def __init__(self, name: str, occurrence: Occurrence, *, wall: float) -> None:
-        self.name = name
-        self.occurrence = occurrence
+        self.name: str = name
+        self.occurrence: Occurrence = occurrence
         """The latest one; the first one in a series."""
-        self.count = 1
-        self.first = wall
-        self.last = wall
-        self.exists = False
+        self.count: int = 1
+        self.first: float = wall
+        self.last: float = wall
+        self.exists: bool = False
         """Whether the server has it, as far as we know."""
-        self.attempts = 0
+        self.attempts: int = 0
         """How often its creation was tried; it may exist though none was answered."""
-        self.written = 0
+        self.written: int = 0
         """The count that the server knows."""
 
     @property
