@@ -124,9 +124,18 @@ def _field(field: Field) -> Iterator[str]:
     elif len(f"{left} (") <= _WIDTH and value != "None":
         yield from _assigned(left, value)
     else:
-        yield from (f"    {field.name}: (", f"        {field.type}", f"    ) = {value}")
+        yield from (f"    {field.name}: (", *_union(field.type), f"    ) = {value}")
     if field.doc:
         yield text_of(field.doc, 4)
+
+
+def _union(annotation: str) -> Iterator[str]:
+    """Yield an annotation that has lines to itself; ``| None`` has its own if it must."""
+    head, bar, none = annotation.rpartition(" | ")
+    if len(annotation) + 8 <= _WIDTH or not bar:
+        yield f"        {annotation}"
+    else:
+        yield from (f"        {head}", f"        | {none}")
 
 
 def _assigned(left: str, value: str) -> Iterator[str]:
@@ -169,6 +178,8 @@ def text_of(doc: str, indent: int) -> str:
     lines = _without_double_blanks(lines)
     while not lines[-1] and len(lines) > 1:
         lines.pop()
+    if lines[0].startswith('"'):
+        lines[0] = f" {lines[0]}"  # a formatter would put it there
     if len(lines) == 1:
         end = " " if lines[0].endswith('"') else ""  # a formatter would put it there, too
         return f'{pad}"""{lines[0]}{end}"""'
