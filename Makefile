@@ -13,7 +13,7 @@ PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
-        layers docs conformance contract record captures news bench control-plane check clean venv
+        layers docs conformance contract record clientset captures news bench control-plane check clean venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
@@ -72,6 +72,9 @@ record: venv    ## ask a real kube-apiserver anew: its answers, its API, its wir
 	$(PY) -m tools.contract record
 	$(PY) tools/record_api.py
 	$(PY) tools/record_protobuf.py
+
+clientset: venv ## write the typed models and clients from the recorded API
+	$(PY) -m tools.clientset $(ARGS)
 
 captures: venv  ## the pictures of the command in the docs
 	$(PY) -m tools.captures $(ARGS)

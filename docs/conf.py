@@ -33,7 +33,7 @@ exclude_patterns = ["_build"]
 nitpicky = True
 default_role = "any"
 nitpick_ignore_regex = [
-    ("py:(class|obj)", r"(kinform\.[\w.]+\.)?(K|P|R|T|Ts|T_co|T_contra)"),  # type parameters
+    ("py:(class|obj)", r"(kinform\.[\w.]+\.)?(C|K|M|P|R|T|Ts|T_co|T_contra)"),  # type parameters
     ("py:(class|obj)", r"(kinform\.[\w.]+\.)?P\.(args|kwargs)"),
     ("py:class", "Metric|PrometheusCollector"),  # of prometheus_client, an extra
 ]

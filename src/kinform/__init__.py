@@ -13,7 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kinform import cache, clock, errors, meta, rest, runtime, selectors, testing, workqueue
+    from kinform import (
+        cache,
+        clientset,
+        clock,
+        errors,
+        meta,
+        rest,
+        runtime,
+        selectors,
+        testing,
+        workqueue,
+    )
     from kinform.cache.events import Added, Deleted, Updated
     from kinform.cache.factory import SharedInformerFactory
     from kinform.cache.informer import SharedInformer
@@ -165,6 +176,7 @@ __all__ = [
     "WorkQueue",
     "__version__",
     "cache",
+    "clientset",
     "clock",
     "connect",
     "errors",
@@ -263,7 +275,18 @@ _HOMES: Final[dict[str, str]] = {
 """Where each name lives."""
 
 _MODULES: Final = frozenset(
-    {"cache", "clock", "errors", "meta", "rest", "runtime", "selectors", "testing", "workqueue"}
+    {
+        "cache",
+        "clientset",
+        "clock",
+        "errors",
+        "meta",
+        "rest",
+        "runtime",
+        "selectors",
+        "testing",
+        "workqueue",
+    }
 )
 """The submodules that ``kinform.name`` loads by itself."""
 

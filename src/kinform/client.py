@@ -12,6 +12,7 @@ import msgspec
 
 from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.cache.selection import Selection, select
+from kinform.clientset.groups import Groups
 from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.finder import Finder
@@ -87,11 +88,13 @@ def connect(
 
 
 @final
-class Client:
+class Client(Groups):
     """A connection to one API server as one user; made by `connect`.
 
     Open it with ``async with``; it may be entered and left in different tasks, once. Everything
     made from it may be used by any task of the same loop, and is of no use after the block.
+
+    ``client.core_v1``, ``client.apps_v1`` and so on lead to typed clients of the built-in kinds.
 
     Raises:
         ConfigError: on entering, if there is no usable configuration; says where it looked.

@@ -218,11 +218,15 @@ def _plain(value: object, *, nulls: bool) -> object:
         return value
     if _is_pydantic(type(value)):
         return _plain(_dump(cast("_Dumpable", value)), nulls=False)
-    return _plain(msgspec.to_builtins(value, enc_hook=_plain_inside), nulls=False)
+    # Generated models leave out what is None themselves: a null in them is free-form content.
+    nulls = hasattr(type(value), "__gvk__")
+    return _plain(msgspec.to_builtins(value, enc_hook=_plain_inside), nulls=nulls)
 
 
 def _plain_inside(value: object) -> object:
     """Write what msgspec meets inside a model and does not know."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
     if issubclass(type(value), Mapping | ListView) or _is_pydantic(type(value)):
         return _plain(value, nulls=False)
     raise TypeError(f"objects of type {_name(type(value))} cannot be written")

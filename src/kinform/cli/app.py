@@ -15,6 +15,7 @@ _COMMANDS: Final = {
     "watch": ("kinform.cli.watch", "Follow kinds of objects live, from an informer's cache."),
     "get": ("kinform.cli.get", "Show objects once."),
     "api-resources": ("kinform.cli.api_resources", "Show which kinds the server has."),
+    "gen": ("kinform.cli.gen", "Write typed models and clients for kinds of your own."),
     "serve": ("kinform.cli.serve", "Run an API server of your own on this machine."),
     "version": ("kinform.cli.version", "Show the versions of kinform and of the server."),
 }

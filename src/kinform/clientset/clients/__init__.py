@@ -1,0 +1,1 @@
+"""Typed clients, a module for each API version. Written by ``make clientset``."""

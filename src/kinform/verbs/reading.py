@@ -1,0 +1,243 @@
+"""The verbs that read: get, list, watch, and the informers made of these."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import AsyncGenerator, Mapping
+from typing import TypeVar, Unpack
+
+from kinform.cache.informer import InformerOptions, SharedInformer
+from kinform.cache.listwatch import ListWatch
+from kinform.meta import ObjectName
+from kinform.resource import body_reader
+from kinform.rest.logs import LogStream
+from kinform.rest.options import ListOptions, ResourceVersionMatch
+from kinform.rest.pager import PAGE_SIZE, ListPager
+from kinform.rest.request import Request, watch_deadline
+from kinform.rest.results import ListResult
+from kinform.rest.transport import HttpResponse
+from kinform.rest.watch import OpenWatch, Receiving, Watch
+from kinform.selectors import FieldSelector, FieldSelectorLike, LabelSelectorLike
+from kinform.verbs.base import Name, ResourceBase, selecting
+
+__all__ = ["Gets", "Lists", "ReadsLogs", "Watches"]
+
+T = TypeVar("T")
+
+
+class Gets(ResourceBase[T]):
+    """Can read one object."""
+
+    async def get(self, name: Name, *, resource_version: str = "") -> T:
+        """Return one object.
+
+        Raises:
+            NotFoundError: there is no such object.
+        """
+        request = await self._request("GET", name)
+        request.params({"resourceVersion": resource_version or None})
+        return await request.into(self._model)
+
+
+class Lists(ResourceBase[T]):
+    """Can read all objects."""
+
+    async def list(
+        self,
+        *,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        resource_version: str = "",
+        resource_version_match: ResourceVersionMatch | None = None,
+        limit: int | None = None,
+        continue_token: str = "",
+        page_size: int | None = PAGE_SIZE,
+        timeout: float | None = None,
+    ) -> ListResult[T]:
+        """Return all objects that match, as one consistent list.
+
+        It is fetched in pages of ``page_size`` (``None``: in one piece). With ``limit`` at most
+        that many are returned, by one request, and ``continue_token`` leads to the next ones.
+        A ``resource_version`` asks for a state not older than that, unless ``"Exact"`` is said.
+        """
+        options = selecting(
+            label_selector,
+            field_selector,
+            resource_version=resource_version,
+            resource_version_match=resource_version_match,
+            timeout=timeout,
+        )
+        if limit is not None or continue_token:
+            one = dataclasses.replace(options, limit=limit, continue_token=continue_token)
+            return await self._fetch(one)
+        return await ListPager(self._fetch, page_size=page_size).list(options)
+
+    async def iterate(
+        self,
+        *,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        page_size: int | None = PAGE_SIZE,
+    ) -> AsyncGenerator[T]:
+        """Yield object after object, fetching the next pages meanwhile.
+
+        Raises:
+            ResourceExpiredError: reading took longer than the server keeps the version.
+        """
+        options = selecting(label_selector, field_selector)
+        pager = ListPager(self._fetch, page_size=page_size)
+        async with contextlib.aclosing(pager.each(options)) as items:
+            async for item in items:
+                yield item
+
+
+class Watches(ResourceBase[T]):
+    """Can follow objects: as a stream of events, or as an informer's cache."""
+
+    def watch(
+        self,
+        *,
+        resource_version: str = "",
+        name: Name | None = None,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        timeout: float | None = None,
+        send_initial_events: bool | None = None,
+    ) -> Watch[T]:
+        """Return a watch of what happens after ``resource_version``.
+
+        Without a version it begins with an ADDED event for everything there is. With
+        ``send_initial_events`` these come from one consistent state and end with a bookmark
+        (`Watch.with_bookmarks`). ``timeout`` is how long the server keeps it open.
+        """
+        place = None
+        if name is not None:
+            place = self._place(name)
+            field_selector = _named(name, field_selector)
+        options = selecting(
+            label_selector,
+            field_selector,
+            resource_version=resource_version,
+            timeout=timeout,
+            watch=True,
+            allow_watch_bookmarks=True,
+            send_initial_events=send_initial_events,
+            resource_version_match=None if send_initial_events is None else "NotOlderThan",
+        )
+
+        @contextlib.asynccontextmanager
+        async def connect() -> AsyncGenerator[OpenWatch]:
+            request = await self._request("GET", namespace=place)
+            async with request.params(options).open_watch() as opened:
+                yield opened
+
+        return Watch(
+            connect,
+            body_reader(self._model),
+            resource_version=resource_version,
+            deadline=watch_deadline(options.timeout),
+            max_frame=self._connection.max_object_size,
+        )
+
+    def list_watch(
+        self,
+        *,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+    ) -> ListWatch[T]:
+        """Return what a `Reflector` or an informer needs to follow these objects.
+
+        It sends each request once: who lists and watches has a back-off of its own. A kind that
+        is not found is looked up anew the next time.
+
+        Raises:
+            SelectorError: a selector cannot be read.
+        """
+        chosen = selecting(label_selector, field_selector)
+
+        async def request(options: ListOptions, *, listing: bool) -> Request:
+            made = await self._request("GET", listing=listing)
+            query = dataclasses.replace(
+                options,
+                label_selector=chosen.label_selector,
+                field_selector=chosen.field_selector,
+            )
+            return made.params(query).max_retries(0)
+
+        async def fetch(options: ListOptions) -> ListResult[T]:
+            with self._find.doubted_if_not_found():
+                return await (await request(options, listing=True)).list(self._model, isolate=True)
+
+        @contextlib.asynccontextmanager
+        async def watch(options: ListOptions) -> AsyncGenerator[Receiving[T]]:
+            query = dataclasses.replace(options, watch=True)
+            with self._find.doubted_if_not_found():
+                stack = contextlib.AsyncExitStack()
+                opened = (await request(query, listing=False)).watch(self._model)
+                events = await stack.enter_async_context(opened)
+            async with stack:
+                yield events.with_bookmarks()
+
+        return ListWatch(list=fetch, watch=watch, reconnects=self._connection.reconnects)
+
+    def informer(
+        self,
+        *,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        **options: Unpack[InformerOptions[T]],
+    ) -> SharedInformer[T]:
+        """Return an informer of these objects; the other keywords are those of `SharedInformer`.
+
+        Nothing is sent before it is started. The kind need not exist yet.
+
+        Raises:
+            SelectorError: a selector cannot be read.
+            UsageError: an option makes no sense.
+        """
+        source = self.list_watch(label_selector=label_selector, field_selector=field_selector)
+        options.setdefault("name", self._label)
+        return SharedInformer(source, model=self._model, **options)
+
+
+class ReadsLogs(ResourceBase[T]):
+    """Can read what containers wrote: pods have it."""
+
+    def logs(
+        self,
+        name: Name,
+        *,
+        container: str | None = None,
+        follow: bool = False,
+        previous: bool = False,
+        timestamps: bool = False,
+        since: float | None = None,
+        tail_lines: int | None = None,
+        limit_bytes: int | None = None,
+    ) -> LogStream:
+        """Return the log of a pod's container; ``since`` is seconds back from now."""
+        params: Mapping[str, object] = {
+            "container": container,
+            "follow": follow or None,
+            "previous": previous or None,
+            "timestamps": timestamps or None,
+            "sinceSeconds": None if since is None else max(1, round(since)),
+            "tailLines": tail_lines,
+            "limitBytes": limit_bytes,
+        }
+
+        @contextlib.asynccontextmanager
+        async def connect() -> AsyncGenerator[HttpResponse]:
+            request = await self._request("GET", name, subresource="log")
+            async with request.header("Accept", "*/*").params(params).stream() as response:
+                yield response
+
+        return LogStream(connect)
+
+
+def _named(name: Name, fields: FieldSelectorLike) -> str:
+    """Return the field selector for one object by its name, and ``fields`` besides."""
+    wanted = name.name if isinstance(name, ObjectName) else name
+    both = (FieldSelector.of(fields), FieldSelector.from_fields({"metadata.name": wanted}))
+    return ",".join(filter(None, map(str, both)))

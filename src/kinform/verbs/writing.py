@@ -1,0 +1,253 @@
+"""The verbs that write: create, change, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeVar, overload
+
+from kinform import writes
+from kinform.errors import ConflictError, InvalidError, UsageError
+from kinform.objects import Object
+from kinform.rest import responses
+from kinform.rest.conflict import retry_on_conflict
+from kinform.rest.patch import PatchType
+from kinform.selectors import FieldSelectorLike, LabelSelectorLike
+from kinform.verbs.base import ALL_NAMESPACES, Name, ResourceBase, selecting
+from kinform.writes import FieldValidation, Propagation, WriteOptions
+
+__all__ = ["Changes", "Creates", "Deletes", "DeletesCollections"]
+
+T = TypeVar("T")
+
+
+class Creates(ResourceBase[T]):
+    """Can create objects."""
+
+    async def create(
+        self,
+        body: object,
+        *,
+        name: Name | None = None,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+        dry_run: bool = False,
+    ) -> T:
+        """Create an object from a dict, an `Object` or a model; return it as stored.
+
+        ``apiVersion`` and ``kind`` are filled in where they are missing. ``name`` is for
+        subresources only (``pods.subresource("eviction").create({...}, name="web-0")``).
+
+        Raises:
+            AlreadyExistsError: there is an object of that name.
+            InvalidError: the server finds faults with it; ``causes`` lists them.
+        """
+        resource = await self._find()
+        content = writes.content_of(body)
+        if self._subresource is None:
+            content = writes.with_kind(content, resource)
+        target = self._namespace if name is None else self._place(name)
+        namespace = writes.namespace_of(content, target) if resource.namespaced else target
+        request = await self._request("POST", name, namespace=namespace)
+        options = WriteOptions(field_manager, field_validation, dry_run)
+        return await request.params(options).body(content).into(self._model)
+
+
+class Changes(ResourceBase[T]):
+    """Can change an object, or the part of it that a subresource is."""
+
+    async def replace(
+        self,
+        body: Mapping[str, object] | Object,
+        *,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+        dry_run: bool = False,
+    ) -> T:
+        """Replace the object named in ``body`` (PUT); with a resourceVersion, only that version.
+
+        Takes a dict or an `Object`, never a model: a model declares part of an object, and
+        what it does not declare would be gone. Use `update` for these.
+
+        Raises:
+            ConflictError: the object changed since it was read.
+        """
+        content = writes.whole_object(body)
+        resource = await self._find()
+        content = writes.with_kind(content, resource) if self._shows_whole else content
+        name = writes.name_of(content, self._namespace)
+        request = await self._request("PUT", name)
+        options = WriteOptions(field_manager, field_validation, dry_run)
+        return await request.params(options).body(content).into(self._model)
+
+    @overload
+    async def update(
+        self: Changes[Object],
+        name: Name,
+        change: Callable[[dict[str, object]], Mapping[str, object] | None],
+        *,
+        field_manager: str | None = None,
+        dry_run: bool = False,
+    ) -> Object: ...
+    @overload
+    async def update(
+        self,
+        name: Name,
+        change: Callable[[T], T | None],
+        *,
+        field_manager: str | None = None,
+        dry_run: bool = False,
+    ) -> T: ...
+    async def update(
+        self,
+        name: Name,
+        change: Callable[..., object],
+        *,
+        field_manager: str | None = None,
+        dry_run: bool = False,
+    ) -> T | Object:
+        """Read an object, let ``change`` work on a copy of it, and write only the difference.
+
+        For `Object` (and ``dict``) the copy is a plain dict, to be changed in place or answered
+        with a whole new one; a frozen model is answered with a new model. What the model does not
+        declare is left alone. The write is refused if somebody else wrote in between; then all of
+        it is done again, at most five times, so ``change`` must have no other effects. No
+        difference: no write.
+
+        Raises:
+            NotFoundError: there is no such object.
+            ConflictError: others kept writing.
+        """
+
+        async def attempt() -> T:
+            current = await self._read(name)
+            with responses.naming_request(method=current.method, url=current.url):
+                operations = writes.guarded_patch(current.body, self._model, change)
+                version = writes.version_of(current.body)
+            if not operations:
+                return current.into(self._model)
+            try:
+                return await self.patch(
+                    name, operations, field_manager=field_manager, dry_run=dry_run
+                )
+            except InvalidError as exc:
+                # The server applies a patch before it compares versions: one that no longer fits
+                # is a conflict like any other if the object has changed.
+                if writes.version_of((await self._read(name)).body) == version:
+                    raise
+                raise ConflictError(exc.status, method=exc.method, url=exc.url) from exc
+
+        return await retry_on_conflict(attempt)
+
+    async def patch(
+        self,
+        name: Name,
+        patch: object,
+        *,
+        patch_type: PatchType | Literal["json", "merge", "strategic"] | None = None,
+        field_manager: str | None = None,
+        field_validation: FieldValidation | None = None,
+        dry_run: bool = False,
+    ) -> T:
+        """Change part of an object: a list is a JSON patch, anything else a merge patch.
+
+        ``patch_type="strategic"`` merges lists by key (built-in kinds only).
+        """
+        if patch_type is not None and patch_type not in {"json", "merge", "strategic"}:
+            raise UsageError(
+                f"patch_type must be 'json', 'merge' or 'strategic', got {str(patch_type)!r}; "
+                "server-side apply is apply()"
+            )
+        kind = PatchType(patch_type) if patch_type else _patch_type(patch)
+        options = WriteOptions(field_manager, field_validation, dry_run)
+        return await self._patch(name, patch, patch_type=kind, options=options)
+
+    async def apply(
+        self,
+        body: object,
+        *,
+        field_manager: str,
+        force: bool = False,
+        field_validation: FieldValidation | None = None,
+        dry_run: bool = False,
+    ) -> T:
+        """Apply ``body`` on the server: create the object, or own and set the fields it names.
+
+        Raises:
+            ConflictError: another manager owns a field, and ``force`` is off.
+            UsageError: ``body`` has no name, or holds ``managedFields``.
+        """
+        resource, content = await self._find(), writes.content_of(body)
+        content = writes.with_kind(content, resource) if self._shows_whole else content
+        writes.refuse_managed_fields(content)
+        name = writes.name_of(content, self._namespace)
+        options = WriteOptions(field_manager, field_validation, dry_run, force=force)
+        return await self._patch(name, content, patch_type=PatchType.APPLY, options=options)
+
+
+class Deletes(ResourceBase[T]):
+    """Can delete one object."""
+
+    async def delete(
+        self,
+        name: Name,
+        *,
+        grace_period: float | None = None,
+        propagation: Propagation | None = None,
+        uid: str | None = None,
+        resource_version: str | None = None,
+        dry_run: bool = False,
+    ) -> T | None:
+        """Delete one object; return it if it lingers (finalizers, grace period), else ``None``.
+
+        One that lingers has a ``deletion_timestamp``.
+
+        ``uid`` and ``resource_version`` make sure that it is the one you mean.
+
+        Raises:
+            NotFoundError: there is no such object.
+            ConflictError: it is not the one you mean.
+        """
+        request = await self._request("DELETE", name)
+        request.body(
+            writes.delete_options(
+                grace_period=grace_period,
+                propagation=propagation,
+                uid=uid,
+                resource_version=resource_version,
+                dry_run=dry_run,
+            )
+        )
+        answer = await request.do()
+        responses.check_json(answer.headers, method=answer.method, url=answer.url)
+        with responses.naming_request(method=answer.method, url=answer.url):
+            return None if writes.is_gone(answer.body) else answer.into(self._model)
+
+
+class DeletesCollections(ResourceBase[T]):
+    """Can delete many objects at once."""
+
+    async def delete_collection(
+        self,
+        *,
+        label_selector: LabelSelectorLike = None,
+        field_selector: FieldSelectorLike = None,
+        grace_period: float | None = None,
+        propagation: Propagation | None = None,
+        dry_run: bool = False,
+    ) -> None:
+        """Delete every object of the namespace that matches. Without selectors: all of them."""
+        if self._namespace == ALL_NAMESPACES and (await self._find()).namespaced:
+            raise UsageError("delete_collection works in one namespace: in_namespace(...) first")
+        request = await self._request("DELETE", listing=True)
+        request.params(selecting(label_selector, field_selector))
+        request.body(
+            writes.delete_options(
+                grace_period=grace_period, propagation=propagation, dry_run=dry_run
+            )
+        )
+        answer = await request.do()
+        responses.check_json(answer.headers, method=answer.method, url=answer.url)
+
+
+def _patch_type(patch: object) -> PatchType:
+    return PatchType.JSON if isinstance(patch, list | tuple) else PatchType.MERGE

@@ -1,0 +1,1 @@
+"""Writes ``src/kinform/clientset/``: typed models and clients of every built-in kind."""
