@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+import builtins
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Final, Generic, TypeVar, Unpack, cast, final, overload
 
 from kinform import resource_client as aio
@@ -85,12 +86,21 @@ class ResourceClient(Generic[T]):
         items = self._inner.iterate(
             label_selector=label_selector, field_selector=field_selector, page_size=page_size
         )
+        failures: list[Exception] = []
 
-        async def pull() -> tuple[T, ...]:
+        async def pull() -> Sequence[T]:
+            """Return about a page of objects: one detour to the loop for each is one too many."""
+            pulled: builtins.list[T] = []
             try:
-                return (await anext(items),)
+                while not failures and len(pulled) < (page_size or PAGE_SIZE):
+                    pulled.append(await anext(items))
             except StopAsyncIteration:
-                return ()
+                return pulled
+            except Exception as exc:  # noqa: BLE001 - raised below, when all before it was read
+                failures.append(exc)
+            if failures and not pulled:
+                raise failures[0]
+            return pulled
 
         async def close() -> None:
             await items.aclose()

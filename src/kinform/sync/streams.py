@@ -105,7 +105,9 @@ class Watch(Iterator[WatchEvent[T]]):
         if self._batches is None:
             self._batches = self._inner.batches()
         try:
-            return await anext(self._batches, ())
+            return await anext(self._batches)
+        except StopAsyncIteration:
+            return ()
         except BaseException:
             self._batches = None  # a generator that was cancelled is over; the watch is not
             raise
@@ -152,7 +154,10 @@ class LogStream(Iterator[str]):
         return self._reader.next()
 
     async def _pull(self) -> Sequence[str]:
-        return () if self._batches is None else await anext(self._batches, ())
+        try:
+            return () if self._batches is None else await anext(self._batches)
+        except StopAsyncIteration:  # anext(..., default) raises SystemError in Python 3.11
+            return ()
 
     async def _close(self) -> None:
         if self._batches is not None:
