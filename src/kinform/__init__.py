@@ -13,7 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from kinform import cache, clock, errors, meta, rest, runtime, selectors, testing, workqueue
+    from kinform import (
+        cache,
+        clock,
+        errors,
+        meta,
+        rest,
+        runtime,
+        selectors,
+        sync,
+        testing,
+        workqueue,
+    )
     from kinform.cache.events import Added, Deleted, Updated
     from kinform.cache.factory import SharedInformerFactory
     from kinform.cache.informer import SharedInformer
@@ -174,6 +185,7 @@ __all__ = [
     "runtime",
     "selectors",
     "strip_managed_fields",
+    "sync",
     "testing",
     "wait_for_cache_sync",
     "workqueue",
@@ -263,7 +275,7 @@ _HOMES: Final[dict[str, str]] = {
 """Where each name lives."""
 
 _MODULES: Final = frozenset(
-    {"cache", "clock", "errors", "meta", "rest", "runtime", "selectors", "testing", "workqueue"}
+    "cache clock errors meta rest runtime selectors sync testing workqueue".split()
 )
 """The submodules that ``kinform.name`` loads by itself."""
 

@@ -8,6 +8,7 @@ import inspect
 import threading
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 import pytest
@@ -30,6 +31,10 @@ def body(name: str, **data: str) -> dict[str, object]:
     return {"metadata": {"name": name}, "data": data}
 
 
+def repaint(content: dict[str, Any]) -> None:
+    content["data"]["color"] = "blue"
+
+
 async def tasks_on_the_loop() -> int:
     return len(asyncio.all_tasks() - {asyncio.current_task()})
 
@@ -40,10 +45,7 @@ def test_every_verb_does_what_its_asyncio_twin_does(maps: ResourceClient) -> Non
     assert maps.get("a") == made
     assert maps.patch("a", {"data": {"size": "L"}}).at("data", "size") == "L"
     assert maps.apply(body("b", x="y"), field_manager="me").name == "b"
-    assert maps.update("a", lambda it: it["data"].update(color="blue")).at("data") == {  # type: ignore[attr-defined]
-        "color": "blue",
-        "size": "L",
-    }
+    assert maps.update("a", repaint).at("data") == {"color": "blue", "size": "L"}
     content = maps.get("b").to_dict()
     content["data"] = {"x": "z"}
     assert maps.replace(content).at("data", "x") == "z"
@@ -90,15 +92,9 @@ def test_iterate_raises_after_all_that_was_read_before_the_failure(
     for n in range(4):
         maps.create(body(f"m{n}"))
     server.faults.add(faults.status(410, verb="list", nth=2))
-    seen = []
+    seen: list[str] = []
     with pytest.raises(kinform.ResourceExpiredError):
         seen.extend(one.name for one in maps.iterate(page_size=3))
-    items, seen = maps.iterate(page_size=3), []
-    server.faults.clear()
-    server.faults.add(faults.status(410, verb="list", nth=2))
-    with pytest.raises(kinform.ResourceExpiredError):
-        for one in items:
-            seen.append(one.name)  # noqa: PERF402 - what came before the failure counts
     assert seen == ["m0", "m1", "m2"]
 
 
@@ -229,7 +225,7 @@ def test_a_client_that_is_not_open_says_how_to_open_it() -> None:
 def test_a_client_is_opened_once_and_closed_often(server: APIServerThread, client: Client) -> None:
     with pytest.raises(kinform.UsageError, match="opened before"):
         client.open()
-    assert client.version()  # and is none the worse for it
+    assert client.version().major  # and is none the worse for it
     client.close()
     client.close()
     with pytest.raises(kinform.UsageError, match="closed"):

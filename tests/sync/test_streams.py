@@ -46,9 +46,9 @@ def test_bookmarks_are_yielded_to_who_wants_them(maps: ResourceClient) -> None:
             seen.append(type(received).__name__)
             if isinstance(received, kinform.Bookmark):
                 assert received.initial_events_end
+                assert events.resource_version == received.resource_version
                 break
         assert events.initial_events_end
-        assert events.resource_version == received.resource_version
     assert seen == ["WatchEvent", "Bookmark"]
 
 

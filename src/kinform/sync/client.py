@@ -10,7 +10,7 @@ from typing import Final, TypeVar, Unpack, cast, final, overload
 from kinform import client as aio
 from kinform import resource_client as aio_kind
 from kinform.cache.informer import InformerOptions
-from kinform.cache.selection import Kind, Selection, select
+from kinform.cache.selection import Selection, select
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource
 from kinform.objects import Object
@@ -163,7 +163,7 @@ class Client:
     ) -> ResourceClient[T]: ...
     def resource(
         self,
-        resource: Kind[T],
+        resource: str | GroupVersionResource | type[T] | Resource[T],
         *,
         model: type[T] | None = None,
         namespace: str | None = None,
@@ -207,7 +207,7 @@ class Client:
     ) -> SharedInformer[T]: ...
     def informer(
         self,
-        resource: Kind[T],
+        resource: str | GroupVersionResource | type[T] | Resource[T],
         *,
         model: type[T] | None = None,
         namespace: str | None = ALL_NAMESPACES,

@@ -174,6 +174,8 @@ class LoopThread:
                 task.cancel()
             if others:
                 await asyncio.wait(others, timeout=_LAST_WORDS / 2)
+        # One generator within another: the inner one says it is being closed already.
+        self._loop.set_exception_handler(_say_nothing)
         await self._loop.shutdown_asyncgens()
 
     def _serve(self) -> None:
@@ -284,7 +286,7 @@ async def _quietly(work: Work) -> None:
 
 
 def _say_nothing(_loop: asyncio.AbstractEventLoop, _context: dict[str, object]) -> None:
-    """Handle an error of a loop that runs in another process."""
+    """Handle an error that is nobody's any more."""
 
 
 def _too_late() -> UsageError:

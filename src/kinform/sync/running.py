@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, Protocol, TypeVar
 
 from kinform.cache import sync
 from kinform.errors import UsageError
 from kinform.sync import loop_thread
-from kinform.sync.group import InformerGroup
-from kinform.sync.handlers import Registration
-from kinform.sync.informer import SharedInformer
 
-__all__ = ["run", "wait_for_cache_sync"]
+__all__ = ["Syncable", "run", "wait_for_cache_sync"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+
+class Syncable(Protocol):
+    """What can be waited for: an informer, a group of them, a registration."""
+
+    @property
+    def asynchronous(self) -> sync.Syncable:
+        """What it stands for."""
+        ...
 
 
 def run(
@@ -36,10 +42,7 @@ def run(
     return loop_thread.current().run(function, *args, **kwargs)
 
 
-def wait_for_cache_sync(
-    *what: SharedInformer[object] | InformerGroup[object] | Registration[object],
-    timeout: float | None = None,
-) -> None:
+def wait_for_cache_sync(*what: Syncable, timeout: float | None = None) -> None:
     """Wait until all of them have synced: see `kinform.wait_for_cache_sync`.
 
     Raises:

@@ -62,6 +62,7 @@ class Watch(Iterator[WatchEvent[T]]):
                 self._loop.spawn(self._close)  # interrupted, it may have been opened
             raise
         self._is_open = True
+        self._loop.note_running(self, self._close)
         return self
 
     def __exit__(
@@ -70,6 +71,7 @@ class Watch(Iterator[WatchEvent[T]]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._loop.forget(self)
         self._loop.run(self._close)
 
     def __next__(self) -> WatchEvent[T]:
@@ -138,6 +140,7 @@ class LogStream(Iterator[str]):
                 self._loop.spawn(self._close)
             raise
         self._batches = self._inner.batches()
+        self._loop.note_running(self, self._close)
         return self
 
     def __exit__(
@@ -146,6 +149,7 @@ class LogStream(Iterator[str]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._loop.forget(self)
         self._loop.run(self._close)
 
     def __next__(self) -> str:
