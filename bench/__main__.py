@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from bench import apiserver, controllers, frames, lists, memory, pipeline, queues
+from bench import apiserver, blocking, controllers, frames, lists, memory, pipeline, queues
 
 BENCHMARKS: Final = {
     "frames": frames.main,
@@ -19,6 +19,7 @@ BENCHMARKS: Final = {
     "apiserver": apiserver.main,
     "queues": queues.main,
     "controllers": controllers.main,
+    "blocking": blocking.main,
 }
 _FULL: Final = "--full"
 
