@@ -54,6 +54,8 @@ class SharedInformer(Generic[T]):
     def __init__(self, loop: LoopThread, inner: aio.SharedInformer[T]) -> None:
         self._loop = loop
         self._inner = inner
+        self._indexer = inner.indexer
+        self._lister = inner.lister
         self._workers: list[Worker] = []
 
     def __repr__(self) -> str:
@@ -78,8 +80,9 @@ class SharedInformer(Generic[T]):
         Raises:
             UsageError: in a forked child, where nothing fills it any more.
         """
-        self._loop.refuse_children()
-        return self._inner.indexer
+        if self._loop.is_left_behind:
+            self._loop.refuse_children()
+        return self._indexer
 
     @property
     def lister(self) -> Lister[T]:
@@ -88,8 +91,9 @@ class SharedInformer(Generic[T]):
         Raises:
             UsageError: in a forked child, where nothing fills it any more.
         """
-        self._loop.refuse_children()
-        return self._inner.lister
+        if self._loop.is_left_behind:
+            self._loop.refuse_children()
+        return self._lister
 
     @property
     def has_synced(self) -> bool:

@@ -51,6 +51,8 @@ class LoopThread:
 
     def __init__(self) -> None:
         self.process: Final = os.getpid()
+        self.is_left_behind: bool = False
+        """Whether this is a forked child: known at no cost, to be asked before each read."""
         self._selector, self._loop = _new_loop()
         self._thread = threading.Thread(target=self._serve, name="kinform-sync", daemon=True)
         self._is_ending = False
@@ -216,6 +218,7 @@ class LoopThread:
         They are objects here as well, and whoever collects one closes it: over TLS that says
         goodbye, in the parent's name.
         """
+        self.is_left_behind = True
         self._loop.set_exception_handler(_say_nothing)  # not about sessions left open, either
         if self._selector is None:
             return
