@@ -36,6 +36,7 @@ nitpick_ignore_regex = [
     ("py:(class|obj)", r"(kinform\.[\w.]+\.)?(K|P|R|T|Ts|T_co|T_contra)"),  # type parameters
     ("py:(class|obj)", r"(kinform\.[\w.]+\.)?P\.(args|kwargs)"),
     ("py:class", "Metric|PrometheusCollector"),  # of prometheus_client, an extra
+    ("py:class", "FieldValidation|Propagation|ResourceVersionMatch"),  # as kinform.sync shows them
 ]
 
 autodoc_member_order = "bysource"
