@@ -9,7 +9,17 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from bench import apiserver, blocking, controllers, frames, lists, memory, pipeline, queues
+from bench import (
+    apiserver,
+    blocking,
+    controllers,
+    frames,
+    lists,
+    memory,
+    official,
+    pipeline,
+    queues,
+)
 
 BENCHMARKS: Final = {
     "frames": frames.main,
@@ -20,6 +30,7 @@ BENCHMARKS: Final = {
     "queues": queues.main,
     "controllers": controllers.main,
     "blocking": blocking.main,
+    "official": official.main,
 }
 _FULL: Final = "--full"
 
