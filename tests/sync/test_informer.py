@@ -181,6 +181,7 @@ def test_a_handler_can_be_removed_and_waited_for(client: Client, maps: ResourceC
         assert ended.is_set()
         assert registration.is_removed
         informer.remove_event_handler(registration)  # once more does nothing
+        eventually(lambda: not threads_of_handlers())  # its thread is gone before the informer
 
 
 def test_a_handler_cannot_wait_for_itself(client: Client, maps: ResourceClient) -> None:

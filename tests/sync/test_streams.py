@@ -8,8 +8,10 @@ import pytest
 
 import kinform
 from kinform.apiserver import faults
-from kinform.sync import ResourceClient, run
+from kinform.resource import Resource
+from kinform.sync import ResourceClient, connect, run
 from kinform.testing import APIServerThread
+from tests.support.scripted import Answer, ScriptedTransport
 from tests.sync.test_client import body, tasks_on_the_loop
 from tests.testing.eventually import eventually
 
@@ -97,3 +99,25 @@ def test_a_log_that_was_not_opened_says_how(maps: ResourceClient) -> None:
 def test_a_log_that_is_not_there_is_an_error_on_entering(maps: ResourceClient) -> None:
     with pytest.raises(kinform.ApiError), maps.logs("web-0"):
         pass
+
+
+def test_the_lines_of_a_log_are_a_plain_iterator() -> None:
+    pieces = [b"one\ntwo", b" and a half\n\nf", b"o", b"ur"]
+    transport = ScriptedTransport(Answer(200, {"Content-Type": "text/plain"}, pieces))
+    pods = Resource.of("v1/pods", kind="Pod", namespaced=True)
+    with connect("http://api.test", transport=transport) as client:
+        with client.resource(pods).logs("web-0", follow=True) as lines:
+            assert list(lines) == ["one", "two and a half", "", "four"]
+            assert next(lines, None) is None
+        assert transport.open == 0
+
+
+def test_a_log_can_be_left_in_the_middle() -> None:
+    answer = Answer(200, {"Content-Type": "text/plain"}, [b"one\ntwo\n"], stalls=True)
+    transport = ScriptedTransport(answer)
+    pods = Resource.of("v1/pods", kind="Pod", namespaced=True)
+    with connect("http://api.test", transport=transport) as client:
+        with client.resource(pods).logs("web-0", follow=True) as lines:
+            assert next(lines) == "one"
+        assert transport.open == 0
+    assert run(tasks_on_the_loop) == 0

@@ -17,7 +17,7 @@ from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.handlers import EventHandler, handler
 from kinform.errors import UsageError
 from kinform.runtime.threads import Threads
-from kinform.sync.blocking import blocking, on_loop
+from kinform.sync.blocking import blocking
 from kinform.sync.calls import SCOPE, Scope
 from kinform.sync.loop_thread import LoopThread
 
@@ -99,7 +99,14 @@ class Registration(Generic[T]):
         return self._inner.is_removed
 
     wait_synced: Final = blocking(processor.Registration[T].wait_synced)
-    remove: Final = on_loop(processor.Registration[T].remove)
+
+    def remove(self) -> None:
+        """Take the handler away: no callback of it begins any more, the one that runs goes on.
+
+        May be called from anywhere, from the handler's own callback as well.
+        """
+        self._loop.call(self._inner.remove)
+        self._worker.close()
 
     def shut_down(self) -> None:
         """Take the handler away, and wait for the callback that runs.
@@ -113,6 +120,7 @@ class Registration(Generic[T]):
                 f"handler {self.name!r} cannot wait for its own callback; use remove() there"
             )
         self._loop.run(self._inner.shut_down)
+        self._worker.close()
 
 
 def handler_of(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from types import TracebackType
 from typing import Final, Generic, TypeVar, final
 
@@ -13,7 +14,7 @@ from kinform.cache.handlers import EventHandler
 from kinform.cache.indexer import Indexer
 from kinform.cache.lifetime import GRACE
 from kinform.cache.lister import Lister
-from kinform.errors import DecodeError
+from kinform.errors import DecodeError, UsageError
 from kinform.meta import ObjectName
 from kinform.sync.blocking import blocking, on_loop
 from kinform.sync.handlers import Registration, Worker, handler_of, in_thread
@@ -189,8 +190,14 @@ class SharedInformer(Generic[T]):
         Raises:
             UsageError: it was started before, or stopped.
         """
-        self._loop.run(self._inner.start)
         self.stop_at_exit()
+        try:
+            self._loop.run(self._inner.start)
+        except UsageError:
+            raise
+        except BaseException:  # interrupted: it may have started, and nobody would stop it
+            self._loop.spawn(functools.partial(self._inner.stop, 0))
+            raise
 
     def stop(self, grace: float = GRACE) -> None:
         """End it: no callback begins any more, and those that run have ``grace`` seconds left.
@@ -202,12 +209,8 @@ class SharedInformer(Generic[T]):
         A callback of the informer only asks for the end and does not wait: that would be for
         itself.
         """
-        try:
+        with self._ending():
             self._loop.run(self._inner.stop, grace)
-        finally:
-            self._loop.forget(self._inner)
-            for worker in self._workers:
-                worker.close()
 
     def run(self) -> None:
         """Start it, and return when it was stopped, by whomever. Ctrl-C stops it, and raises.
@@ -230,8 +233,14 @@ class SharedInformer(Generic[T]):
         exc: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        try:
+        with self._ending():
             self._loop.run(self._inner.__aexit__, exc_type, exc, traceback)
+
+    @contextlib.contextmanager
+    def _ending(self) -> Generator[None]:
+        self._loop.refuse_children()
+        try:
+            yield
         finally:
             self._loop.forget(self._inner)
             for worker in self._workers:
