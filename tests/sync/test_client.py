@@ -15,10 +15,12 @@ import pytest
 
 import kinform
 from kinform.apiserver import faults
+from kinform.resource import Resource
 from kinform.resource_client import ResourceClient as AsyncResourceClient
 from kinform.rest.config import Config
 from kinform.sync import Client, ResourceClient, connect, run
 from kinform.testing import APIServerThread
+from tests.support.scripted import ScriptedTransport, answer
 from tests.testing.eventually import eventually
 
 
@@ -86,16 +88,19 @@ def test_leaving_iterate_early_leaves_no_task(maps: ResourceClient) -> None:
     eventually(lambda: run(tasks_on_the_loop) == 0)
 
 
-def test_iterate_raises_after_all_that_was_read_before_the_failure(
-    server: APIServerThread, maps: ResourceClient
-) -> None:
-    for n in range(4):
-        maps.create(body(f"m{n}"))
-    server.faults.add(faults.status(410, verb="list", nth=2))
+def test_iterate_raises_after_all_that_was_read_before_the_failure() -> None:
+    """A server may send less than was asked for, so that a page is no measure."""
+    metadata = {"resourceVersion": "5", "continue": "more"}
+    items = [{"metadata": {"name": "a", "namespace": "default"}}]
+    page = {"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items}
+    gone = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410}
+    expired = answer(410, {**gone, "reason": "Expired", "metadata": {}})
+    pods = Resource.of("v1/pods", kind="Pod", namespaced=True)
     seen: list[str] = []
-    with pytest.raises(kinform.ResourceExpiredError):
-        seen.extend(one.name for one in maps.iterate(page_size=3))
-    assert seen == ["m0", "m1", "m2"]
+    with connect("http://api.test", transport=ScriptedTransport(answer(json=page), expired)) as it:
+        with pytest.raises(kinform.ResourceExpiredError):
+            seen.extend(one.name for one in it.resource(pods).iterate(page_size=3))
+    assert seen == ["a"]
 
 
 def test_what_discovery_and_version_say(client: Client) -> None:
@@ -116,8 +121,7 @@ def test_a_guarded_client_asks_before_it_writes(client: Client) -> None:
 
 
 def test_run_is_for_what_the_facade_does_not_offer(client: Client) -> None:
-    answer = run(client.asynchronous.rest().get().abs_path("/version").raw)
-    assert b"gitVersion" in answer
+    assert b"gitVersion" in run(client.asynchronous.rest().get().abs_path("/version").raw)
 
 
 # --- threads and loops

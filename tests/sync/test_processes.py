@@ -111,10 +111,36 @@ def test_idle_informers_end_without_a_word(server: APIServerThread) -> None:
         began = time.monotonic()
         from kinform.sync import loop_thread
         loop_thread._HOME.close()  # what the interpreter does last
-        print(time.monotonic() - began < 1.5)
+        print(time.monotonic() - began < 1.5, informer.is_stopped, client.is_open)
         """,
         "-X",
         "dev",
+    )
+    assert (ended.code, ended.out, ended.err) == (0, ["True True False"], "")
+
+
+def test_daemons_that_wait_are_told_nothing_at_the_end(server: APIServerThread) -> None:
+    """Whatever they were told, they would tell it to the users of a program that has ended."""
+    ended = program(
+        server,
+        """
+        from kinform.sync import loop_thread
+        waiting = threading.Event()
+        async def wait():
+            waiting.set()
+            await asyncio.Event().wait()
+        def daemon():
+            try:
+                run(wait)
+            finally:
+                print("told")
+        thread = threading.Thread(target=daemon, daemon=True)
+        thread.start()
+        waiting.wait(10)
+        loop_thread._HOME.close()
+        thread.join(0.5)
+        print(thread.is_alive())
+        """,
     )
     assert (ended.code, ended.out, ended.err) == (0, ["True"], "")
 

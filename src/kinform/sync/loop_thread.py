@@ -15,7 +15,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextlib
-import contextvars
 import functools
 import logging
 import os
@@ -85,7 +84,7 @@ class LoopThread:
         scope = SCOPE.get()
         with contextlib.nullcontext() if scope is None else scope.holding(call):
             try:
-                self._loop.call_soon_threadsafe(call.begin, context=contextvars.copy_context())
+                self._loop.call_soon_threadsafe(call.begin)  # copies the context
             except RuntimeError:
                 raise _too_late() from None
             return call.wait()
