@@ -9,7 +9,18 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from bench import apiserver, clientset, controllers, frames, lists, memory, pipeline, queues
+from bench import (
+    apiserver,
+    blocking,
+    clientset,
+    controllers,
+    frames,
+    lists,
+    memory,
+    official,
+    pipeline,
+    queues,
+)
 
 BENCHMARKS: Final = {
     "frames": frames.main,
@@ -20,6 +31,8 @@ BENCHMARKS: Final = {
     "queues": queues.main,
     "controllers": controllers.main,
     "clientset": clientset.main,
+    "blocking": blocking.main,
+    "official": official.main,
 }
 _FULL: Final = "--full"
 

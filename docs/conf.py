@@ -12,12 +12,15 @@ import inspect
 import types
 from typing import TYPE_CHECKING
 
+from sphinx.domains.python import PythonDomain
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from docutils.nodes import Element
     from sphinx.addnodes import pending_xref
     from sphinx.application import Sphinx
+    from sphinx.domains.python import ObjectEntry
     from sphinx.environment import BuildEnvironment
 
 project = "kinform"
@@ -36,6 +39,7 @@ nitpick_ignore_regex = [
     ("py:(class|obj)", r"(kinform\.[\w.]+\.)?(C|K|M|P|R|T|Ts|T_co|T_contra)"),  # type parameters
     ("py:(class|obj)", r"(kinform\.[\w.]+\.)?P\.(args|kwargs)"),
     ("py:class", "Metric|PrometheusCollector"),  # of prometheus_client, an extra
+    ("py:class", "FieldValidation|Propagation|ResourceVersionMatch"),  # as kinform.sync shows them
 ]
 
 autodoc_member_order = "bysource"
@@ -119,8 +123,28 @@ def readable_defaults(
     return (signature.replace("<factory>", "..."), returns) if signature else None
 
 
+class TwinsApart(PythonDomain):
+    """Of two names alike, takes the one of kinform.sync there, and the other one elsewhere."""
+
+    def find_obj(
+        self,
+        env: BuildEnvironment,
+        modname: str,
+        classname: str,
+        name: str,
+        type: str | None,  # noqa: A002 - Sphinx chose it
+        searchmode: int = 0,
+    ) -> list[tuple[str, ObjectEntry]]:
+        """Return what a name may mean."""
+        found = super().find_obj(env, modname, classname, name, type, searchmode)
+        is_there = (modname or "").startswith("kinform.sync")
+        near = [one for one in found if one[0].startswith("kinform.sync.") == is_there]
+        return near or found
+
+
 def setup(app: Sphinx) -> None:
     """Register the above."""
+    app.add_domain(TwinsApart, override=True)
     app.connect("missing-reference", resolve)
     app.connect("autodoc-process-docstring", keep_sentences, priority=400)  # napoleon has 500
     app.connect("autodoc-process-signature", readable_defaults)

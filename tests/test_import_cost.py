@@ -26,6 +26,11 @@ def test_import_kinform_loads_no_other_module_of_ours_and_no_dependency() -> Non
     assert [name for name in loaded if name.startswith("kinform")] == ["kinform"]
 
 
+def test_import_kinform_sync_starts_nothing_and_loads_no_dependency() -> None:
+    loaded = output(LOADED.format("kinform.sync"))
+    assert not {"aiohttp", "asyncio", "msgspec", "yaml"}.intersection(loaded)
+
+
 def test_the_pytest_plugin_loads_no_other_module_of_ours() -> None:
     """Every pytest run loads it, of people who may not even know that kinform is installed."""
     loaded = output("import pytest;" + LOADED.format("kinform.testing.plugin"))

@@ -25,7 +25,7 @@ ServerTimeoutError SharedInformer SharedInformerFactory SourceError StreamSource
 TimerSource TokenBucketLimiter TooManyRequestsError Transport TransportError TransportFailure
 UnauthorizedError UnavailableError UnknownResourceError Updated UsageError VersionInfo Watch
 WatchEvent WorkQueue __version__ cache clientset clock connect errors meta rest retry_on_conflict
-runtime selectors strip_managed_fields testing wait_for_cache_sync workqueue
+runtime selectors strip_managed_fields sync testing wait_for_cache_sync workqueue
 """.split()
 
 

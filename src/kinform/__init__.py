@@ -22,6 +22,7 @@ if TYPE_CHECKING:
         rest,
         runtime,
         selectors,
+        sync,
         testing,
         workqueue,
     )
@@ -186,6 +187,7 @@ __all__ = [
     "runtime",
     "selectors",
     "strip_managed_fields",
+    "sync",
     "testing",
     "wait_for_cache_sync",
     "workqueue",
@@ -284,6 +286,7 @@ _MODULES: Final = frozenset(
         "rest",
         "runtime",
         "selectors",
+        "sync",
         "testing",
         "workqueue",
     }

@@ -45,6 +45,16 @@ async def test_it_begins_with_what_is_there_and_goes_on_with_what_happens() -> N
 
 
 @in_virtual_time
+async def test_what_waits_can_be_taken_together_and_in_order() -> None:
+    processor, stream = subscribed("a", "b")
+    processor.distribute([new("c")])
+    assert words(stream.take_waiting(2)) == ["*a@1", "*b@1"]
+    assert words(stream.take_waiting(2)) == ["+c@1"]
+    assert stream.take_waiting(2) == []
+    assert stream.has_synced
+
+
+@in_virtual_time
 async def test_a_reader_that_waits_is_woken() -> None:
     processor, stream = subscribed()
     async with asyncio.TaskGroup() as group:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import random
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import Final, Never, TypeAlias
 
 import pytest
 
@@ -80,6 +80,43 @@ async def test_it_is_started_once() -> None:
         await informer.wait_synced(5)
     with pytest.raises(UsageError, match="started once"):
         await informer.start()
+
+
+@in_virtual_time
+async def test_its_end_can_be_waited_for_but_not_by_its_own_callbacks() -> None:
+    refused: list[str] = []
+    informer = SharedInformer(source_of("a"), name="things")
+
+    async def wait_and_stop(_: Added[Object]) -> None:
+        try:
+            await informer.wait_stopped()
+        except UsageError as exc:
+            refused.append(str(exc))
+        await informer.stop()
+
+    with pytest.raises(UsageError, match="things was not started"):
+        await informer.wait_stopped()
+    informer.add_event_handler(on_add=wait_and_stop)
+    async with informer, asyncio.timeout(30):
+        await informer.wait_stopped()
+    await informer.wait_stopped()  # over already
+    assert len(refused) == 1
+    assert "a handler of things cannot wait for the end of things" in refused[0]
+
+
+@in_virtual_time
+async def test_who_waits_for_its_end_is_told_what_it_died_of() -> None:
+    async def fail(options: ListOptions) -> ListResult[Object]:
+        raise UsageError("not a source")
+
+    def watch(options: ListOptions) -> contextlib.AbstractAsyncContextManager[Never]:
+        raise UsageError("not a source")
+
+    informer = SharedInformer(ListWatch(list=fail, watch=watch), name="things")
+    await informer.start()
+    with pytest.raises(UsageError, match="not a source"):
+        await informer.wait_stopped()
+    await informer.stop()
 
 
 @in_virtual_time

@@ -185,6 +185,13 @@ class EventStream(Generic[T]):
         finally:
             self._is_read = False
 
+    def take_waiting(self, limit: int) -> list[Event[T]]:
+        """Return the events that wait already, at most ``limit``: for who reads in batches."""
+        events: list[Event[T]] = []
+        while len(events) < limit and (event := self._feed.take()) is not None:
+            events.append(event)
+        return events
+
     async def __aenter__(self) -> EventStream[T]:
         return self
 

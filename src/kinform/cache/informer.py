@@ -356,6 +356,21 @@ class SharedInformer(Generic[T]):
         """
         await self._life.stop(grace)
 
+    async def wait_stopped(self) -> None:
+        """Wait until it was stopped, by whomever. Cancelled, it does not wait any longer.
+
+        Raises:
+            UsageError: it was not started; or a callback of it would wait for itself.
+            Exception: what it has died of.
+        """
+        if not self._life.is_over:
+            self._life.refuse_if_idle()
+            self._life.refuse_foreign_loop()
+            self._life.refuse_own_callbacks()
+            await self._life.wait()
+        if self._life.failure is not None:
+            raise self._life.failure
+
     async def run(self) -> None:
         """Start it, and stop it when cancelled: see `stop`.
 

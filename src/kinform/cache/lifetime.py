@@ -138,6 +138,18 @@ class Lifetime:
                 f"{self._name} was not started: async with informer (or await factory.start())"
             )
 
+    def refuse_own_callbacks(self) -> None:
+        """Refuse to let a callback wait for its own end.
+
+        Raises:
+            UsageError: it is one, or was started by one.
+        """
+        if _told_by.get() is self:
+            raise UsageError(
+                f"a handler of {self._name} cannot wait for the end of {self._name}, which waits "
+                "for the handler; stop() there only asks for it"
+            )
+
     def why_not(self) -> Exception:
         """Return what is told to who waits for something that will not be any more."""
         if isinstance(self.failure, Exception):

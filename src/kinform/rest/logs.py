@@ -49,14 +49,21 @@ class LogStream:
 
     async def __aiter__(self) -> AsyncGenerator[str]:
         """Yield the lines."""
+        async with contextlib.aclosing(self.batches()) as batches:
+            async for lines in batches:
+                for line in lines:
+                    yield line
+
+    async def batches(self) -> AsyncGenerator[list[str]]:
+        """Yield the lines that each network read completes, if any."""
         rest = b""
         async with contextlib.aclosing(self.iter_bytes()) as pieces:
             async for piece in pieces:
                 *lines, rest = (rest + piece).split(b"\n")
-                for line in lines:
-                    yield line.decode(errors="replace")
                 if len(rest) > _LONGEST_LINE:
-                    yield rest.decode(errors="replace")
+                    lines.append(rest)
                     rest = b""
+                if lines:
+                    yield [line.decode(errors="replace") for line in lines]
         if rest:
-            yield rest.decode(errors="replace")
+            yield [rest.decode(errors="replace")]

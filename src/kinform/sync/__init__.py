@@ -1,0 +1,73 @@
+"""kinform for blocking code: the same names, without ``await``.
+
+.. code-block:: python
+
+    from kinform.sync import connect
+
+    with connect() as client, client.informer("v1/configmaps") as maps:
+        maps.wait_synced(30)
+        print(len(maps.lister.list()))
+
+Everything happens on one event loop, in a thread that is started when it is first needed. What is
+read and written are the same objects, events and errors as with asyncio. Names are loaded when
+they are first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from kinform.sync.client import Client, connect
+    from kinform.sync.factory import SharedInformerFactory
+    from kinform.sync.group import InformerGroup
+    from kinform.sync.handlers import Registration
+    from kinform.sync.informer import SharedInformer
+    from kinform.sync.resource_client import ResourceClient
+    from kinform.sync.running import run, wait_for_cache_sync
+    from kinform.sync.streams import EventStream, LogStream, Watch
+
+__all__ = [
+    "Client",
+    "EventStream",
+    "InformerGroup",
+    "LogStream",
+    "Registration",
+    "ResourceClient",
+    "SharedInformer",
+    "SharedInformerFactory",
+    "Watch",
+    "connect",
+    "run",
+    "wait_for_cache_sync",
+]
+
+_HOMES: Final[dict[str, str]] = {
+    "Client": "kinform.sync.client",
+    "EventStream": "kinform.sync.streams",
+    "InformerGroup": "kinform.sync.group",
+    "LogStream": "kinform.sync.streams",
+    "Registration": "kinform.sync.handlers",
+    "ResourceClient": "kinform.sync.resource_client",
+    "SharedInformer": "kinform.sync.informer",
+    "SharedInformerFactory": "kinform.sync.factory",
+    "Watch": "kinform.sync.streams",
+    "connect": "kinform.sync.client",
+    "run": "kinform.sync.running",
+    "wait_for_cache_sync": "kinform.sync.running",
+}
+"""Where each name lives."""
+
+
+if not TYPE_CHECKING:  # a checker that saw it would take every misspelt name for an object
+
+    def __getattr__(name: str) -> object:
+        if name not in _HOMES:
+            raise AttributeError(f"module 'kinform.sync' has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

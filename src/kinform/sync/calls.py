@@ -1,0 +1,142 @@
+"""A blocking call: a coroutine on the loop thread, and a thread that waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import sys
+from collections.abc import Callable, Coroutine, Generator
+from concurrent.futures import CancelledError, Future
+from typing import Final, Generic, Protocol, TypeVar, final
+
+__all__ = ["SCOPE", "Call", "Scope"]
+
+R = TypeVar("R")
+
+_LOOK_AROUND: Final = 0.25
+"""Seconds between two looks for Ctrl-C where waiting for a lock cannot be interrupted."""
+
+
+@final
+class Call(Generic[R]):
+    """One coroutine, from the thread that wants its result to the loop and back.
+
+    `begin` belongs to the loop's thread, all else to any.
+    """
+
+    __slots__ = ("_is_cancelled", "_is_mute", "_loop", "_make", "_outcome", "_task")
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        make: Callable[[], Coroutine[object, object, R]],
+        *,
+        is_mute: Callable[[], bool] = bool,
+    ) -> None:
+        self._loop = loop
+        self._make = make
+        self._is_mute = is_mute  # asked at the end: whether nobody is to be told of it
+        self._outcome: Future[R] = Future()
+        self._task: asyncio.Task[R] | None = None
+        self._is_cancelled = False
+
+    def begin(self) -> None:
+        """Start the coroutine, unless the call was cancelled before."""
+        if self._is_cancelled:
+            self._outcome.set_exception(_cancelled())
+            return
+        try:
+            self._task = self._loop.create_task(self._make())
+        except BaseException as exc:  # noqa: BLE001 - the caller's, who waits in another thread
+            self._outcome.set_exception(exc)
+        else:
+            self._task.add_done_callback(self._end)
+
+    def wait(self, timeout: float | None = None) -> R:
+        """Wait for the result; what the coroutine raises passes.
+
+        Interrupted, as by Ctrl-C, it cancels the coroutine and does not wait for that.
+
+        Raises:
+            CancelledError: somebody cancelled the call.
+            TimeoutError: it takes longer than ``timeout``.
+        """
+        try:
+            if sys.platform == "win32":
+                while timeout is None and not self._outcome.done():
+                    with contextlib.suppress(TimeoutError):
+                        self._outcome.exception(_LOOK_AROUND)
+            return self._outcome.result(timeout)
+        except BaseException:
+            self.cancel()
+            raise
+        finally:
+            del self  # who raises would hold its own traceback
+
+    def cancel(self) -> None:
+        """Cancel the coroutine. Of no effect on one that has ended."""
+        if not self._outcome.done():
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                self._loop.call_soon_threadsafe(self._cancel)
+
+    def _cancel(self) -> None:
+        self._is_cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+
+    def _end(self, task: asyncio.Task[R]) -> None:
+        failure = _cancelled() if task.cancelled() else task.exception()
+        if self._is_mute():
+            return
+        if failure is not None:
+            self._outcome.set_exception(failure)
+        else:
+            self._outcome.set_result(task.result())
+
+
+class _Cancellable(Protocol):
+    def cancel(self) -> None: ...
+
+
+@final
+class Scope:
+    """The blocking calls that one callback makes: they can be cancelled, and forbidden.
+
+    Nobody can end a thread. But a thread that waits for us can be told to wait no longer.
+    """
+
+    __slots__ = ("_calls", "_is_over")
+
+    def __init__(self) -> None:
+        self._calls: set[_Cancellable] = set()
+        self._is_over = False
+
+    def cancel(self) -> None:
+        """End the calls under way, and refuse those to come."""
+        self._is_over = True
+        for call in tuple(self._calls):
+            call.cancel()
+
+    @contextlib.contextmanager
+    def holding(self, call: _Cancellable) -> Generator[None]:
+        """Let ``call`` be ended with the others while the block runs.
+
+        Raises:
+            CancelledError: they were ended already.
+        """
+        self._calls.add(call)
+        try:
+            if self._is_over:
+                raise _cancelled()
+            yield
+        finally:
+            self._calls.discard(call)
+
+
+SCOPE: Final = contextvars.ContextVar[Scope | None]("kinform_sync_scope", default=None)
+"""The callback whose call this is; none outside of handlers."""
+
+
+def _cancelled() -> CancelledError:
+    return CancelledError("the call was cancelled: its informer, or the program, is being stopped")
