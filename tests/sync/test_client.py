@@ -15,6 +15,7 @@ import pytest
 
 import kinform
 from kinform.apiserver import faults
+from kinform.clientset import core_v1, meta_v1
 from kinform.resource import Resource
 from kinform.resource_client import ResourceClient as AsyncResourceClient
 from kinform.rest.config import Config
@@ -247,3 +248,18 @@ def test_methods_look_like_their_originals() -> None:
         assert inspect.signature(ours) == inspect.signature(theirs)
         assert inspect.getdoc(ours) == inspect.getdoc(theirs)
         assert not inspect.iscoroutinefunction(ours)
+
+
+def test_typed_clients_lead_to_the_same_kinds(client: Client) -> None:
+    maps = client.core_v1.config_maps("default")
+    metadata = meta_v1.ObjectMeta(name="typed")
+    made = maps.create(core_v1.ConfigMap(metadata=metadata, data={"color": "red"}))
+    assert isinstance(made, core_v1.ConfigMap)
+    assert maps.get("typed").data == {"color": "red"}
+    assert "default" in {one.metadata.name for one in client.core_v1.namespaces().list()}
+    with maps.informer() as informer:
+        informer.wait_synced(30)
+        cached = informer.lister.get("default/typed")
+        assert cached is not None
+        assert cached.data == {"color": "red"}
+    maps.delete("typed")

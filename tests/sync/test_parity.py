@@ -11,9 +11,12 @@ import kinform
 from kinform import cache, sync
 from kinform.cache.event_stream import EventStream
 from kinform.cache.group import InformerGroup
+from kinform.clientset.groups import Groups as AsyncGroups
+from kinform.sync.groups import Groups
 
 PAIRS = [
     (kinform.Client, sync.Client),
+    (AsyncGroups, Groups),
     (kinform.ResourceClient, sync.ResourceClient),
     (kinform.SharedInformer, sync.SharedInformer),
     (kinform.SharedInformerFactory, sync.SharedInformerFactory),

@@ -8,6 +8,7 @@ import msgspec
 
 import kinform
 from kinform import sync
+from kinform.clientset import apps_v1, core_v1
 from kinform.sync import connect
 
 
@@ -108,3 +109,11 @@ def escape() -> None:
 
 def waited(one: sync.SharedInformer[Settings], other: sync.Registration[kinform.Object]) -> None:
     sync.wait_for_cache_sync(one, other, timeout=30)
+
+
+def generated(client: sync.Client) -> None:
+    deployments = client.apps_v1.deployments("default")
+    assert_type(deployments, sync.ResourceClient[apps_v1.Deployment])
+    assert_type(deployments.get("web"), apps_v1.Deployment)
+    assert_type(client.core_v1.nodes().list(), kinform.ListResult[core_v1.Node])
+    client.core_v1.nodes("default")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 
 from kinform.clientset.codegen.emit import emit
+from tools.clientset.blocking import blocking_groups
 from tools.clientset.clients import client_modules, groups, package, page
 from tools.clientset.modules import model_modules
 from tools.clientset.recorded import API
@@ -50,6 +51,7 @@ def written() -> dict[Path, str]:
     return {
         HOME / "__init__.py": package([module.name for module in models]),
         HOME / "groups.py": groups(list(clients)),
+        ROOT / "src/kinform/sync/groups.py": blocking_groups(api),
         ROOT / "docs/reference/kinds.md": page(api),
         HOME
         / "clients"

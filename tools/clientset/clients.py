@@ -15,7 +15,7 @@ from kinform.clientset.codegen.emit import exports, imports
 from tools.clientset.modules import place_of
 from tools.clientset.recorded import API, Part, Served
 
-__all__ = ["client_modules", "groups", "package", "page"]
+__all__ = ["client_modules", "group_name", "groups", "package", "page"]
 
 ACTIONS = {"binding": "Binds", "eviction": "Evicts", "log": "ReadsLogs", "token": "IssuesTokens"}
 """Subresources that are methods."""
@@ -34,8 +34,8 @@ def _module(name: str, resources: Sequence[Served], api: API) -> str:
     clients.sort(key=lambda client: client.name)
     body = "".join(f"\n\n{client_class(client)}" for client in clients)
     version = str(resources[0].kind.gvr.group_version)
-    body += f"\n\n{group_class(_group_name(name), version, clients)}"
-    names = sorted([*(client.name for client in clients), _group_name(name)])
+    body += f"\n\n{group_class(group_name(name), version, clients)}"
+    names = sorted([*(client.name for client in clients), group_name(name)])
     others = {part.model.partition(".")[0] for client in clients for part in client.parts}
     head = [
         f'"""Clients for the kinds of {version}. Written by ``make clientset``."""',
@@ -73,7 +73,8 @@ def _model(part: Part, api: API) -> str:
     return ".".join(place_of(api.schema_of(part.group, part.version, part.kind)))
 
 
-def _group_name(module: str) -> str:
+def group_name(module: str) -> str:
+    """Return the name of the class of an API version's clients."""
     return "".join(word.capitalize() for word in module.split("_"))
 
 
@@ -92,7 +93,7 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
 '''
     for name in modules:
-        yield f"    from kinform.clientset.clients.{name} import {_group_name(name)}\n"
+        yield f"    from kinform.clientset.clients.{name} import {group_name(name)}\n"
     yield '''    from kinform.clientset.typed import Connected
 
 __all__ = ["Groups"]
@@ -104,7 +105,7 @@ class Groups:
     __slots__ = ()
 '''
     for name in modules:
-        group = _group_name(name)
+        group = group_name(name)
         yield f'''
     @property
     def {name}(self) -> {group}:

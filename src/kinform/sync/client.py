@@ -23,6 +23,7 @@ from kinform.rest.warnings import WarningHandler
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
 from kinform.sync import loop_thread
 from kinform.sync.blocking import blocking
+from kinform.sync.groups import Groups
 from kinform.sync.informer import SharedInformer
 from kinform.sync.resource_client import ResourceClient
 
@@ -63,11 +64,13 @@ def connect(
 
 
 @final
-class Client:
+class Client(Groups):
     """A connection to one API server as one user; made by `connect`.
 
     Open it with ``with``, once. Any thread may use it and all that is made from it: Flask's, a
     notebook's (whose own event loop does not mind), a handler's. A forked child opens its own.
+
+    ``client.core_v1``, ``client.apps_v1`` and so on lead to clients typed by generated models.
 
     Raises:
         ConfigError: on entering, if there is no usable configuration; says where it looked.

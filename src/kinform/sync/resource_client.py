@@ -9,13 +9,13 @@ from typing import Final, Generic, TypeVar, Unpack, cast, final, overload
 from kinform import resource_client as aio
 from kinform.cache.informer import InformerOptions
 from kinform.objects import Object
-from kinform.resource_client import Name
 from kinform.rest.pager import PAGE_SIZE
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
 from kinform.sync.blocking import blocking, wrapped
 from kinform.sync.informer import SharedInformer
 from kinform.sync.loop_thread import LoopThread
 from kinform.sync.streams import LogStream, Watch
+from kinform.verbs.base import Name
 
 __all__ = ["ResourceClient"]
 
