@@ -40,6 +40,16 @@ SCHEMA: dict[str, Any] = {
                 "str": {"type": "string"},
                 "anything": {"x-kubernetes-preserve-unknown-fields": True},
                 "bag": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
+                "open": {
+                    "type": "object",
+                    "x-kubernetes-preserve-unknown-fields": True,
+                    "properties": {"known": {"type": "string"}},
+                },
+                "pod": {
+                    "type": "object",
+                    "x-kubernetes-embedded-resource": True,
+                    "properties": {"data": {"type": "string"}},
+                },
                 "byName": {"type": "object", "additionalProperties": {"type": "boolean"}},
                 "maybe": {
                     "type": "object",
@@ -107,6 +117,8 @@ WIDGET: dict[str, Any] = {
         "str": "s",
         "anything": [{"a": None}],
         "bag": {},
+        "open": {"known": "k", "unknown": [1]},
+        "pod": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "data": "d"},
         "byName": {"a": False},
         "template": {},
         "steps": [{"aVeryLongNameOfAFieldThatNoFormatterLikesToSeeInOneLine": [{"x": 1}]}],
@@ -150,6 +162,8 @@ async def test_the_module_reads_and_writes_objects_of_the_kind(crd: Path, tmp_pa
         assert made.spec.secret == b"hi"
         assert (made.spec.from_, made.spec.str_) == ("2026-01-02T03:04:05Z", "s")
         assert made.spec.maybe is None
+        assert made.spec.open == {"known": "k", "unknown": [1]}
+        assert (made.spec.pod.kind, made.spec.pod.metadata.name) == ("Pod", "p")
         assert made.status.ready is None
         await widgets.status.patch("w", {"status": {"ready": True}})
         assert (await widgets.get("w")).status.ready is True
@@ -217,6 +231,7 @@ async def test_kinds_of_a_cluster_are_found_by_any_of_their_names(scene: Scene) 
     [
         ("{", "is not YAML"),
         ("kind: ConfigMap", "holds no CustomResourceDefinition"),
+        (f"a: {'9' * 5000}", "is not YAML"),
         ("", "holds no CustomResourceDefinition"),
         ("[1, two]", "holds no CustomResourceDefinition"),
         ("kind: CustomResourceDefinition", "is not of apiextensions.k8s.io/v1"),
@@ -234,6 +249,55 @@ def test_a_file_that_will_not_do_is_named_in_one_line(
     code, said = complaint(capsys, "--crd", str(path))
     assert code == 1
     assert words in said
+    assert said.count("\n") == 1
+
+
+def test_words_that_only_old_yaml_understands_are_text(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words = ["on", "off", "yes", "no", "y", "true", "7", "2026-01-02"]
+    fields = {word: {"type": "string", "enum": ["EQUALS", "!="]} for word in words}
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "properties": fields}}}
+    definition = json.loads(json.dumps(DEFINITION))
+    definition["spec"]["versions"][1]["schema"]["openAPIV3Schema"] = schema
+    text = yaml.safe_dump(definition).replace("EQUALS", "=")
+    for word in words:
+        text = text.replace(f"'{word}':", f"{word}:")
+    assert " on:\n" in text
+    assert " =\n" in text
+    path = tmp_path / "crd.yaml"
+    path.write_text(f"# größe\n{text}", encoding="utf-8")
+    assert run(["gen", "--crd", str(path)]) == 0
+    assert capsys.readouterr().out == module_text([definition])
+
+
+def test_truth_values_and_merge_keys_are_what_they_were(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "crd.yaml"
+    text = yaml.safe_dump(DEFINITION).replace("served: true", "<<: {served: false}", 1)
+    path.write_text(text, encoding="utf-8")
+    code, said = complaint(capsys, "--crd", str(path), "--version", "v1alpha1")
+    assert (code, "does not serve version 'v1alpha1'; it serves v1\n" in said) == (1, True)
+
+
+def test_a_file_that_is_not_utf8_is_named_in_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "crd.yaml"
+    path.write_bytes(b"kind: \xff\xfe")
+    code, said = complaint(capsys, "--crd", str(path))
+    assert code == 1
+    assert f"{path} is not UTF-8" in said
+    assert said.count("\n") == 1
+
+
+def test_a_file_that_is_given_twice_is_refused_in_one_line(
+    capsys: pytest.CaptureFixture[str], crd: Path
+) -> None:
+    code, said = complaint(capsys, "--crd", str(crd), "--crd", str(crd))
+    assert code == 1
+    assert "shop.example.com/v1/widgets is defined twice" in said
     assert said.count("\n") == 1
 
 

@@ -7,10 +7,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
 import pytest
 
-from kinform import Client, Object
+from kinform import Client, Object, ObjectMeta
 from kinform.apiserver import APIServer, faults
+from kinform.clientset import apps_v1, core_v1, meta_v1
 from kinform.errors import (
     ConflictError,
     InvalidError,
@@ -258,3 +260,54 @@ async def test_a_status_needs_an_object_that_was_created() -> None:
             await apply_status(
                 client, Object.from_dict(deployment()), status={}, field_manager=MANAGER
             )
+
+
+# --- models
+
+
+class Site(msgspec.Struct):
+    """A model that does not say its kind."""
+
+    metadata: ObjectMeta
+
+
+@in_virtual_time
+async def test_a_model_is_applied_as_what_its_class_says_and_owned_by_a_model() -> None:
+    async with cluster() as client:
+        owner = await client.core_v1.config_maps("shop").create(
+            core_v1.ConfigMap(metadata=meta_v1.ObjectMeta(name="owner"))
+        )
+        body = core_v1.ConfigMap(metadata=meta_v1.ObjectMeta(name="a"), data={"x": ""})
+        made = await apply(client, body, owner=owner, field_manager=MANAGER)
+        assert (made.kind, str(made.key), made.at("data", "x")) == ("ConfigMap", "shop/a", "")
+        assert is_controlled_by(made, owner)
+        again = await apply(client, body, owner=owner, field_manager=MANAGER)
+        assert again.resource_version == made.resource_version
+        with pytest.raises(AlreadyOwnedError):
+            await apply(client, body, owner=made.to_dict(), namespace="shop", field_manager=MANAGER)
+
+
+@in_virtual_time
+async def test_a_model_that_does_not_say_its_kind_is_not_applied() -> None:
+    async with cluster() as client:
+        site = Site(ObjectMeta(name="a", namespace="shop", uid="u", resource_version="1"))
+        with pytest.raises(UsageError, match=r"apiVersion must be set .* generated models"):
+            await apply(client, site, field_manager=MANAGER)
+        with pytest.raises(UsageError, match=r"apiVersion must be set .* generated models"):
+            await apply_status(client, site, status={}, field_manager=MANAGER)
+
+
+@in_virtual_time
+async def test_the_status_of_a_model_is_applied_from_a_model() -> None:
+    async with cluster() as client:
+        deployments = client.apps_v1.deployments("shop")
+        made = await deployments.create(deployment())
+        await deployments.patch("web", {"metadata": {"labels": {"now": "older"}}})
+        status = apps_v1.DeploymentStatus(observed_generation=1, replicas=0)
+        after = await apply_status(client, made, status=status, field_manager=MANAGER)
+        assert after.at("status", "observedGeneration") == 1
+        with pytest.raises(UsageError, match="expected an object with fields"):
+            await apply_status(client, made, status=[1], field_manager=MANAGER)
+        never = apps_v1.Deployment(metadata=meta_v1.ObjectMeta(name="web"))
+        with pytest.raises(UsageError, match=r"^apps/v1/Deployment web has no uid"):
+            await apply_status(client, never, status=status, field_manager=MANAGER)

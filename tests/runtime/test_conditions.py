@@ -12,9 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform import Object
+from kinform.clientset import apps_v1, core_v1, meta_v1
 from kinform.errors import UsageError
 from kinform.runtime.conditions import (
     Condition,
+    Conditions,
     ConditionStatus,
     conditions_of,
     find_condition,
@@ -197,3 +199,45 @@ def test_after_any_history_each_type_stands_once_with_the_time_of_its_last_trans
     }
     assert found == model
     assert len(conditions) == len(model)
+
+
+# --- models
+
+STORED = meta_v1.Condition(
+    type="Ready", status="True", reason="Up", message="", last_transition_time=EPOCH
+)
+SERVICE = core_v1.Service(status=core_v1.ServiceStatus(conditions=[STORED]))
+OBJECT = {"metadata": {"name": "a"}, "status": {"conditions": [ready()]}}
+
+
+@pytest.mark.parametrize(
+    "source", [SERVICE, [STORED], OBJECT, {**OBJECT, "status": SERVICE.status}, stored(ready())]
+)
+def test_conditions_are_read_from_any_form_of_an_object(source: Conditions) -> None:
+    assert conditions_of(source) == [ready()]
+    assert find_condition(source, "Ready") == ready()
+    assert is_condition_true(source, "Ready")
+    assert with_condition(source, "Ready", status=True, reason="Up", now=60) == [ready()]
+    (changed,) = with_condition(source, "Ready", status=False, reason="Up", now=60)
+    assert changed == ready(status="False", lastTransitionTime=LATER)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        core_v1.Service(),
+        apps_v1.Deployment(status=apps_v1.DeploymentStatus()),
+        {"metadata": {}},
+        {"metadata": {}, "status": {}},
+    ],
+)
+def test_an_object_without_conditions_has_none(source: Conditions) -> None:
+    assert conditions_of(source) == []
+    assert not is_condition_true(source, "Ready")
+
+
+def test_a_model_that_does_not_declare_conditions_does_not_hide_them() -> None:
+    with pytest.raises(UsageError, match="ConfigMap does not declare status"):
+        is_condition_true(core_v1.ConfigMap(), "Ready")
+    with pytest.raises(UsageError, match="NamespaceSpec does not declare conditions"):
+        is_condition_true({"metadata": {}, "status": core_v1.NamespaceSpec()}, "Ready")

@@ -14,10 +14,12 @@ from hypothesis import strategies as st
 
 from kinform import Object, ObjectName
 from kinform.cache.events import Added, Deleted, Updated
+from kinform.clientset import apps_v1, core_v1, meta_v1
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionKind, ObjectMeta
 from kinform.runtime.mapping import (
     MapFunc,
+    described,
     metadata_of,
     names_in,
     names_of,
@@ -26,6 +28,7 @@ from kinform.runtime.mapping import (
     to_itself,
     to_label,
     to_owner,
+    type_of,
 )
 
 KEY = ObjectName("shop", "pod")
@@ -212,3 +215,60 @@ def test_metadata_that_is_none_is_refused_with_the_place() -> None:
         metadata_of({"metadata": {"labels": {"a": 1}}})
     with pytest.raises(UsageError, match="str has no metadata"):
         metadata_of("shop/web")
+
+
+# --- generated models
+
+
+def generated(kind: str, *, version: str = "apps/v1", namespace: str = "shop") -> core_v1.Pod:
+    reference = meta_v1.OwnerReference(
+        api_version=version, kind=kind, name="o", uid="u", controller=True
+    )
+    metadata = meta_v1.ObjectMeta(
+        name="pod", namespace=namespace, labels={"app": "x"}, owner_references=[reference]
+    )
+    return core_v1.Pod(metadata=metadata)
+
+
+def test_a_generated_model_names_owners_and_labels() -> None:
+    pod = generated("ReplicaSet")
+    for kind in ("apps/v1/ReplicaSet", apps_v1.ReplicaSet):
+        assert names_in(to_owner(kind)(pod)) == [ObjectName("shop", "o")]
+    assert names_in(to_owner(apps_v1.Deployment)(pod)) == []
+    assert names_in(to_label("app")(pod)) == [ObjectName("shop", "x")]
+    assert to_itself(pod) == ObjectName("shop", "pod")
+
+
+def test_a_generated_model_knows_that_its_kind_has_no_namespace() -> None:
+    pod = generated("Node", version="v1")
+    assert names_in(to_owner(core_v1.Node)(pod)) == [ObjectName("", "o")]
+
+
+def test_a_class_that_does_not_say_its_kind_maps_to_no_owner() -> None:
+    with pytest.raises(UsageError, match="does not say its kind; give text like"):
+        to_owner(core_v1.PodSpec)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("obj", "expected"),
+    [
+        (core_v1.Pod(), ("v1", "Pod")),
+        (core_v1.Pod(kind="Pot"), ("v1", "Pod")),  # half of it is not enough
+        (core_v1.Pod(api_version="v2", kind="Pot"), ("v2", "Pot")),
+        ({"kind": "Pod"}, ("", "Pod")),
+        ({"apiVersion": 1, "kind": None}, ("", "")),
+        (Object.from_dict({"apiVersion": "v1", "kind": "Pod"}), ("v1", "Pod")),
+        (Object.from_dict({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}),
+         ("", "")),
+    ],
+)  # fmt: skip
+def test_the_kind_is_what_the_object_says_else_its_class(
+    obj: object, expected: tuple[str, str]
+) -> None:
+    assert type_of(obj) == expected
+
+
+def test_a_description_names_the_object() -> None:
+    assert described(generated("ReplicaSet")) == "v1/Pod shop/pod"
+    assert described({"kind": "Pod", "metadata": {"name": "a"}}) == "Pod a"
+    assert described(Object.from_dict({"kind": "Pod"})).startswith("<Object")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform import Object
+from kinform import Object, ObjectMeta
+from kinform.clientset import apps_v1, core_v1, meta_v1
 from kinform.errors import UsageError
+from kinform.runtime.mapping import AnyObject
 from kinform.runtime.owners import (
     AlreadyOwnedError,
     is_controlled_by,
@@ -162,3 +165,63 @@ def test_removing_an_owner_leaves_the_others_alone(uids: list[str], uid: str) ->
     assert remove_owner_reference(body, website(uid=uid)) is (uid in uids)
     assert references(body) == [each for each in all_ if each["uid"] != uid]
     assert ("ownerReferences" in body["metadata"]) is bool(references(body))
+
+
+# --- models
+
+
+class Site(msgspec.Struct):
+    """A model that does not say its kind."""
+
+    metadata: ObjectMeta
+
+
+META = meta_v1.ObjectMeta(name="site", namespace="shop", uid="u1")
+SECRET = core_v1.Secret(
+    metadata=meta_v1.ObjectMeta(name="key", namespace="shop"), string_data={"password": "hunter2"}
+)
+
+
+@pytest.mark.parametrize(
+    ("owner", "version", "kind"),
+    [
+        (apps_v1.Deployment(metadata=META), "apps/v1", "Deployment"),
+        (core_v1.Pod(metadata=META), "v1", "Pod"),
+        (core_v1.Pod(api_version="v2", kind="Pot", metadata=META), "v2", "Pot"),
+        (core_v1.Pod(kind="PartialObjectMetadata", metadata=META), "v1", "Pod"),
+        (website(kind="Pod", version="v1").to_dict(), "v1", "Pod"),
+    ],
+    ids=["its class says", "of the core group", "it says itself", "metadata only", "dict"],
+)
+def test_a_model_is_an_owner_as_any_other(owner: AnyObject, version: str, kind: str) -> None:
+    expected = owner_reference(website(), kind=kind, api_version=version)
+    assert owner_reference(owner) == expected
+    body = config_map()
+    set_controller_reference(body, owner)
+    assert references(body) == [expected]
+    assert is_controlled_by(body, owner)
+    assert remove_owner_reference(body, owner)
+    set_owner_reference(body, owner)
+    assert [each["uid"] for each in references(body)] == ["u1"]
+    with pytest.raises(UsageError, match="must be in one namespace"):
+        set_controller_reference(config_map(namespace="other"), owner)
+
+
+def test_a_model_without_a_kind_must_be_told() -> None:
+    site = Site(ObjectMeta(name="site", namespace="shop", uid="u1"))
+    with pytest.raises(UsageError, match=r"^Site shop/site does not say its kind; give kind="):
+        owner_reference(site)
+    told = owner_reference(site, kind="Website", api_version="example.com/v1")
+    assert told == owner_reference(website())
+
+
+def test_what_an_owner_holds_is_not_in_the_complaint() -> None:
+    with pytest.raises(UsageError, match=r"^v1/Secret shop/key has no uid") as caught:
+        owner_reference(SECRET)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_model_is_not_changed_in_place() -> None:
+    for change in (set_controller_reference, set_owner_reference, remove_owner_reference):
+        with pytest.raises(UsageError, match=r"Secret cannot be changed in place; give a dict"):
+            change(SECRET, website())  # type: ignore[arg-type]

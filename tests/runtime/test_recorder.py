@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from kinform import Object
 from kinform.apiserver import APIServer, faults
+from kinform.clientset import core_v1, meta_v1
 from kinform.errors import UsageError
 from kinform.runtime.event_arguments import reference_of
 from kinform.runtime.recorder import EventRecorder, ObjectReference
@@ -343,3 +344,16 @@ async def test_nothing_of_what_the_object_holds_is_told() -> None:
         (event,) = await s.events()
     assert event["involvedObject"]["name"] == "key"
     assert "hunter2" not in json.dumps(event)
+
+
+def test_a_model_is_what_an_event_can_be_about() -> None:
+    metadata = meta_v1.ObjectMeta(
+        name="web-0", namespace="default", uid="8c1a", resource_version="7"
+    )
+    pod = core_v1.Pod(metadata=metadata, spec=core_v1.PodSpec(node_name="not to be told"))
+    assert reference_of(pod) == reference_of(POD)
+    with pytest.raises(UsageError, match=r"kind 'Pod' and name ''; .* give ObjectReference\("):
+        reference_of(core_v1.Pod())
+    partial = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata"}
+    with pytest.raises(UsageError, match=r"kind '' and name 'a'"):
+        reference_of(Object.from_dict({**partial, "metadata": {"name": "a"}}))

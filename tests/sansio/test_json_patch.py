@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kinform.errors import UsageError
 from kinform.sansio.json_patch import JsonValue, diff, rebase
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab/~", max_size=3)
@@ -127,8 +128,13 @@ def test_nameless_items_are_known_by_their_place() -> None:
     ]
 
 
-def test_a_list_of_another_length_than_shown_is_taken_as_it_is() -> None:
+def test_scalars_of_another_number_than_shown_are_taken_as_they_are() -> None:
     assert rebase([1, 2, 3], [1], [5]) == [5]
+
+
+def test_objects_of_another_number_than_shown_are_not_guessed_at() -> None:
+    with pytest.raises(UsageError, match="/0/a, which would be lost"):
+        rebase([{"a": 1}, {"a": 2}], [{"a": 1}], [{"a": 3}])
 
 
 @given(values, values)

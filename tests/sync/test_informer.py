@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -394,3 +395,18 @@ def test_informers_of_several_namespaces_are_used_as_one(
 def test_waiting_for_nothing_is_refused() -> None:
     with pytest.raises(kinform.UsageError, match="nothing to wait for"):
         wait_for_cache_sync()
+
+
+def test_a_stream_that_nobody_holds_is_gone_at_once(client: Client, maps: ResourceClient) -> None:
+    """Without a garbage collection: its buffer would fill until then."""
+    maps.create(body("a"))
+    with client.informer("v1/configmaps") as informer:
+        informer.wait_synced(10)
+        gc.disable()
+        try:
+            for _ in range(5):
+                for _ in informer.events():
+                    break
+            eventually(lambda: not informer.statistics().handlers)
+        finally:
+            gc.enable()

@@ -9,7 +9,7 @@ import msgspec
 
 from kinform import clientset
 from kinform.clientset.typed import GroupClient, HasParts, InNamespaces, Objects, Part
-from kinform.clientset.wire import JSON, IntOrString, Time
+from kinform.clientset.wire import JSON, IntOrString, Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "WidgetClient",
     "WidgetSpec",
     "WidgetSpecMaybe",
+    "WidgetSpecPod",
     "WidgetSpecSteps",
     "WidgetSpecStepsAVeryLongNameOfAFieldThatNoFormatterLikesToSeeInOneLine",
     "WidgetSpecTemplate",
@@ -25,13 +26,13 @@ __all__ = [
 ]
 
 
-class WidgetSpecTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class WidgetSpecTemplate(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """WidgetSpecTemplate."""
 
     name: str | None = None
 
 
-class WidgetSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class WidgetSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """WidgetSpec."""
 
     anything: JSON = None
@@ -39,6 +40,8 @@ class WidgetSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     by_name: Mapping[str, bool] | None = msgspec.field(default=None, name="byName")
     from_: Time | None = msgspec.field(default=None, name="from")
     maybe: WidgetSpecMaybe | None = None
+    open: Mapping[str, JSON] | None = None
+    pod: WidgetSpecPod | None = None
     pod_ip: str | None = msgspec.field(default=None, name="podIP")
     port: IntOrString | None = None
     ratio: float | None = None
@@ -50,13 +53,13 @@ class WidgetSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     template: WidgetSpecTemplate = WidgetSpecTemplate()
 
 
-class WidgetStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class WidgetStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """WidgetStatus."""
 
     ready: bool | None = None
 
 
-class Widget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Widget(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A widget, "as is".
 
     With a \\ and '''quotes'''.
@@ -79,13 +82,25 @@ class Widget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     status: WidgetStatus = WidgetStatus()
 
 
-class WidgetSpecMaybe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class WidgetSpecMaybe(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """WidgetSpecMaybe."""
 
     a: str | None = None
 
 
-class WidgetSpecSteps(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class WidgetSpecPod(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    """WidgetSpecPod."""
+
+    api_version: str | None = msgspec.field(default=None, name="apiVersion")
+    """The group and version of the schema."""
+    data: str | None = None
+    kind: str | None = None
+    """The kind of the object."""
+    metadata: clientset.meta_v1.ObjectMeta = clientset.meta_v1.ObjectMeta()
+    """What all objects have."""
+
+
+class WidgetSpecSteps(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """WidgetSpecSteps."""
 
     a_very_long_name_of_a_field_that_no_formatter_likes_to_see_in_one_line: (
@@ -94,7 +109,7 @@ class WidgetSpecSteps(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class WidgetSpecStepsAVeryLongNameOfAFieldThatNoFormatterLikesToSeeInOneLine(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """WidgetSpecStepsAVeryLongNameOfAFieldThatNoFormatterLikesToSeeInOneLine."""
 

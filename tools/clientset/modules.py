@@ -38,8 +38,9 @@ else:
 METHODS = '''
     def __post_init__(self) -> None:
         """Keep the bytes of ``managedFields`` alone, not all those of the object."""
-        if self.managed_fields:
-            own = self.managed_fields.copy()
+        raw = self.managed_fields
+        if isinstance(raw, msgspec.Raw):
+            own = raw.copy() if bytes(raw) else msgspec.UNSET
             msgspec.structs.force_setattr(self, "managed_fields", own)
 '''
 TEXTS = frozenset({"generateName", "name", "namespace", "resourceVersion", "uid"})
@@ -82,8 +83,10 @@ def _fields(schema: str, node: Node, module: str) -> Iterator[Field]:
         if schema == META and field.wire in TEXTS:
             yield dataclasses.replace(field, type="str", default='""')
         elif schema == META and field.wire == "managedFields":
-            doc = f"{field.doc}\n\nKept as JSON: `kinform.clientset.managed_fields` reads it."
-            yield dataclasses.replace(field, type="msgspec.Raw", default="msgspec.Raw()", doc=doc)
+            reader = "kinform.clientset.ownership.managed_fields"
+            doc = f"{field.doc}\n\nKept as JSON: `{reader}` reads it."
+            kind = "msgspec.Raw | msgspec.UnsetType"
+            yield dataclasses.replace(field, type=kind, default="msgspec.UNSET", doc=doc)
         else:
             yield field
 

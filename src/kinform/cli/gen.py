@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, Final
 
 import click
 import yaml
@@ -18,6 +20,9 @@ from kinform.errors import NotFoundError
 
 __all__ = ["command"]
 
+_TAG: Final = "tag:yaml.org,2002:"
+_GUESSED: Final = frozenset({"float", "int", "merge", "null"})
+"""What an unquoted word may be besides text, and true or false."""
 _DEFINITIONS = "apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
@@ -64,15 +69,54 @@ def command(
 
 
 def _read(file: str) -> Sequence[Mapping[str, object]]:
-    text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8")
+    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     try:
-        documents = list(yaml.safe_load_all(text))
-    except (yaml.YAMLError, RecursionError) as exc:
+        documents = list(_documents(content.decode()))
+    except UnicodeDecodeError as exc:
+        raise problems.Problem(f"{file} is not UTF-8: {exc.reason} at {exc.start}") from None
+    except (yaml.YAMLError, RecursionError, ValueError) as exc:  # ValueError: a number too long
         raise problems.Problem(f"{file} is not YAML: {exc}") from None
     found = list(definitions_in(documents))
     if not found:
         raise problems.Problem(f"{file} holds no CustomResourceDefinition")
     return found
+
+
+def _documents(text: str) -> Iterator[object]:
+    loader = _Loader(text)
+    try:
+        while loader.check_data():  # type: ignore[no-untyped-call] # types-PyYAML leaves it without
+            yield loader.get_data()
+    finally:
+        loader.dispose()
+
+
+class _Loader(yaml.SafeLoader):
+    """The safe loader, with the words that Kubernetes reads: ``on``, ``=``, a date are text.
+
+    Keys are always text.
+    """
+
+    def construct_mapping(
+        self,
+        node: yaml.MappingNode,
+        deep: bool = False,  # noqa: FBT001, FBT002 (the signature is PyYAML's)
+    ) -> dict[Hashable, Any]:
+        """Construct a mapping; called by the loader."""
+        self.flatten_mapping(node)  # merge keys are gone after it
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                key.tag = f"{_TAG}str"
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, words) for tag, words in resolvers if tag.removeprefix(_TAG) in _GUESSED]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType] # as above
+    f"{_TAG}bool", re.compile(r"(?:true|True|TRUE|false|False|FALSE)\Z"), list("tTfF")
+)
 
 
 async def _fetch(access: Access, names: Sequence[str]) -> Sequence[Mapping[str, object]]:

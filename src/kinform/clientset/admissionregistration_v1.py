@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
+from kinform.clientset.wire import WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -45,7 +46,7 @@ __all__ = [
 ]
 
 
-class ApplyConfiguration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ApplyConfiguration(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ApplyConfiguration defines the desired configuration values of an object."""
 
     expression: str | None = None
@@ -95,7 +96,7 @@ class ApplyConfiguration(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class AuditAnnotation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class AuditAnnotation(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """AuditAnnotation describes how to produce an audit annotation for an API request."""
 
     key: str | None = None
@@ -129,7 +130,7 @@ class AuditAnnotation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class ExpressionWarning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ExpressionWarning(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ExpressionWarning is a warning information that targets a specific expression."""
 
     field_ref: str | None = msgspec.field(default=None, name="fieldRef")
@@ -144,7 +145,7 @@ class ExpressionWarning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class JSONPatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class JSONPatch(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """JSONPatch defines a JSON Patch."""
 
     expression: str | None = None
@@ -224,7 +225,7 @@ class JSONPatch(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class MatchCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class MatchCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """MatchCondition represents a condition which must by fulfilled for a request to be sent to
     a webhook.
     """
@@ -260,7 +261,7 @@ class MatchCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class MatchResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class MatchResources(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """MatchResources decides whether to run the admission control policy on an object based on
     whether it meets the match criteria. The exclude rules take precedence over include rules
     (if a resource matches both, it is excluded)
@@ -361,7 +362,7 @@ class MatchResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class MutatingAdmissionPolicySpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """MutatingAdmissionPolicySpec defines the desired behavior of the admission policy."""
 
@@ -452,9 +453,7 @@ class MutatingAdmissionPolicySpec(
     """
 
 
-class MutatingAdmissionPolicy(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class MutatingAdmissionPolicy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """MutatingAdmissionPolicy describes the definition of an admission mutation policy that
     mutates the object coming into admission chain.
     """
@@ -489,7 +488,7 @@ class MutatingAdmissionPolicy(
 
 
 class MutatingAdmissionPolicyBindingSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """MutatingAdmissionPolicyBindingSpec defines the specification of the
     MutatingAdmissionPolicyBinding.
@@ -522,7 +521,7 @@ class MutatingAdmissionPolicyBindingSpec(
 
 
 class MutatingAdmissionPolicyBinding(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """MutatingAdmissionPolicyBinding binds the MutatingAdmissionPolicy with parametrized
     resources. MutatingAdmissionPolicyBinding and the optional parameter resource together
@@ -566,7 +565,7 @@ class MutatingAdmissionPolicyBinding(
     """spec defines the desired behavior of the MutatingAdmissionPolicyBinding."""
 
 
-class WebhookClientConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class WebhookClientConfig(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """WebhookClientConfig contains the information to make a TLS connection with the webhook"""
 
     ca_bundle: bytes | None = msgspec.field(default=None, name="caBundle")
@@ -603,7 +602,7 @@ class WebhookClientConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """
 
 
-class MutatingWebhook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class MutatingWebhook(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """MutatingWebhook describes an admission webhook and the resources and operations it applies
     to.
     """
@@ -788,7 +787,7 @@ class MutatingWebhook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class MutatingWebhookConfiguration(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """MutatingWebhookConfiguration describes the configuration of and admission webhook that
     accept or reject and may change the object.
@@ -823,7 +822,7 @@ class MutatingWebhookConfiguration(
     """webhooks is a list of webhooks and the affected resources and operations."""
 
 
-class Mutation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Mutation(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Mutation specifies the CEL expression which is used to apply the Mutation."""
 
     apply_configuration: ApplyConfiguration | None = msgspec.field(
@@ -849,9 +848,7 @@ class Mutation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """
 
 
-class NamedRuleWithOperations(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class NamedRuleWithOperations(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NamedRuleWithOperations is a tuple of Operations and Resources with ResourceNames."""
 
     api_groups: Sequence[str] | None = msgspec.field(default=None, name="apiGroups")
@@ -898,7 +895,7 @@ class NamedRuleWithOperations(
     """
 
 
-class ParamKind(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ParamKind(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ParamKind is a tuple of Group Kind and Version."""
 
     api_version: str | None = msgspec.field(default=None, name="apiVersion")
@@ -909,7 +906,7 @@ class ParamKind(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """kind is the API kind the resources belong to. Required."""
 
 
-class ParamRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ParamRef(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ParamRef describes how to locate the params to be used as input to expressions of rules
     applied by a policy binding.
     """
@@ -962,7 +959,7 @@ class ParamRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """
 
 
-class RuleWithOperations(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class RuleWithOperations(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """RuleWithOperations is a tuple of Operations and Resources. It is recommended to make sure
     that all the tuple expansions are valid.
     """
@@ -1007,7 +1004,7 @@ class RuleWithOperations(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class ServiceReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServiceReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceReference holds a reference to Service.legacy.k8s.io"""
 
     name: str | None = None
@@ -1022,7 +1019,7 @@ class ServiceReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class TypeChecking(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TypeChecking(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TypeChecking contains results of type checking the expressions in the
     ValidatingAdmissionPolicy
     """
@@ -1034,7 +1031,7 @@ class TypeChecking(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ValidatingAdmissionPolicySpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ValidatingAdmissionPolicySpec is the specification of the desired behavior of the
     AdmissionPolicy.
@@ -1116,7 +1113,7 @@ class ValidatingAdmissionPolicySpec(
 
 
 class ValidatingAdmissionPolicyStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ValidatingAdmissionPolicyStatus represents the status of an admission validation policy."""
 
@@ -1130,9 +1127,7 @@ class ValidatingAdmissionPolicyStatus(
     """
 
 
-class ValidatingAdmissionPolicy(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ValidatingAdmissionPolicy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ValidatingAdmissionPolicy describes the definition of an admission validation policy that
     accepts or rejects an object without changing it.
     """
@@ -1172,7 +1167,7 @@ class ValidatingAdmissionPolicy(
 
 
 class ValidatingAdmissionPolicyBindingSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ValidatingAdmissionPolicyBindingSpec is the specification of the
     ValidatingAdmissionPolicyBinding.
@@ -1245,7 +1240,7 @@ class ValidatingAdmissionPolicyBindingSpec(
 
 
 class ValidatingAdmissionPolicyBinding(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ValidatingAdmissionPolicyBinding binds the ValidatingAdmissionPolicy with paramerized
     resources. ValidatingAdmissionPolicyBinding and parameter CRDs together define how cluster
@@ -1292,7 +1287,7 @@ class ValidatingAdmissionPolicyBinding(
     """spec defines the desired behavior of the ValidatingAdmissionPolicyBinding."""
 
 
-class ValidatingWebhook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ValidatingWebhook(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ValidatingWebhook describes an admission webhook and the resources and operations it
     applies to.
     """
@@ -1452,7 +1447,7 @@ class ValidatingWebhook(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class ValidatingWebhookConfiguration(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ValidatingWebhookConfiguration describes the configuration of and admission webhook that
     accept or reject and object without changing it.
@@ -1487,7 +1482,7 @@ class ValidatingWebhookConfiguration(
     """webhooks is a list of webhooks and the affected resources and operations."""
 
 
-class Validation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Validation(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Validation specifies the CEL expression which is used to apply the validation."""
 
     expression: str | None = None
@@ -1573,7 +1568,7 @@ class Validation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """
 
 
-class Variable(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Variable(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Variable is the definition of a variable that is used for composition. A variable is
     defined as a named expression.
     """

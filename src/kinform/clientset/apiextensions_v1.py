@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import JSON, Time
+from kinform.clientset.wire import JSON, Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -37,7 +37,7 @@ __all__ = [
 
 
 class CustomResourceColumnDefinition(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CustomResourceColumnDefinition specifies a column for server side printing."""
 
@@ -68,9 +68,7 @@ class CustomResourceColumnDefinition(
     """
 
 
-class CustomResourceConversion(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class CustomResourceConversion(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CustomResourceConversion describes how to convert different versions of a CR."""
 
     strategy: str | None = None
@@ -88,7 +86,7 @@ class CustomResourceConversion(
 
 
 class CustomResourceDefinitionNames(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CustomResourceDefinitionNames indicates the names to serve this CustomResourceDefinition"""
 
@@ -120,7 +118,7 @@ class CustomResourceDefinitionNames(
 
 
 class CustomResourceDefinitionSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CustomResourceDefinitionSpec describes how a user wants their resource to appear"""
 
@@ -160,7 +158,7 @@ class CustomResourceDefinitionSpec(
 
 
 class CustomResourceDefinitionStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CustomResourceDefinitionStatus indicates the state of the CustomResourceDefinition"""
 
@@ -183,9 +181,7 @@ class CustomResourceDefinitionStatus(
     """
 
 
-class CustomResourceDefinition(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class CustomResourceDefinition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CustomResourceDefinition represents a resource that should be exposed on the API server.
     Its name MUST be in the format <.spec.name>.<.spec.group>.
     """
@@ -222,7 +218,7 @@ class CustomResourceDefinition(
 
 
 class CustomResourceDefinitionCondition(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CustomResourceDefinitionCondition contains details for the current condition of this pod."""
 
@@ -247,7 +243,7 @@ class CustomResourceDefinitionCondition(
 
 
 class CustomResourceDefinitionVersion(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CustomResourceDefinitionVersion describes a version for CRD."""
 
@@ -295,7 +291,7 @@ class CustomResourceDefinitionVersion(
 
 
 class CustomResourceSubresourceScale(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CustomResourceSubresourceScale defines how to serve the scale subresource for
     CustomResources.
@@ -326,7 +322,7 @@ class CustomResourceSubresourceScale(
 
 
 class CustomResourceSubresourceStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CustomResourceSubresourceStatus defines how to serve the status subresource for
     CustomResources. Status is represented by the `.status` JSON path inside of a
@@ -338,7 +334,7 @@ class CustomResourceSubresourceStatus(
 
 
 class CustomResourceSubresources(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CustomResourceSubresources defines the status and scale subresources for CustomResources."""
 
@@ -354,25 +350,21 @@ class CustomResourceSubresources(
     """
 
 
-class CustomResourceValidation(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class CustomResourceValidation(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CustomResourceValidation is a list of validation methods for CustomResources."""
 
     open_apiv3s_chema: JSONSchemaProps | None = msgspec.field(default=None, name="openAPIV3Schema")
     """openAPIV3Schema is the OpenAPI v3 schema to use for validation and pruning."""
 
 
-class ExternalDocumentation(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ExternalDocumentation(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ExternalDocumentation allows referencing an external resource for extended documentation."""
 
     description: str | None = None
     url: str | None = None
 
 
-class JSONSchemaProps(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class JSONSchemaProps(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """JSONSchemaProps is a JSON-Schema following Specification Draft 4
     (http://json-schema.org/).
     """
@@ -536,7 +528,7 @@ class JSONSchemaProps(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class SelectableField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SelectableField(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SelectableField specifies the JSON path of a field that may be used with field selectors."""
 
     json_path: str | None = msgspec.field(default=None, name="jsonPath")
@@ -548,7 +540,7 @@ class SelectableField(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class ServiceReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServiceReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceReference holds a reference to Service.legacy.k8s.io"""
 
     name: str | None = None
@@ -563,7 +555,7 @@ class ServiceReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class ValidationRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ValidationRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ValidationRule describes a validation rule written in the CEL expression language."""
 
     field_path: str | None = msgspec.field(default=None, name="fieldPath")
@@ -703,7 +695,7 @@ class ValidationRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class WebhookClientConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class WebhookClientConfig(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """WebhookClientConfig contains the information to make a TLS connection with the webhook."""
 
     ca_bundle: bytes | None = msgspec.field(default=None, name="caBundle")
@@ -740,7 +732,7 @@ class WebhookClientConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """
 
 
-class WebhookConversion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class WebhookConversion(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """WebhookConversion describes how to call a conversion webhook"""
 
     client_config: WebhookClientConfig | None = msgspec.field(default=None, name="clientConfig")

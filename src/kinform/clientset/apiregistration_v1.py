@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Time
+from kinform.clientset.wire import Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
 ]
 
 
-class APIServiceSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class APIServiceSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """APIServiceSpec contains information for locating and communicating with a server. Only
     https is supported, though you are able to disable certificate verification.
     """
@@ -72,14 +72,14 @@ class APIServiceSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class APIServiceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class APIServiceStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """APIServiceStatus contains derived information about an API server"""
 
     conditions: Sequence[APIServiceCondition] | None = None
     """Current service state of apiService."""
 
 
-class APIService(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class APIService(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """APIService represents a server for a particular GroupVersion. Name must be
     "version.group".
     """
@@ -115,7 +115,7 @@ class APIService(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """Status contains derived information about an API server"""
 
 
-class APIServiceCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class APIServiceCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """APIServiceCondition describes the state of an APIService at a particular point"""
 
     last_transition_time: Time | None = msgspec.field(default=None, name="lastTransitionTime")
@@ -130,7 +130,7 @@ class APIServiceCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """Type is the type of the condition."""
 
 
-class ServiceReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServiceReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceReference holds a reference to Service.legacy.k8s.io"""
 
     name: str | None = None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import JSON, IntOrString, Time
+from kinform.clientset.wire import JSON, IntOrString, Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-class ControllerRevision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ControllerRevision(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ControllerRevision implements an immutable snapshot of state data. Clients are responsible
     for serializing and deserializing the objects that contain their internal state. Once a
     ControllerRevision has been successfully created, it can not be updated. The API Server
@@ -83,9 +83,7 @@ class ControllerRevision(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """Revision indicates the revision of the state represented by Data."""
 
 
-class DaemonSetUpdateStrategy(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class DaemonSetUpdateStrategy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DaemonSetUpdateStrategy is a struct used to control the update strategy for a DaemonSet."""
 
     rolling_update: RollingUpdateDaemonSet | None = msgspec.field(
@@ -102,7 +100,7 @@ class DaemonSetUpdateStrategy(
     """
 
 
-class DaemonSetSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DaemonSetSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DaemonSetSpec is the specification of a daemon set."""
 
     min_ready_seconds: int | None = msgspec.field(default=None, name="minReadySeconds")
@@ -132,7 +130,7 @@ class DaemonSetSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """An update strategy to replace existing DaemonSet pods with new pods."""
 
 
-class DaemonSetStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DaemonSetStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DaemonSetStatus represents the current status of a daemon set."""
 
     collision_count: int | None = msgspec.field(default=None, name="collisionCount")
@@ -181,7 +179,7 @@ class DaemonSetStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """The total number of nodes that are running updated daemon pod"""
 
 
-class DaemonSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DaemonSet(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DaemonSet represents the configuration of a daemon set."""
 
     __resource__: ClassVar[str] = "apps/v1/daemonsets"
@@ -216,7 +214,7 @@ class DaemonSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class DaemonSetCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DaemonSetCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DaemonSetCondition describes the state of a DaemonSet at a certain point."""
 
     last_transition_time: Time | None = msgspec.field(default=None, name="lastTransitionTime")
@@ -231,7 +229,7 @@ class DaemonSetCondition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """Type of DaemonSet condition."""
 
 
-class DeploymentStrategy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeploymentStrategy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeploymentStrategy describes how to replace existing pods with new ones."""
 
     rolling_update: RollingUpdateDeployment | None = msgspec.field(
@@ -248,7 +246,7 @@ class DeploymentStrategy(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class DeploymentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeploymentSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeploymentSpec is the specification of the desired behavior of the Deployment."""
 
     min_ready_seconds: int | None = msgspec.field(default=None, name="minReadySeconds")
@@ -287,7 +285,7 @@ class DeploymentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class DeploymentStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeploymentStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeploymentStatus is the most recently observed status of the Deployment."""
 
     available_replicas: int | None = msgspec.field(default=None, name="availableReplicas")
@@ -329,7 +327,7 @@ class DeploymentStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Deployment(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Deployment enables declarative updates for Pods and ReplicaSets."""
 
     __resource__: ClassVar[str] = "apps/v1/deployments"
@@ -359,7 +357,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """Most recently observed status of the Deployment."""
 
 
-class DeploymentCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeploymentCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeploymentCondition describes the state of a deployment at a certain point."""
 
     last_transition_time: Time | None = msgspec.field(default=None, name="lastTransitionTime")
@@ -376,7 +374,7 @@ class DeploymentCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """Type of deployment condition."""
 
 
-class ReplicaSetSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ReplicaSetSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ReplicaSetSpec is the specification of a ReplicaSet."""
 
     min_ready_seconds: int | None = msgspec.field(default=None, name="minReadySeconds")
@@ -402,7 +400,7 @@ class ReplicaSetSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class ReplicaSetStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ReplicaSetStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ReplicaSetStatus represents the current status of a ReplicaSet."""
 
     available_replicas: int | None = msgspec.field(default=None, name="availableReplicas")
@@ -433,7 +431,7 @@ class ReplicaSetStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class ReplicaSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ReplicaSet(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ReplicaSet ensures that a specified number of pod replicas are running at any given time."""
 
     __resource__: ClassVar[str] = "apps/v1/replicasets"
@@ -469,7 +467,7 @@ class ReplicaSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """
 
 
-class ReplicaSetCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ReplicaSetCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ReplicaSetCondition describes the state of a replica set at a certain point."""
 
     last_transition_time: Time | None = msgspec.field(default=None, name="lastTransitionTime")
@@ -484,9 +482,7 @@ class ReplicaSetCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """Type of replica set condition."""
 
 
-class RollingUpdateDaemonSet(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class RollingUpdateDaemonSet(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Spec to control the desired behavior of daemon set rolling update."""
 
     max_surge: IntOrString | None = msgspec.field(default=None, name="maxSurge")
@@ -519,9 +515,7 @@ class RollingUpdateDaemonSet(
     """
 
 
-class RollingUpdateDeployment(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class RollingUpdateDeployment(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Spec to control the desired behavior of rolling update."""
 
     max_surge: IntOrString | None = msgspec.field(default=None, name="maxSurge")
@@ -547,7 +541,7 @@ class RollingUpdateDeployment(
 
 
 class RollingUpdateStatefulSetStrategy(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """RollingUpdateStatefulSetStrategy is used to communicate parameter for
     RollingUpdateStatefulSetStrategyType.
@@ -571,9 +565,7 @@ class RollingUpdateStatefulSetStrategy(
     """
 
 
-class StatefulSetUpdateStrategy(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class StatefulSetUpdateStrategy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """StatefulSetUpdateStrategy indicates the strategy that the StatefulSet controller will use
     to perform updates. It includes any additional parameters necessary to perform the update
     for the indicated strategy.
@@ -600,7 +592,7 @@ class StatefulSetUpdateStrategy(
     """
 
 
-class StatefulSetSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class StatefulSetSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A StatefulSetSpec is the specification of a StatefulSet."""
 
     min_ready_seconds: int | None = msgspec.field(default=None, name="minReadySeconds")
@@ -684,7 +676,7 @@ class StatefulSetSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class StatefulSetStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class StatefulSetStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """StatefulSetStatus represents the current state of a StatefulSet."""
 
     available_replicas: int | None = msgspec.field(default=None, name="availableReplicas")
@@ -725,7 +717,7 @@ class StatefulSetStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class StatefulSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class StatefulSet(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """StatefulSet represents a set of pods with consistent identities. Identities are defined
     as:
       - Network: A single stable DNS and hostname.
@@ -764,7 +756,7 @@ class StatefulSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class StatefulSetCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class StatefulSetCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """StatefulSetCondition describes the state of a statefulset at a certain point."""
 
     last_transition_time: Time | None = msgspec.field(default=None, name="lastTransitionTime")
@@ -779,7 +771,7 @@ class StatefulSetCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """Type of statefulset condition."""
 
 
-class StatefulSetOrdinals(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class StatefulSetOrdinals(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """StatefulSetOrdinals describes the policy used for replica ordinal assignment in this
     StatefulSet.
     """
@@ -796,7 +788,7 @@ class StatefulSetOrdinals(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
 
 class StatefulSetPersistentVolumeClaimRetentionPolicy(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """StatefulSetPersistentVolumeClaimRetentionPolicy describes the policy used for PVCs created
     from the StatefulSet VolumeClaimTemplates.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Time
+from kinform.clientset.wire import Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-class BoundObjectReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class BoundObjectReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """BoundObjectReference is a reference to an object that a token is bound to."""
 
     api_version: str | None = msgspec.field(default=None, name="apiVersion")
@@ -40,7 +40,7 @@ class BoundObjectReference(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """uid of the referent."""
 
 
-class UserInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class UserInfo(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """UserInfo holds the information about the user needed to implement the user.Info interface."""
 
     extra: Mapping[str, Sequence[str]] | None = None
@@ -55,16 +55,14 @@ class UserInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """username is the name that uniquely identifies this user among all active users."""
 
 
-class SelfSubjectReviewStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class SelfSubjectReviewStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SelfSubjectReviewStatus is filled by the kube-apiserver and sent back to a user."""
 
     user_info: UserInfo = msgspec.field(default=UserInfo(), name="userInfo")
     """userInfo is a set of attributes belonging to the user making this request."""
 
 
-class SelfSubjectReview(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SelfSubjectReview(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SelfSubjectReview contains the user information that the kube-apiserver has about the user
     making this request. When using impersonation, users will receive the user info of the
     user being impersonated.  If impersonation or request header authentication is used, any
@@ -100,7 +98,7 @@ class SelfSubjectReview(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """status is filled in by the server with the user attributes."""
 
 
-class TokenRequestSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TokenRequestSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TokenRequestSpec contains client provided parameters of a token request."""
 
     audiences: Sequence[str] | None = None
@@ -125,7 +123,7 @@ class TokenRequestSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class TokenRequestStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TokenRequestStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TokenRequestStatus is the result of a token request."""
 
     expiration_timestamp: Time | None = msgspec.field(default=None, name="expirationTimestamp")
@@ -134,7 +132,7 @@ class TokenRequestStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """token is the opaque bearer token."""
 
 
-class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TokenRequest(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TokenRequest requests a token for a given service account."""
 
     api_version: str | None = msgspec.field(default=None, name="apiVersion")
@@ -159,7 +157,7 @@ class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """status is filled in by the server and indicates whether the token can be authenticated."""
 
 
-class TokenReviewSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TokenReviewSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TokenReviewSpec is a description of the token authentication request."""
 
     audiences: Sequence[str] | None = None
@@ -172,7 +170,7 @@ class TokenReviewSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """token is the opaque bearer token."""
 
 
-class TokenReviewStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TokenReviewStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TokenReviewStatus is the result of the token authentication request."""
 
     audiences: Sequence[str] | None = None
@@ -192,7 +190,7 @@ class TokenReviewStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """user is the UserInfo associated with the provided token."""
 
 
-class TokenReview(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TokenReview(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TokenReview attempts to authenticate a token to a known user. Note: TokenReview requests
     may be cached by the webhook token authenticator plugin in the kube-apiserver.
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
+from kinform.clientset.wire import WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -31,9 +32,7 @@ __all__ = [
 ]
 
 
-class FieldSelectorAttributes(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class FieldSelectorAttributes(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """FieldSelectorAttributes indicates a field limited access. Webhook authors are encouraged
     to * ensure rawSelector and requirements are not both set * consider the requirements
     field if set * not try to parse or consider the rawSelector field if set. This is to avoid
@@ -63,9 +62,7 @@ class FieldSelectorAttributes(
     """
 
 
-class LabelSelectorAttributes(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class LabelSelectorAttributes(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LabelSelectorAttributes indicates a label limited access. Webhook authors are encouraged
     to * ensure rawSelector and requirements are not both set * consider the requirements
     field if set * not try to parse or consider the rawSelector field if set. This is to avoid
@@ -95,9 +92,7 @@ class LabelSelectorAttributes(
     """
 
 
-class SubjectAccessReviewSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class SubjectAccessReviewSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SubjectAccessReviewSpec is a description of the access request.  Exactly one of
     resourceAttributes and nonResourceAttributes must be set
     """
@@ -124,9 +119,7 @@ class SubjectAccessReviewSpec(
     """
 
 
-class SubjectAccessReviewStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class SubjectAccessReviewStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SubjectAccessReviewStatus"""
 
     allowed: bool | None = None
@@ -146,9 +139,7 @@ class SubjectAccessReviewStatus(
     """reason is optional.  It indicates why a request was allowed or denied."""
 
 
-class LocalSubjectAccessReview(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class LocalSubjectAccessReview(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LocalSubjectAccessReview checks whether or not a user or group can perform an action in a
     given namespace. Having a namespace scoped resource makes it much easier to grant
     namespace scoped policy that includes permissions checking.
@@ -187,9 +178,7 @@ class LocalSubjectAccessReview(
     """status is filled in by the server and indicates whether the request is allowed or not"""
 
 
-class NonResourceAttributes(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class NonResourceAttributes(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NonResourceAttributes includes the authorization attributes available for non-resource
     requests to the Authorizer interface
     """
@@ -200,7 +189,7 @@ class NonResourceAttributes(
     """verb is the standard HTTP verb"""
 
 
-class NonResourceRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NonResourceRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NonResourceRule holds information that describes a rule for the non-resource"""
 
     non_resource_urls: Sequence[str] | None = msgspec.field(default=None, name="nonResourceURLs")
@@ -213,7 +202,7 @@ class NonResourceRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class ResourceAttributes(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceAttributes(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceAttributes includes the authorization attributes available for resource requests
     to the Authorizer interface
     """
@@ -255,7 +244,7 @@ class ResourceAttributes(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """version is the API Version of the Resource.  "*" means all."""
 
 
-class ResourceRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceRule is the list of actions the subject is allowed to perform on resources. The
     list ordering isn't significant, may contain duplicates, and possibly be incomplete.
     """
@@ -281,7 +270,7 @@ class ResourceRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class SelfSubjectAccessReviewSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """SelfSubjectAccessReviewSpec is a description of the access request.  Exactly one of
     resourceAttributes and nonResourceAttributes must be set
@@ -297,9 +286,7 @@ class SelfSubjectAccessReviewSpec(
     """resourceAttributes describes information for a resource access request"""
 
 
-class SelfSubjectAccessReview(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class SelfSubjectAccessReview(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SelfSubjectAccessReview checks whether or the current user can perform an action.  Not
     filling in a spec.namespace means "in all namespaces".  Self is a special case, because
     users should always be able to check whether they can perform an action
@@ -337,7 +324,7 @@ class SelfSubjectAccessReview(
 
 
 class SelfSubjectRulesReviewSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """SelfSubjectRulesReviewSpec defines the specification for SelfSubjectRulesReview."""
 
@@ -345,9 +332,7 @@ class SelfSubjectRulesReviewSpec(
     """namespace to evaluate rules for. Required."""
 
 
-class SubjectRulesReviewStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class SubjectRulesReviewStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SubjectRulesReviewStatus contains the result of a rules check. This check can be
     incomplete depending on the set of authorizers the server is configured with and any
     errors experienced during evaluation. Because authorization rules are additive, if a rule
@@ -380,9 +365,7 @@ class SubjectRulesReviewStatus(
     """
 
 
-class SelfSubjectRulesReview(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class SelfSubjectRulesReview(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SelfSubjectRulesReview enumerates the set of actions the current user can perform within a
     namespace. The returned list of actions may be incomplete depending on the server's
     authorization mode, and any errors experienced during the evaluation.
@@ -424,7 +407,7 @@ class SelfSubjectRulesReview(
     """status is filled in by the server and indicates the set of actions a user can perform."""
 
 
-class SubjectAccessReview(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SubjectAccessReview(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SubjectAccessReview checks whether or not a user or group can perform an action."""
 
     __resource__: ClassVar[str] = "authorization.k8s.io/v1/subjectaccessreviews"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Time
+from kinform.clientset.wire import Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -24,7 +24,7 @@ __all__ = [
 
 
 class CrossVersionObjectReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CrossVersionObjectReference contains enough information to let you identify the referred
     resource.
@@ -43,7 +43,7 @@ class CrossVersionObjectReference(
 
 
 class HorizontalPodAutoscalerSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """specification of a horizontal pod autoscaler."""
 
@@ -73,7 +73,7 @@ class HorizontalPodAutoscalerSpec(
 
 
 class HorizontalPodAutoscalerStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """current status of a horizontal pod autoscaler"""
 
@@ -96,9 +96,7 @@ class HorizontalPodAutoscalerStatus(
     """observedGeneration is the most recent generation observed by this autoscaler."""
 
 
-class HorizontalPodAutoscaler(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class HorizontalPodAutoscaler(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """configuration of a horizontal pod autoscaler."""
 
     __resource__: ClassVar[str] = "autoscaling/v1/horizontalpodautoscalers"
@@ -134,14 +132,14 @@ class HorizontalPodAutoscaler(
     """status is the current information about the autoscaler."""
 
 
-class ScaleSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ScaleSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ScaleSpec describes the attributes of a scale subresource."""
 
     replicas: int | None = None
     """replicas is the desired number of instances for the scaled object."""
 
 
-class ScaleStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ScaleStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ScaleStatus represents the current status of a scale subresource."""
 
     replicas: int | None = None
@@ -154,7 +152,7 @@ class ScaleStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class Scale(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Scale(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Scale represents a scaling request for a resource."""
 
     api_version: str | None = msgspec.field(default=None, name="apiVersion")

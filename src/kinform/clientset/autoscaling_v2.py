@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Quantity, Time
+from kinform.clientset.wire import Quantity, Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-class MetricTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class MetricTarget(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """MetricTarget defines the target value, average value, or average utilization of a specific
     metric
     """
@@ -61,7 +61,7 @@ class MetricTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ContainerResourceMetricSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ContainerResourceMetricSource indicates how to scale on a resource metric known to
     Kubernetes, as specified in requests and limits, describing each pod in the current scale
@@ -79,7 +79,7 @@ class ContainerResourceMetricSource(
     """target specifies the target value for the given metric"""
 
 
-class MetricValueStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class MetricValueStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """MetricValueStatus holds the current value for a metric"""
 
     average_utilization: int | None = msgspec.field(default=None, name="averageUtilization")
@@ -96,7 +96,7 @@ class MetricValueStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class ContainerResourceMetricStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ContainerResourceMetricStatus indicates the current value of a resource metric known to
     Kubernetes, as specified in requests and limits, describing a single container in each pod
@@ -114,7 +114,7 @@ class ContainerResourceMetricStatus(
 
 
 class CrossVersionObjectReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CrossVersionObjectReference contains enough information to let you identify the referred
     resource.
@@ -132,7 +132,7 @@ class CrossVersionObjectReference(
     """
 
 
-class MetricIdentifier(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class MetricIdentifier(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """MetricIdentifier defines the name and optionally selector for a metric"""
 
     name: str | None = None
@@ -144,7 +144,7 @@ class MetricIdentifier(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class ExternalMetricSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ExternalMetricSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ExternalMetricSource indicates how to scale on a metric not associated with any Kubernetes
     object (for example length of queue in cloud messaging service, or QPS from loadbalancer
     running outside of cluster).
@@ -156,7 +156,7 @@ class ExternalMetricSource(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """target specifies the target value for the given metric"""
 
 
-class ExternalMetricStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ExternalMetricStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ExternalMetricStatus indicates the current value of a global metric not associated with
     any Kubernetes object.
     """
@@ -167,7 +167,7 @@ class ExternalMetricStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """metric identifies the target metric by name and selector"""
 
 
-class HPAScalingPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class HPAScalingPolicy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """HPAScalingPolicy is a single policy which must hold true for a specified past interval."""
 
     period_seconds: int | None = msgspec.field(default=None, name="periodSeconds")
@@ -182,7 +182,7 @@ class HPAScalingPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class HPAScalingRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class HPAScalingRules(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """HPAScalingRules configures the scaling behavior for one direction via scaling Policy Rules
     and a configurable metric tolerance.
 
@@ -231,7 +231,7 @@ class HPAScalingRules(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class HorizontalPodAutoscalerSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """HorizontalPodAutoscalerSpec describes the desired functionality of the
     HorizontalPodAutoscaler.
@@ -270,7 +270,7 @@ class HorizontalPodAutoscalerSpec(
 
 
 class HorizontalPodAutoscalerStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """HorizontalPodAutoscalerStatus describes the current status of a horizontal pod autoscaler."""
 
@@ -298,9 +298,7 @@ class HorizontalPodAutoscalerStatus(
     """observedGeneration is the most recent generation observed by this autoscaler."""
 
 
-class HorizontalPodAutoscaler(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class HorizontalPodAutoscaler(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """HorizontalPodAutoscaler is the configuration for a horizontal pod autoscaler, which
     automatically manages the replica count of any resource implementing the scale subresource
     based on the metrics specified.
@@ -340,7 +338,7 @@ class HorizontalPodAutoscaler(
 
 
 class HorizontalPodAutoscalerBehavior(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """HorizontalPodAutoscalerBehavior configures the scaling behavior of the target in both Up
     and Down directions (scaleUp and scaleDown fields respectively).
@@ -360,7 +358,7 @@ class HorizontalPodAutoscalerBehavior(
 
 
 class HorizontalPodAutoscalerCondition(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """HorizontalPodAutoscalerCondition describes the state of a HorizontalPodAutoscaler at a
     certain point.
@@ -378,7 +376,7 @@ class HorizontalPodAutoscalerCondition(
     """type describes the current condition"""
 
 
-class MetricSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class MetricSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """MetricSpec specifies how to scale based on a single metric (only `type` and one other
     matching field should be set at once).
     """
@@ -419,7 +417,7 @@ class MetricSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """
 
 
-class MetricStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class MetricStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """MetricStatus describes the last-read state of a single metric."""
 
     container_resource: ContainerResourceMetricStatus | None = msgspec.field(
@@ -458,7 +456,7 @@ class MetricStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class ObjectMetricSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ObjectMetricSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ObjectMetricSource indicates how to scale on a metric describing a kubernetes object (for
     example, hits-per-second on an Ingress object).
     """
@@ -473,7 +471,7 @@ class ObjectMetricSource(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """target specifies the target value for the given metric"""
 
 
-class ObjectMetricStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ObjectMetricStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ObjectMetricStatus indicates the current value of a metric describing a kubernetes object
     (for example, hits-per-second on an Ingress object).
     """
@@ -488,7 +486,7 @@ class ObjectMetricStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """metric identifies the target metric by name and selector"""
 
 
-class PodsMetricSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodsMetricSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodsMetricSource indicates how to scale on a metric describing each pod in the current
     scale target (for example, transactions-processed-per-second). The values will be averaged
     together before being compared to the target value.
@@ -500,7 +498,7 @@ class PodsMetricSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """target specifies the target value for the given metric"""
 
 
-class PodsMetricStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodsMetricStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodsMetricStatus indicates the current value of a metric describing each pod in the
     current scale target (for example, transactions-processed-per-second).
     """
@@ -511,7 +509,7 @@ class PodsMetricStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """metric identifies the target metric by name and selector"""
 
 
-class ResourceMetricSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceMetricSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceMetricSource indicates how to scale on a resource metric known to Kubernetes, as
     specified in requests and limits, describing each pod in the current scale target (e.g.
     CPU or memory).  The values will be averaged together before being compared to the target.
@@ -526,7 +524,7 @@ class ResourceMetricSource(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """target specifies the target value for the given metric"""
 
 
-class ResourceMetricStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceMetricStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceMetricStatus indicates the current value of a resource metric known to Kubernetes,
     as specified in requests and limits, describing each pod in the current scale target (e.g.
     CPU or memory).  Such metrics are built in to Kubernetes, and have special scaling options

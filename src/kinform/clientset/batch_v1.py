@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Time
+from kinform.clientset.wire import Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class JobSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class JobSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """JobSpec describes how the job execution will look like."""
 
     active_deadline_seconds: int | None = msgspec.field(default=None, name="activeDeadlineSeconds")
@@ -184,7 +184,7 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """
 
 
-class JobTemplateSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class JobTemplateSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """JobTemplateSpec describes the data a Job should have when created from a template"""
 
     metadata: clientset.meta_v1.ObjectMeta = clientset.meta_v1.ObjectMeta()
@@ -197,7 +197,7 @@ class JobTemplateSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class CronJobSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CronJobSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CronJobSpec describes how the job execution will look like and when it will actually run."""
 
     concurrency_policy: str | None = msgspec.field(default=None, name="concurrencyPolicy")
@@ -252,7 +252,7 @@ class CronJobSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class CronJobStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CronJobStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CronJobStatus represents the current state of a cron job."""
 
     active: Sequence[clientset.core_v1.ObjectReference] | None = None
@@ -263,7 +263,7 @@ class CronJobStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Information when was the last time the job successfully completed."""
 
 
-class CronJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CronJob(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CronJob represents the configuration of a single cron job."""
 
     __resource__: ClassVar[str] = "batch/v1/cronjobs"
@@ -297,7 +297,7 @@ class CronJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """
 
 
-class JobStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class JobStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """JobStatus represents the current state of a Job."""
 
     active: int | None = None
@@ -386,7 +386,7 @@ class JobStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Job(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Job represents the configuration of a single job."""
 
     __resource__: ClassVar[str] = "batch/v1/jobs"
@@ -420,7 +420,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     """
 
 
-class JobCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class JobCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """JobCondition describes current state of a job."""
 
     last_probe_time: Time | None = msgspec.field(default=None, name="lastProbeTime")
@@ -437,7 +437,7 @@ class JobCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Type of job condition, Complete or Failed."""
 
 
-class PodFailurePolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodFailurePolicy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodFailurePolicy describes how failed pods influence the backoffLimit."""
 
     rules: Sequence[PodFailurePolicyRule] | None = None
@@ -449,7 +449,7 @@ class PodFailurePolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
 
 class PodFailurePolicyOnExitCodesRequirement(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PodFailurePolicyOnExitCodesRequirement describes the requirement for handling a failed pod
     based on its container exit codes. In particular, it lookups the
@@ -492,7 +492,7 @@ class PodFailurePolicyOnExitCodesRequirement(
 
 
 class PodFailurePolicyOnPodConditionsPattern(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PodFailurePolicyOnPodConditionsPattern describes a pattern for matching an actual pod
     condition type.
@@ -508,7 +508,7 @@ class PodFailurePolicyOnPodConditionsPattern(
     """
 
 
-class PodFailurePolicyRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodFailurePolicyRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodFailurePolicyRule describes how a pod failure is handled when the requirements are met.
     One of onExitCodes and onPodConditions, but not both, can be used in each rule.
     """
@@ -554,7 +554,7 @@ class PodFailurePolicyRule(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """
 
 
-class SuccessPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SuccessPolicy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SuccessPolicy describes when a Job can be declared as succeeded based on the success of
     some indexes.
     """
@@ -569,7 +569,7 @@ class SuccessPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class SuccessPolicyRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SuccessPolicyRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SuccessPolicyRule describes rule for declaring a Job as succeeded. Each rule must have at
     least one of the "succeededIndexes" or "succeededCount" specified.
     """
@@ -596,9 +596,7 @@ class SuccessPolicyRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class UncountedTerminatedPods(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class UncountedTerminatedPods(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """UncountedTerminatedPods holds UIDs of Pods that have terminated but haven't been accounted
     in Job status counters.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Time
+from kinform.clientset.wire import Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
 
 
 class CertificateSigningRequestSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CertificateSigningRequestSpec contains the certificate request."""
 
@@ -121,7 +121,7 @@ class CertificateSigningRequestSpec(
 
 
 class CertificateSigningRequestStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CertificateSigningRequestStatus contains conditions used to indicate
     approved/denied/failed status of the request, and the issued certificate.
@@ -166,9 +166,7 @@ class CertificateSigningRequestStatus(
     """
 
 
-class CertificateSigningRequest(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class CertificateSigningRequest(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CertificateSigningRequest objects provide a mechanism to obtain x509 certificates by
     submitting a certificate signing request, and having it asynchronously approved and
     issued.
@@ -218,7 +216,7 @@ class CertificateSigningRequest(
 
 
 class CertificateSigningRequestCondition(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CertificateSigningRequestCondition describes a condition of a CertificateSigningRequest
     object

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Time
+from kinform.clientset.wire import Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = ["Lease", "LeaseSpec", "apply"]
 
 
-class LeaseSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LeaseSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LeaseSpec is a specification of a Lease."""
 
     acquire_time: Time | None = msgspec.field(default=None, name="acquireTime")
@@ -43,7 +43,7 @@ class LeaseSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class Lease(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Lease(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Lease defines a lease concept."""
 
     __resource__: ClassVar[str] = "coordination.k8s.io/v1/leases"

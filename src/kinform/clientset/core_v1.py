@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import IntOrString, Quantity, Time
+from kinform.clientset.wire import IntOrString, Quantity, Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -224,7 +224,7 @@ __all__ = [
 
 
 class AWSElasticBlockStoreVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """Represents a Persistent Disk resource in AWS.
 
@@ -255,7 +255,7 @@ class AWSElasticBlockStoreVolumeSource(
     """
 
 
-class Affinity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Affinity(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Affinity is a group of affinity scheduling rules."""
 
     node_affinity: NodeAffinity | None = msgspec.field(default=None, name="nodeAffinity")
@@ -270,7 +270,7 @@ class Affinity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """
 
 
-class AppArmorProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class AppArmorProfile(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """AppArmorProfile defines a pod or container's AppArmor settings."""
 
     localhost_profile: str | None = msgspec.field(default=None, name="localhostProfile")
@@ -292,7 +292,7 @@ class AppArmorProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class AttachedVolume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class AttachedVolume(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """AttachedVolume describes a volume attached to a node"""
 
     device_path: str | None = msgspec.field(default=None, name="devicePath")
@@ -301,9 +301,7 @@ class AttachedVolume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Name of the attached volume"""
 
 
-class AzureDiskVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class AzureDiskVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """AzureDisk represents an Azure Data Disk mount on the host and bind mount to the pod."""
 
     caching_mode: str | None = msgspec.field(default=None, name="cachingMode")
@@ -340,7 +338,7 @@ class AzureDiskVolumeSource(
 
 
 class AzureFilePersistentVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """AzureFile represents an Azure File Service mount on the host and bind mount to the pod."""
 
@@ -358,9 +356,7 @@ class AzureFilePersistentVolumeSource(
     """shareName is the azure Share Name"""
 
 
-class AzureFileVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class AzureFileVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """AzureFile represents an Azure File Service mount on the host and bind mount to the pod."""
 
     read_only: bool | None = msgspec.field(default=None, name="readOnly")
@@ -373,7 +369,7 @@ class AzureFileVolumeSource(
     """shareName is the azure share Name"""
 
 
-class ObjectReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ObjectReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ObjectReference contains enough information to let you inspect or modify the referred
     object.
     """
@@ -411,7 +407,7 @@ class ObjectReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Binding(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Binding ties one object to another; for example, a pod is bound to a node by a scheduler."""
 
     __resource__: ClassVar[str] = "v1/bindings"
@@ -439,9 +435,7 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """The target object that you want to bind to the standard object."""
 
 
-class CSIPersistentVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class CSIPersistentVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents storage that is managed by an external CSI volume driver"""
 
     controller_expand_secret_ref: SecretReference | None = msgspec.field(
@@ -502,7 +496,7 @@ class CSIPersistentVolumeSource(
     """
 
 
-class CSIVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CSIVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a source location of a volume to mount, managed by an external CSI driver"""
 
     driver: str | None = None
@@ -533,7 +527,7 @@ class CSIVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Capabilities(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Adds and removes POSIX capabilities from running containers."""
 
     add: Sequence[str] | None = None
@@ -543,7 +537,7 @@ class Capabilities(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class CephFSPersistentVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """Represents a Ceph Filesystem mount that lasts the lifetime of a pod Cephfs volumes do not
     support ownership management or SELinux relabeling.
@@ -576,7 +570,7 @@ class CephFSPersistentVolumeSource(
     """
 
 
-class CephFSVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CephFSVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a Ceph Filesystem mount that lasts the lifetime of a pod Cephfs volumes do not
     support ownership management or SELinux relabeling.
     """
@@ -609,7 +603,7 @@ class CephFSVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
 
 class CinderPersistentVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """Represents a cinder volume resource in Openstack. A Cinder volume must exist before
     mounting to a container. The volume must also be in the same region as the kubelet. Cinder
@@ -636,7 +630,7 @@ class CinderPersistentVolumeSource(
     """
 
 
-class CinderVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CinderVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a cinder volume resource in Openstack. A Cinder volume must exist before
     mounting to a container. The volume must also be in the same region as the kubelet. Cinder
     volumes support ownership management and SELinux relabeling.
@@ -661,7 +655,7 @@ class CinderVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class ClientIPConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ClientIPConfig(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ClientIPConfig represents the configurations of Client IP based session affinity."""
 
     timeout_seconds: int | None = msgspec.field(default=None, name="timeoutSeconds")
@@ -672,7 +666,7 @@ class ClientIPConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ClusterTrustBundleProjection(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ClusterTrustBundleProjection describes how to select a set of ClusterTrustBundle objects
     and project their contents into the pod filesystem.
@@ -703,7 +697,7 @@ class ClusterTrustBundleProjection(
     """
 
 
-class ComponentCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ComponentCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Information about the condition of a component."""
 
     error: str | None = None
@@ -720,7 +714,7 @@ class ComponentCondition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """Type of condition for a component. Valid value: "Healthy" """
 
 
-class ComponentStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ComponentStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ComponentStatus (and ComponentStatusList) holds the cluster validation info. Deprecated:
     This API is deprecated in v1.19+
     """
@@ -750,7 +744,7 @@ class ComponentStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class ConfigMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ConfigMap(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ConfigMap holds configuration data for pods to consume."""
 
     __resource__: ClassVar[str] = "v1/configmaps"
@@ -794,7 +788,7 @@ class ConfigMap(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class ConfigMapEnvSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ConfigMapEnvSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ConfigMapEnvSource selects a ConfigMap to populate the environment variables with.
 
     The contents of the target ConfigMap's Data field will represent the key-value pairs as
@@ -811,7 +805,7 @@ class ConfigMapEnvSource(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """Specify whether the ConfigMap must be defined"""
 
 
-class ConfigMapKeySelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ConfigMapKeySelector(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Selects a key from a ConfigMap."""
 
     key: str | None = None
@@ -826,9 +820,7 @@ class ConfigMapKeySelector(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """Specify whether the ConfigMap or its key must be defined"""
 
 
-class ConfigMapNodeConfigSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ConfigMapNodeConfigSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ConfigMapNodeConfigSource contains the information to reference a ConfigMap as a config
     source for the Node. This API is deprecated since 1.22:
     https://git.k8s.io/enhancements/keps/sig-node/281-dynamic-kubelet-configuration
@@ -856,7 +848,7 @@ class ConfigMapNodeConfigSource(
     """
 
 
-class ConfigMapProjection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ConfigMapProjection(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Adapts a ConfigMap into a projected volume.
 
     The contents of the target ConfigMap's Data field will be presented in a projected volume
@@ -883,9 +875,7 @@ class ConfigMapProjection(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """optional specify whether the ConfigMap or its keys must be defined"""
 
 
-class ConfigMapVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ConfigMapVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Adapts a ConfigMap into a volume.
 
     The contents of the target ConfigMap's Data field will be presented in a volume as files
@@ -920,7 +910,7 @@ class ConfigMapVolumeSource(
     """optional specify whether the ConfigMap or its keys must be defined"""
 
 
-class ResourceRequirements(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceRequirements(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceRequirements describes the compute resource requirements."""
 
     claims: Sequence[ResourceClaim] | None = None
@@ -943,7 +933,7 @@ class ResourceRequirements(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """
 
 
-class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Container(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A single application container that you want to run within a pod."""
 
     args: Sequence[str] | None = None
@@ -1124,7 +1114,7 @@ class Container(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
 
 
 class ContainerExtendedResourceRequest(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ContainerExtendedResourceRequest has the mapping of container name, extended resource name
     to the device request name.
@@ -1140,7 +1130,7 @@ class ContainerExtendedResourceRequest(
     """The name of the extended resource in that container which gets backed by DRA."""
 
 
-class ContainerImage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ContainerImage(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Describe a container image"""
 
     names: Sequence[str] | None = None
@@ -1151,7 +1141,7 @@ class ContainerImage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """The size of the image in bytes."""
 
 
-class ContainerPort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ContainerPort(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ContainerPort represents a network port in a single container."""
 
     container_port: int | None = msgspec.field(default=None, name="containerPort")
@@ -1179,9 +1169,7 @@ class ContainerPort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class ContainerResizePolicy(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ContainerResizePolicy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ContainerResizePolicy represents resource resize policy for the container."""
 
     resource_name: str | None = msgspec.field(default=None, name="resourceName")
@@ -1194,7 +1182,7 @@ class ContainerResizePolicy(
     """
 
 
-class ContainerRestartRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ContainerRestartRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ContainerRestartRule describes how a container exit is handled."""
 
     action: str | None = None
@@ -1208,7 +1196,7 @@ class ContainerRestartRule(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 
 
 class ContainerRestartRuleOnExitCodes(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ContainerRestartRuleOnExitCodes describes the condition for handling an exited container
     based on its exit codes.
@@ -1228,7 +1216,7 @@ class ContainerRestartRuleOnExitCodes(
     """
 
 
-class ContainerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ContainerState(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ContainerState holds a possible state of container. Only one of its members may be
     specified. If none of them is specified, the default one is ContainerStateWaiting.
     """
@@ -1241,18 +1229,14 @@ class ContainerState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Details about a waiting container"""
 
 
-class ContainerStateRunning(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ContainerStateRunning(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ContainerStateRunning is a running state of a container."""
 
     started_at: Time | None = msgspec.field(default=None, name="startedAt")
     """Time at which the container was last (re-)started"""
 
 
-class ContainerStateTerminated(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ContainerStateTerminated(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ContainerStateTerminated is a terminated state of a container."""
 
     container_id: str | None = msgspec.field(default=None, name="containerID")
@@ -1271,9 +1255,7 @@ class ContainerStateTerminated(
     """Time at which previous execution of the container started"""
 
 
-class ContainerStateWaiting(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ContainerStateWaiting(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ContainerStateWaiting is a waiting state of a container."""
 
     message: str | None = None
@@ -1282,7 +1264,7 @@ class ContainerStateWaiting(
     """(brief) reason the container is not yet running."""
 
 
-class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ContainerStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ContainerStatus contains details for the current status of this container."""
 
     allocated_resources: Mapping[str, Quantity] | None = msgspec.field(
@@ -1428,7 +1410,7 @@ class ContainerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Status of volume mounts."""
 
 
-class ContainerUser(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ContainerUser(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ContainerUser represents user identity information"""
 
     linux: LinuxContainerUser | None = None
@@ -1438,16 +1420,14 @@ class ContainerUser(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class DaemonEndpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DaemonEndpoint(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DaemonEndpoint contains information about a single Daemon endpoint."""
 
     port: int | None = msgspec.field(default=None, name="Port")
     """Port number of the given endpoint."""
 
 
-class DownwardAPIProjection(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class DownwardAPIProjection(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents downward API info for projecting into a projected volume. Note that this is
     identical to a downwardAPI volume source without the default mode.
     """
@@ -1456,9 +1436,7 @@ class DownwardAPIProjection(
     """Items is a list of DownwardAPIVolume file"""
 
 
-class DownwardAPIVolumeFile(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class DownwardAPIVolumeFile(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DownwardAPIVolumeFile represents information to create the file containing the pod field"""
 
     field_ref: ObjectFieldSelector | None = msgspec.field(default=None, name="fieldRef")
@@ -1485,9 +1463,7 @@ class DownwardAPIVolumeFile(
     """
 
 
-class DownwardAPIVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class DownwardAPIVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DownwardAPIVolumeSource represents a volume containing downward API info. Downward API
     volumes support ownership management and SELinux relabeling.
     """
@@ -1504,7 +1480,7 @@ class DownwardAPIVolumeSource(
     """Items is a list of downward API volume file"""
 
 
-class EmptyDirVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EmptyDirVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents an empty directory for a pod. Empty directory volumes support ownership
     management and SELinux relabeling.
     """
@@ -1523,7 +1499,7 @@ class EmptyDirVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """
 
 
-class EndpointAddress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EndpointAddress(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EndpointAddress is a tuple that describes single IP address. Deprecated: This API is
     deprecated in v1.33+.
     """
@@ -1542,7 +1518,7 @@ class EndpointAddress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Reference to object providing the endpoint."""
 
 
-class EndpointPort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EndpointPort(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EndpointPort is a tuple that describes a single port. Deprecated: This API is deprecated
     in v1.33+.
     """
@@ -1582,7 +1558,7 @@ class EndpointPort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class EndpointSubset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EndpointSubset(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EndpointSubset is a group of addresses with a common set of ports. The expanded set of
     endpoints is the Cartesian product of Addresses x Ports. For example, given:
 
@@ -1614,7 +1590,7 @@ class EndpointSubset(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Port numbers available on the related IP addresses."""
 
 
-class Endpoints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Endpoints(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Endpoints is a collection of endpoints that implement the actual service. Example:
 
          Name: "mysvc",
@@ -1666,7 +1642,7 @@ class Endpoints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class EnvFromSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EnvFromSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EnvFromSource represents the source of a set of ConfigMaps or Secrets"""
 
     config_map_ref: ConfigMapEnvSource | None = msgspec.field(default=None, name="configMapRef")
@@ -1679,7 +1655,7 @@ class EnvFromSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The Secret to select from"""
 
 
-class EnvVar(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EnvVar(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EnvVar represents an environment variable present in a Container."""
 
     name: str | None = None
@@ -1698,7 +1674,7 @@ class EnvVar(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """Source for the environment variable's value. Cannot be used if value is not empty."""
 
 
-class EnvVarSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EnvVarSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EnvVarSource represents a source for the value of an EnvVar."""
 
     config_map_key_ref: ConfigMapKeySelector | None = msgspec.field(
@@ -1725,7 +1701,7 @@ class EnvVarSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Selects a key of a secret in the pod's namespace"""
 
 
-class EphemeralContainer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EphemeralContainer(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An EphemeralContainer is a temporary container that you may add to an existing Pod for
     user-initiated activities such as debugging. Ephemeral containers have no resource or
     scheduling guarantees, and they will not be restarted when they exit or when a Pod is
@@ -1883,9 +1859,7 @@ class EphemeralContainer(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class EphemeralVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class EphemeralVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents an ephemeral volume that is handled by a normal storage driver."""
 
     volume_claim_template: PersistentVolumeClaimTemplate | None = msgspec.field(
@@ -1912,7 +1886,7 @@ class EphemeralVolumeSource(
     """
 
 
-class EventSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EventSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EventSource contains information for an event."""
 
     component: str | None = None
@@ -1921,7 +1895,7 @@ class EventSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """Node name on which the event is generated."""
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Event(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Event is a report of an event somewhere in the cluster.  Events have a limited retention
     time and triggers and messages may evolve with time.  Event consumers should not rely on
     the timing of an event with a given Reason reflecting a consistent underlying trigger, or
@@ -1984,7 +1958,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """Type of this event (Normal, Warning), new types could be added in the future"""
 
 
-class EventSeries(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EventSeries(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EventSeries contain information on series of events, i.e. thing that was/is happening
     continuously for some time.
     """
@@ -1995,7 +1969,7 @@ class EventSeries(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """Time of the last occurrence observed"""
 
 
-class ExecAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ExecAction(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ExecAction describes a "run in container" action."""
 
     command: Sequence[str] | None = None
@@ -2007,7 +1981,7 @@ class ExecAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """
 
 
-class FCVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class FCVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a Fibre Channel volume. Fibre Channel volumes can only be mounted as read/write
     once. Fibre Channel volumes support ownership management and SELinux relabeling.
     """
@@ -2031,7 +2005,7 @@ class FCVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class FileKeySelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class FileKeySelector(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """FileKeySelector selects a key of the env file."""
 
     key: str | None = None
@@ -2056,7 +2030,7 @@ class FileKeySelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class FlexPersistentVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """FlexPersistentVolumeSource represents a generic persistent volume resource that is
     provisioned/attached using an exec based plugin.
@@ -2083,7 +2057,7 @@ class FlexPersistentVolumeSource(
     """
 
 
-class FlexVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class FlexVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """FlexVolume represents a generic volume resource that is provisioned/attached using an exec
     based plugin.
     """
@@ -2109,7 +2083,7 @@ class FlexVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class FlockerVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class FlockerVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a Flocker volume mounted by the Flocker agent. One and only one of datasetName
     and datasetUUID should be set. Flocker volumes do not support ownership management or
     SELinux relabeling.
@@ -2124,7 +2098,7 @@ class FlockerVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
 
 class GCEPersistentDiskVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """Represents a Persistent Disk resource in Google Compute Engine.
 
@@ -2155,7 +2129,7 @@ class GCEPersistentDiskVolumeSource(
     """
 
 
-class GRPCAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class GRPCAction(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """GRPCAction specifies an action involving a GRPC service."""
 
     port: int | None = None
@@ -2168,7 +2142,7 @@ class GRPCAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """
 
 
-class GitRepoVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class GitRepoVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a volume that is populated with the contents of a git repository. Git repo
     volumes do not support ownership management. Git repo volumes support SELinux relabeling.
 
@@ -2189,7 +2163,7 @@ class GitRepoVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
 
 
 class GlusterfsPersistentVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """Represents a Glusterfs mount that lasts the lifetime of a pod. Glusterfs volumes do not
     support ownership management or SELinux relabeling.
@@ -2215,9 +2189,7 @@ class GlusterfsPersistentVolumeSource(
     """
 
 
-class GlusterfsVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class GlusterfsVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a Glusterfs mount that lasts the lifetime of a pod. Glusterfs volumes do not
     support ownership management or SELinux relabeling.
     """
@@ -2235,7 +2207,7 @@ class GlusterfsVolumeSource(
     """
 
 
-class HTTPGetAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class HTTPGetAction(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """HTTPGetAction describes an action based on HTTP Get requests."""
 
     host: str | None = None
@@ -2259,7 +2231,7 @@ class HTTPGetAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class HTTPHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class HTTPHeader(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """HTTPHeader describes a custom header to be used in HTTP probes"""
 
     name: str | None = None
@@ -2270,7 +2242,7 @@ class HTTPHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """The header field value"""
 
 
-class HostAlias(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class HostAlias(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """HostAlias holds the mapping between IP and hostnames that will be injected as an entry in
     the pod's hosts file.
     """
@@ -2281,14 +2253,14 @@ class HostAlias(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """IP address of the host file entry."""
 
 
-class HostIP(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class HostIP(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """HostIP represents a single IP address allocated to the host."""
 
     ip: str | None = None
     """IP is the IP address assigned to the host"""
 
 
-class HostPathVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class HostPathVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a host path mapped into a pod. Host path volumes do not support ownership
     management or SELinux relabeling.
     """
@@ -2317,7 +2289,7 @@ class HostPathVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defau
 
 
 class ISCSIPersistentVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ISCSIPersistentVolumeSource represents an ISCSI disk. ISCSI volumes can only be mounted as
     read/write once. ISCSI volumes support ownership management and SELinux relabeling.
@@ -2360,7 +2332,7 @@ class ISCSIPersistentVolumeSource(
     """
 
 
-class ISCSIVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ISCSIVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents an ISCSI disk. ISCSI volumes can only be mounted as read/write once. ISCSI
     volumes support ownership management and SELinux relabeling.
     """
@@ -2402,7 +2374,7 @@ class ISCSIVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class ImageVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ImageVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ImageVolumeSource represents a image volume resource."""
 
     pull_policy: str | None = msgspec.field(default=None, name="pullPolicy")
@@ -2432,7 +2404,7 @@ class ImageVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class ImageVolumeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ImageVolumeStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ImageVolumeStatus represents the image-based volume status."""
 
     image_ref: str | None = msgspec.field(default=None, name="imageRef")
@@ -2442,7 +2414,7 @@ class ImageVolumeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class KeyToPath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class KeyToPath(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Maps a string key to a path within a volume."""
 
     key: str | None = None
@@ -2460,7 +2432,7 @@ class KeyToPath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class Lifecycle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Lifecycle(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Lifecycle describes actions that the management system should take in response to
     container lifecycle events. For the PostStart and PreStop lifecycle handlers, management
     of the container blocks until the action is complete, unless the container process fails,
@@ -2558,7 +2530,7 @@ class Lifecycle(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class LifecycleHandler(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LifecycleHandler(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LifecycleHandler defines a specific action that should be taken in a lifecycle hook. One
     and only one of the fields, except TCPSocket must be specified.
     """
@@ -2576,14 +2548,14 @@ class LifecycleHandler(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class LimitRangeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LimitRangeSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LimitRangeSpec defines a min/max usage limit for resources that match on kind."""
 
     limits: Sequence[LimitRangeItem] | None = None
     """Limits is the list of LimitRangeItem objects that are enforced."""
 
 
-class LimitRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LimitRange(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LimitRange sets resource usage limits for each kind of resource in a Namespace."""
 
     __resource__: ClassVar[str] = "v1/limitranges"
@@ -2613,7 +2585,7 @@ class LimitRange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """
 
 
-class LimitRangeItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LimitRangeItem(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LimitRangeItem defines a min/max usage limit for any resource that matches on kind."""
 
     default: Mapping[str, Quantity] | None = None
@@ -2639,7 +2611,7 @@ class LimitRangeItem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Type of resource that this limit applies to."""
 
 
-class LinuxContainerUser(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LinuxContainerUser(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LinuxContainerUser represents user identity information in Linux containers"""
 
     gid: int | None = None
@@ -2654,7 +2626,7 @@ class LinuxContainerUser(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """UID is the primary uid initially attached to the first process in the container"""
 
 
-class LoadBalancerIngress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LoadBalancerIngress(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LoadBalancerIngress represents the status of a load-balancer ingress point: traffic
     intended for the service should be sent to an ingress point.
     """
@@ -2681,7 +2653,7 @@ class LoadBalancerIngress(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """
 
 
-class LoadBalancerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LoadBalancerStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LoadBalancerStatus represents the status of a load-balancer."""
 
     ingress: Sequence[LoadBalancerIngress] | None = None
@@ -2690,7 +2662,7 @@ class LoadBalancerStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class LocalObjectReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LocalObjectReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LocalObjectReference contains enough information to let you locate the referenced object
     inside the same namespace.
     """
@@ -2703,7 +2675,7 @@ class LocalObjectReference(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """
 
 
-class LocalVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LocalVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Local represents directly-attached storage with node affinity"""
 
     fs_type: str | None = msgspec.field(default=None, name="fsType")
@@ -2717,7 +2689,7 @@ class LocalVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class ModifyVolumeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ModifyVolumeStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ModifyVolumeStatus represents the status object of ControllerModifyVolume operation"""
 
     status: str | None = None
@@ -2750,7 +2722,7 @@ class ModifyVolumeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class NFSVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NFSVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents an NFS mount that lasts the lifetime of a pod. NFS volumes do not support
     ownership management or SELinux relabeling.
     """
@@ -2769,7 +2741,7 @@ class NFSVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class NamespaceSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NamespaceSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NamespaceSpec describes the attributes on a Namespace."""
 
     finalizers: Sequence[str] | None = None
@@ -2778,7 +2750,7 @@ class NamespaceSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class NamespaceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NamespaceStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NamespaceStatus is information about the current status of a Namespace."""
 
     conditions: Sequence[NamespaceCondition] | None = None
@@ -2793,7 +2765,7 @@ class NamespaceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class Namespace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Namespace(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Namespace provides a scope for Names. Use of multiple namespaces is optional."""
 
     __resource__: ClassVar[str] = "v1/namespaces"
@@ -2827,7 +2799,7 @@ class Namespace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class NamespaceCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NamespaceCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NamespaceCondition contains details about state of namespace."""
 
     last_transition_time: Time | None = msgspec.field(default=None, name="lastTransitionTime")
@@ -2842,7 +2814,7 @@ class NamespaceCondition(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """Type of namespace controller condition."""
 
 
-class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeSpec describes the attributes that a node is created with."""
 
     config_source: NodeConfigSource | None = msgspec.field(default=None, name="configSource")
@@ -2872,7 +2844,7 @@ class NodeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """
 
 
-class NodeDaemonEndpoints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeDaemonEndpoints(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeDaemonEndpoints lists ports opened by daemons running on the Node."""
 
     kubelet_endpoint: DaemonEndpoint = msgspec.field(
@@ -2881,7 +2853,7 @@ class NodeDaemonEndpoints(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """Endpoint on which Kubelet is listening."""
 
 
-class NodeSystemInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeSystemInfo(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeSystemInfo is a set of ids/uuids to uniquely identify the node."""
 
     architecture: str | None = None
@@ -2918,7 +2890,7 @@ class NodeSystemInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeStatus is information about the current status of a node."""
 
     addresses: Sequence[NodeAddress] | None = None
@@ -2983,7 +2955,7 @@ class NodeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """List of attachable volumes in use (mounted) by the node."""
 
 
-class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Node(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Node is a worker node in Kubernetes. Each node will have a unique identifier in the cache
     (i.e. in etcd).
     """
@@ -3019,7 +2991,7 @@ class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """
 
 
-class NodeAddress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeAddress(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeAddress contains information for the node's address."""
 
     address: str | None = None
@@ -3028,7 +3000,7 @@ class NodeAddress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """Node address type, one of Hostname, ExternalIP or InternalIP."""
 
 
-class NodeAffinity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeAffinity(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Node affinity is a group of node affinity scheduling rules."""
 
     preferred_during_scheduling_ignored_during_execution: (
@@ -3053,7 +3025,7 @@ class NodeAffinity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class NodeAllocatableResourceClaimStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """NodeAllocatableResourceClaimStatus describes the status of node allocatable resources
     allocated via DRA.
@@ -3071,7 +3043,7 @@ class NodeAllocatableResourceClaimStatus(
     """
 
 
-class NodeCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeCondition contains condition information for a node."""
 
     last_heartbeat_time: Time | None = msgspec.field(default=None, name="lastHeartbeatTime")
@@ -3088,7 +3060,7 @@ class NodeCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Type of node condition."""
 
 
-class NodeConfigSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeConfigSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeConfigSource specifies a source of node configuration. Exactly one subfield (excluding
     metadata) must be non-nil. This API is deprecated since 1.22
     """
@@ -3097,7 +3069,7 @@ class NodeConfigSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """ConfigMap is a reference to a Node's ConfigMap"""
 
 
-class NodeConfigStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeConfigStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeConfigStatus describes the status of the config assigned by Node.Spec.ConfigSource."""
 
     active: NodeConfigSource | None = None
@@ -3142,7 +3114,7 @@ class NodeConfigStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class NodeFeatures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeFeatures(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeFeatures describes the set of features implemented by the CRI implementation. The
     features contained in the NodeFeatures should depend only on the cri implementation
     independent of runtime handlers.
@@ -3156,7 +3128,7 @@ class NodeFeatures(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class NodeRuntimeHandler(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeRuntimeHandler(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeRuntimeHandler is a set of runtime handler information."""
 
     features: NodeRuntimeHandlerFeatures | None = None
@@ -3166,7 +3138,7 @@ class NodeRuntimeHandler(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
 
 class NodeRuntimeHandlerFeatures(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """NodeRuntimeHandlerFeatures is a set of features implemented by the runtime handler."""
 
@@ -3182,7 +3154,7 @@ class NodeRuntimeHandlerFeatures(
     """
 
 
-class NodeSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeSelector(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A node selector represents the union of the results of one or more label queries over a
     set of nodes; that is, it represents the OR of the selectors represented by the node
     selector terms.
@@ -3194,9 +3166,7 @@ class NodeSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """Required. A list of node selector terms. The terms are ORed."""
 
 
-class NodeSelectorRequirement(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class NodeSelectorRequirement(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A node selector requirement is a selector that contains values, a key, and an operator
     that relates the key and values.
     """
@@ -3223,7 +3193,7 @@ class NodeSelectorRequirement(
     """
 
 
-class NodeSelectorTerm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeSelectorTerm(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A null or empty node selector term matches no objects. The requirements of them are ANDed.
     The TopologySelectorTerm type implements a subset of the NodeSelectorTerm.
     """
@@ -3238,14 +3208,14 @@ class NodeSelectorTerm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """A list of node selector requirements by node's fields."""
 
 
-class NodeSwapStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NodeSwapStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NodeSwapStatus represents swap memory information."""
 
     capacity: int | None = None
     """Total amount of swap memory in bytes."""
 
 
-class ObjectFieldSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ObjectFieldSelector(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ObjectFieldSelector selects an APIVersioned field of an object."""
 
     api_version: str | None = msgspec.field(default=None, name="apiVersion")
@@ -3254,7 +3224,7 @@ class ObjectFieldSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """Path of the field to select in the specified API version."""
 
 
-class PersistentVolumeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PersistentVolumeSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PersistentVolumeSpec is the specification of a persistent volume."""
 
     access_modes: Sequence[str] | None = msgspec.field(default=None, name="accessModes")
@@ -3439,9 +3409,7 @@ class PersistentVolumeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """
 
 
-class PersistentVolumeStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class PersistentVolumeStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PersistentVolumeStatus is the current status of a persistent volume."""
 
     last_phase_transition_time: Time | None = msgspec.field(
@@ -3476,7 +3444,7 @@ class PersistentVolumeStatus(
     """
 
 
-class PersistentVolume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PersistentVolume(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PersistentVolume (PV) is a storage resource provisioned by an administrator. It is
     analogous to a node. More info:
     https://kubernetes.io/docs/concepts/storage/persistent-volumes
@@ -3516,7 +3484,7 @@ class PersistentVolume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
 
 
 class VolumeResourceRequirements(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """VolumeResourceRequirements describes the storage resource requirements for a volume."""
 
@@ -3532,9 +3500,7 @@ class VolumeResourceRequirements(
     """
 
 
-class PersistentVolumeClaimSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class PersistentVolumeClaimSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PersistentVolumeClaimSpec describes the common attributes of storage devices and allows a
     Source for provider-specific attributes
     """
@@ -3616,7 +3582,7 @@ class PersistentVolumeClaimSpec(
 
 
 class PersistentVolumeClaimStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PersistentVolumeClaimStatus is the current status of a persistent volume claim."""
 
@@ -3721,9 +3687,7 @@ class PersistentVolumeClaimStatus(
     """
 
 
-class PersistentVolumeClaim(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class PersistentVolumeClaim(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PersistentVolumeClaim is a user's request for and claim to a persistent volume"""
 
     __resource__: ClassVar[str] = "v1/persistentvolumeclaims"
@@ -3761,7 +3725,7 @@ class PersistentVolumeClaim(
 
 
 class PersistentVolumeClaimCondition(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PersistentVolumeClaimCondition contains details about state of pvc"""
 
@@ -3787,7 +3751,7 @@ class PersistentVolumeClaimCondition(
 
 
 class PersistentVolumeClaimTemplate(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PersistentVolumeClaimTemplate is used to produce PersistentVolumeClaim objects as part of
     an EphemeralVolumeSource.
@@ -3805,7 +3769,7 @@ class PersistentVolumeClaimTemplate(
 
 
 class PersistentVolumeClaimVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PersistentVolumeClaimVolumeSource references the user's PVC in the same namespace. This
     volume finds the bound PV and mounts that volume for the pod. A
@@ -3823,7 +3787,7 @@ class PersistentVolumeClaimVolumeSource(
 
 
 class PhotonPersistentDiskVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """Represents a Photon Controller persistent disk resource."""
 
@@ -3836,7 +3800,7 @@ class PhotonPersistentDiskVolumeSource(
     """pdID is the ID that identifies Photon Controller persistent disk"""
 
 
-class PodSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodSpec is a description of a pod."""
 
     active_deadline_seconds: int | None = msgspec.field(default=None, name="activeDeadlineSeconds")
@@ -4149,7 +4113,7 @@ class PodSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """
 
 
-class PodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodStatus represents information about the status of a pod. Status may trail the actual
     state of a system, especially if the node that hosts the pod cannot contact the control
     plane.
@@ -4316,7 +4280,7 @@ class PodStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Pod(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Pod is a collection of containers that can run on a host. This resource is created by
     clients and scheduled onto hosts.
     """
@@ -4353,7 +4317,7 @@ class Pod(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fals
     """
 
 
-class PodAffinity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodAffinity(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Pod affinity is a group of inter pod affinity scheduling rules."""
 
     preferred_during_scheduling_ignored_during_execution: (
@@ -4380,7 +4344,7 @@ class PodAffinity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class PodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodAffinityTerm(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Defines a set of pods (namely those matching the labelSelector relative to the given
     namespace(s)) that this pod should be co-located (affinity) or not co-located
     (anti-affinity) with, where co-located is defined as running on a node whose value of the
@@ -4436,7 +4400,7 @@ class PodAffinityTerm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class PodAntiAffinity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodAntiAffinity(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Pod anti affinity is a group of inter pod anti affinity scheduling rules."""
 
     preferred_during_scheduling_ignored_during_execution: (
@@ -4463,9 +4427,7 @@ class PodAntiAffinity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class PodCertificateProjection(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class PodCertificateProjection(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodCertificateProjection provides a private key and X.509 certificate in the pod
     filesystem.
     """
@@ -4536,7 +4498,7 @@ class PodCertificateProjection(
     """
 
 
-class PodCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodCondition contains details for the current condition of this pod."""
 
     last_probe_time: Time | None = msgspec.field(default=None, name="lastProbeTime")
@@ -4561,7 +4523,7 @@ class PodCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class PodDNSConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodDNSConfig(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodDNSConfig defines the DNS parameters of a pod in addition to those generated from
     DNSPolicy.
     """
@@ -4581,7 +4543,7 @@ class PodDNSConfig(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class PodDNSConfigOption(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodDNSConfigOption(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodDNSConfigOption defines DNS resolver options of a pod."""
 
     name: str | None = None
@@ -4591,7 +4553,7 @@ class PodDNSConfigOption(msgspec.Struct, frozen=True, kw_only=True, omit_default
 
 
 class PodExtendedResourceClaimStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PodExtendedResourceClaimStatus is stored in the PodStatus for the extended resource
     requests backed by DRA. It stores the generated name for the corresponding special
@@ -4610,14 +4572,14 @@ class PodExtendedResourceClaimStatus(
     """
 
 
-class PodIP(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodIP(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodIP represents a single IP address allocated to the pod."""
 
     ip: str | None = None
     """IP is the IP address assigned to the pod"""
 
 
-class PodOS(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodOS(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodOS defines the OS parameters of a pod."""
 
     name: str | None = None
@@ -4629,14 +4591,14 @@ class PodOS(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """
 
 
-class PodReadinessGate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodReadinessGate(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodReadinessGate contains the reference to a pod condition"""
 
     condition_type: str | None = msgspec.field(default=None, name="conditionType")
     """ConditionType refers to a condition in the pod's condition list with matching type."""
 
 
-class PodResourceClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodResourceClaim(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodResourceClaim references exactly one ResourceClaim, either directly or by naming a
     ResourceClaimTemplate which is then turned into a ResourceClaim for the pod.
 
@@ -4683,9 +4645,7 @@ class PodResourceClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class PodResourceClaimStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class PodResourceClaimStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodResourceClaimStatus is stored in the PodStatus for each PodResourceClaim which
     references a ResourceClaimTemplate. It stores the generated name for the corresponding
     ResourceClaim.
@@ -4708,14 +4668,14 @@ class PodResourceClaimStatus(
     """
 
 
-class PodSchedulingGate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodSchedulingGate(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodSchedulingGate is associated to a Pod to guard its scheduling."""
 
     name: str | None = None
     """Name of the scheduling gate. Each scheduling gate must have a unique name field."""
 
 
-class PodSchedulingGroup(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodSchedulingGroup(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodSchedulingGroup identifies the runtime scheduling group instance that a Pod belongs to.
     The scheduler uses this information to apply workload-aware scheduling semantics. Exactly
     one field must be specified.
@@ -4727,7 +4687,7 @@ class PodSchedulingGroup(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class PodSecurityContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodSecurityContext(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodSecurityContext holds pod-level security attributes and common container settings. Some
     fields are also present in container.securityContext.  Field values of
     container.securityContext take precedence over field values of PodSecurityContext.
@@ -4865,7 +4825,7 @@ class PodSecurityContext(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class PodTemplateSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodTemplateSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodTemplateSpec describes the data a pod should have when created from a template"""
 
     metadata: clientset.meta_v1.ObjectMeta = clientset.meta_v1.ObjectMeta()
@@ -4878,7 +4838,7 @@ class PodTemplateSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class PodTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodTemplate(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodTemplate describes a template for creating copies of a predefined pod."""
 
     __resource__: ClassVar[str] = "v1/podtemplates"
@@ -4908,7 +4868,7 @@ class PodTemplate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class PortStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PortStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PortStatus represents the error condition of a service port"""
 
     error: str | None = None
@@ -4932,7 +4892,7 @@ class PortStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """
 
 
-class PortworxVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PortworxVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PortworxVolumeSource represents a Portworx volume resource."""
 
     fs_type: str | None = msgspec.field(default=None, name="fsType")
@@ -4947,9 +4907,7 @@ class PortworxVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """volumeID uniquely identifies a Portworx volume"""
 
 
-class PreferredSchedulingTerm(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class PreferredSchedulingTerm(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """An empty preferred scheduling term matches all objects with implicit weight 0 (i.e. it's a
     no-op). A null preferred scheduling term matches no objects (i.e. is also a no-op).
     """
@@ -4960,7 +4918,7 @@ class PreferredSchedulingTerm(
     """Weight associated with matching the corresponding nodeSelectorTerm, in the range 1-100."""
 
 
-class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Probe(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Probe describes a health check to be performed against a container to determine whether it
     is alive or ready to receive traffic.
     """
@@ -5008,9 +4966,7 @@ class Probe(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """
 
 
-class ProjectedVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ProjectedVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a projected volume source"""
 
     default_mode: int | None = msgspec.field(default=None, name="defaultMode")
@@ -5025,7 +4981,7 @@ class ProjectedVolumeSource(
     """sources is the list of volume projections. Each entry in this list handles one source."""
 
 
-class QuobyteVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class QuobyteVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a Quobyte mount that lasts the lifetime of a pod. Quobyte volumes do not
     support ownership management or SELinux relabeling.
     """
@@ -5051,9 +5007,7 @@ class QuobyteVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """volume is a string that references an already created Quobyte volume by name."""
 
 
-class RBDPersistentVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class RBDPersistentVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a Rados Block Device mount that lasts the lifetime of a pod. RBD volumes
     support ownership management and SELinux relabeling.
     """
@@ -5094,7 +5048,7 @@ class RBDPersistentVolumeSource(
     """
 
 
-class RBDVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class RBDVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a Rados Block Device mount that lasts the lifetime of a pod. RBD volumes
     support ownership management and SELinux relabeling.
     """
@@ -5135,9 +5089,7 @@ class RBDVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class ReplicationControllerSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ReplicationControllerSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ReplicationControllerSpec is the specification of a replication controller."""
 
     min_ready_seconds: int | None = msgspec.field(default=None, name="minReadySeconds")
@@ -5166,7 +5118,7 @@ class ReplicationControllerSpec(
 
 
 class ReplicationControllerStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ReplicationControllerStatus represents the current status of a replication controller."""
 
@@ -5192,9 +5144,7 @@ class ReplicationControllerStatus(
     """
 
 
-class ReplicationController(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ReplicationController(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ReplicationController represents the configuration of a replication controller."""
 
     __resource__: ClassVar[str] = "v1/replicationcontrollers"
@@ -5234,7 +5184,7 @@ class ReplicationController(
 
 
 class ReplicationControllerCondition(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ReplicationControllerCondition describes the state of a replication controller at a
     certain point.
@@ -5252,7 +5202,7 @@ class ReplicationControllerCondition(
     """Type of replication controller condition."""
 
 
-class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceClaim(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceClaim references one entry in PodSpec.ResourceClaims."""
 
     name: str | None = None
@@ -5265,9 +5215,7 @@ class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class ResourceFieldSelector(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ResourceFieldSelector(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceFieldSelector represents container resources (cpu, memory) and their output format"""
 
     container_name: str | None = msgspec.field(default=None, name="containerName")
@@ -5278,7 +5226,7 @@ class ResourceFieldSelector(
     """Required: resource to select"""
 
 
-class ResourceHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceHealth(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceHealth represents the health of a resource. It has the latest device health
     information. This is a part of KEP https://kep.k8s.io/4680.
     """
@@ -5306,7 +5254,7 @@ class ResourceHealth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class ResourceQuotaSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceQuotaSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceQuotaSpec defines the desired hard limits to enforce for Quota."""
 
     hard: Mapping[str, Quantity] | None = None
@@ -5325,7 +5273,7 @@ class ResourceQuotaSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class ResourceQuotaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceQuotaStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceQuotaStatus defines the enforced hard limits and observed use."""
 
     hard: Mapping[str, Quantity] | None = None
@@ -5336,7 +5284,7 @@ class ResourceQuotaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """Used is the current observed total usage of the resource in the namespace."""
 
 
-class ResourceQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceQuota(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceQuota sets aggregate quota restrictions enforced per namespace"""
 
     __resource__: ClassVar[str] = "v1/resourcequotas"
@@ -5370,7 +5318,7 @@ class ResourceQuota(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class ResourceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceStatus represents the status of a single resource allocated to a Pod."""
 
     name: str | None = None
@@ -5388,7 +5336,7 @@ class ResourceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class SELinuxOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SELinuxOptions(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SELinuxOptions are the labels to be applied to the container"""
 
     level: str | None = None
@@ -5402,7 +5350,7 @@ class SELinuxOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ScaleIOPersistentVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ScaleIOPersistentVolumeSource represents a persistent ScaleIO volume"""
 
@@ -5438,7 +5386,7 @@ class ScaleIOPersistentVolumeSource(
     """
 
 
-class ScaleIOVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ScaleIOVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ScaleIOVolumeSource represents a persistent ScaleIO volume"""
 
     fs_type: str | None = msgspec.field(default=None, name="fsType")
@@ -5473,7 +5421,7 @@ class ScaleIOVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """
 
 
-class ScopeSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ScopeSelector(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A scope selector represents the AND of the selectors represented by the scoped-resource
     selector requirements.
     """
@@ -5485,7 +5433,7 @@ class ScopeSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ScopedResourceSelectorRequirement(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """A scoped-resource selector requirement is a selector that contains values, a scope name,
     and an operator that relates the scope name and values.
@@ -5522,7 +5470,7 @@ class ScopedResourceSelectorRequirement(
     """
 
 
-class SeccompProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SeccompProfile(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SeccompProfile defines a pod/container's seccomp profile settings. Only one profile source
     may be set.
     """
@@ -5548,7 +5496,7 @@ class SeccompProfile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class Secret(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Secret(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Secret holds secret data of a certain type. The total bytes of the values in the Data
     field must be less than MaxSecretSize bytes.
     """
@@ -5597,7 +5545,7 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """
 
 
-class SecretEnvSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SecretEnvSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SecretEnvSource selects a Secret to populate the environment variables with.
 
     The contents of the target Secret's Data field will represent the key-value pairs as
@@ -5614,7 +5562,7 @@ class SecretEnvSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Specify whether the Secret must be defined"""
 
 
-class SecretKeySelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SecretKeySelector(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SecretKeySelector selects a key of a Secret."""
 
     key: str | None = None
@@ -5629,7 +5577,7 @@ class SecretKeySelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """Specify whether the Secret or its key must be defined"""
 
 
-class SecretProjection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SecretProjection(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Adapts a secret into a projected volume.
 
     The contents of the target Secret's Data field will be presented in a projected volume as
@@ -5655,7 +5603,7 @@ class SecretProjection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """optional field specify whether the Secret or its key must be defined"""
 
 
-class SecretReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SecretReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SecretReference represents a Secret Reference. It has enough information to retrieve
     secret in any namespace
     """
@@ -5666,7 +5614,7 @@ class SecretReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """namespace defines the space within which the secret name must be unique."""
 
 
-class SecretVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SecretVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Adapts a Secret into a volume.
 
     The contents of the target Secret's Data field will be presented in a volume as files
@@ -5698,7 +5646,7 @@ class SecretVolumeSource(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class SecurityContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SecurityContext(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SecurityContext holds security configuration that will be applied to a container. Some
     fields are present in both SecurityContext and PodSecurityContext.  When both are set, the
     values in SecurityContext take precedence.
@@ -5787,7 +5735,7 @@ class SecurityContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class ServiceSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServiceSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceSpec describes the attributes that a user creates on a service."""
 
     allocate_load_balancer_node_ports: bool | None = msgspec.field(
@@ -6027,7 +5975,7 @@ class ServiceSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServiceStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceStatus represents the current status of a service."""
 
     conditions: Sequence[clientset.meta_v1.Condition] | None = None
@@ -6038,7 +5986,7 @@ class ServiceStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """LoadBalancer contains the current status of the load-balancer, if one is present."""
 
 
-class Service(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Service(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Service is a named abstraction of software service (for example, mysql) consisting of
     local port (for example 3306) that the proxy listens on, and the selector that determines
     which pods will answer requests sent through the proxy.
@@ -6076,7 +6024,7 @@ class Service(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """
 
 
-class ServiceAccount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServiceAccount(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceAccount binds together: * a name, understood by users, and perhaps by peripheral
     systems, for an identity * a principal that can be authenticated and authorized * a set of
     secrets
@@ -6131,7 +6079,7 @@ class ServiceAccount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class ServiceAccountTokenProjection(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ServiceAccountTokenProjection represents a projected service account token volume. This
     projection can be used to insert a service account token into the pods runtime filesystem
@@ -6154,7 +6102,7 @@ class ServiceAccountTokenProjection(
     """path is the path relative to the mount point of the file to project the token into."""
 
 
-class ServicePort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServicePort(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServicePort contains information on service's port."""
 
     app_protocol: str | None = msgspec.field(default=None, name="appProtocol")
@@ -6211,16 +6159,14 @@ class ServicePort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class SessionAffinityConfig(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class SessionAffinityConfig(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SessionAffinityConfig represents the configurations of session affinity."""
 
     client_ip: ClientIPConfig | None = msgspec.field(default=None, name="clientIP")
     """clientIP contains the configurations of Client IP based session affinity."""
 
 
-class SleepAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class SleepAction(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """SleepAction describes a "sleep" action."""
 
     seconds: int | None = None
@@ -6228,7 +6174,7 @@ class SleepAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
 
 class StorageOSPersistentVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """Represents a StorageOS persistent volume resource."""
 
@@ -6258,9 +6204,7 @@ class StorageOSPersistentVolumeSource(
     """
 
 
-class StorageOSVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class StorageOSVolumeSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Represents a StorageOS persistent volume resource."""
 
     fs_type: str | None = msgspec.field(default=None, name="fsType")
@@ -6289,7 +6233,7 @@ class StorageOSVolumeSource(
     """
 
 
-class Sysctl(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Sysctl(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Sysctl defines a kernel parameter to be set"""
 
     name: str | None = None
@@ -6298,7 +6242,7 @@ class Sysctl(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """Value of a property to set"""
 
 
-class TCPSocketAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TCPSocketAction(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TCPSocketAction describes an action based on opening a socket"""
 
     host: str | None = None
@@ -6309,7 +6253,7 @@ class TCPSocketAction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class Taint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Taint(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The node this Taint is attached to has the "effect" on any pod that does not tolerate the
     Taint.
     """
@@ -6336,7 +6280,7 @@ class Taint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """The taint value corresponding to the taint key."""
 
 
-class Toleration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Toleration(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The pod this Toleration is attached to tolerates any taint that matches the triple
     <key,value,effect> using the matching operator <operator>.
     """
@@ -6385,7 +6329,7 @@ class Toleration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
 
 class TopologySelectorLabelRequirement(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """A topology selector requirement is a selector that matches given label. This is an alpha
     feature and may change in the future.
@@ -6399,7 +6343,7 @@ class TopologySelectorLabelRequirement(
     """
 
 
-class TopologySelectorTerm(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TopologySelectorTerm(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A topology selector term represents the result of label queries. A null or empty topology
     selector term matches no objects. The requirements of them are ANDed. It provides a subset
     of functionality as NodeSelectorTerm. This is an alpha feature and may change in the
@@ -6412,9 +6356,7 @@ class TopologySelectorTerm(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """A list of topology selector requirements by labels."""
 
 
-class TopologySpreadConstraint(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class TopologySpreadConstraint(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TopologySpreadConstraint specifies how to spread matching pods among the given topology."""
 
     label_selector: clientset.meta_v1.LabelSelector | None = msgspec.field(
@@ -6527,9 +6469,7 @@ class TopologySpreadConstraint(
     """
 
 
-class TypedLocalObjectReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class TypedLocalObjectReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TypedLocalObjectReference contains enough information to let you locate the typed
     referenced object inside the same namespace.
     """
@@ -6545,7 +6485,7 @@ class TypedLocalObjectReference(
     """Name is the name of resource being referenced"""
 
 
-class TypedObjectReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TypedObjectReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TypedObjectReference contains enough information to let you locate the typed referenced
     object
     """
@@ -6568,7 +6508,7 @@ class TypedObjectReference(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """
 
 
-class Volume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Volume(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Volume represents a named volume in a pod that may be accessed by any container in the
     pod.
     """
@@ -6763,7 +6703,7 @@ class Volume(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     """
 
 
-class VolumeDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeDevice(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """volumeDevice describes a mapping of a raw block device within a container."""
 
     device_path: str | None = msgspec.field(default=None, name="devicePath")
@@ -6772,7 +6712,7 @@ class VolumeDevice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """name must match the name of a persistentVolumeClaim in the pod"""
 
 
-class VolumeMount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeMount(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeMount describes a mounting of a Volume within a container."""
 
     mount_path: str | None = msgspec.field(default=None, name="mountPath")
@@ -6829,7 +6769,7 @@ class VolumeMount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class VolumeMountStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeMountStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeMountStatus shows status of volume mounts."""
 
     mount_path: str | None = msgspec.field(default=None, name="mountPath")
@@ -6847,7 +6787,7 @@ class VolumeMountStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """volumeStatus represents volume-type-specific status about the mounted volume."""
 
 
-class VolumeNodeAffinity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeNodeAffinity(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeNodeAffinity defines constraints that limit what nodes this volume can be accessed
     from.
     """
@@ -6856,7 +6796,7 @@ class VolumeNodeAffinity(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """required specifies hard node constraints that must be met."""
 
 
-class VolumeProjection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeProjection(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Projection that may be projected along with other supported volume types. Exactly one of
     these fields must be set.
     """
@@ -6919,7 +6859,7 @@ class VolumeProjection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """serviceAccountToken is information about the serviceAccountToken data to project"""
 
 
-class VolumeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeStatus represents the status of a mounted volume. At most one of its members must be
     specified.
     """
@@ -6931,7 +6871,7 @@ class VolumeStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class VsphereVirtualDiskVolumeSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """Represents a vSphere volume resource."""
 
@@ -6950,9 +6890,7 @@ class VsphereVirtualDiskVolumeSource(
     """volumePath is the path that identifies vSphere volume vmdk"""
 
 
-class WeightedPodAffinityTerm(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class WeightedPodAffinityTerm(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The weights of all of the matched WeightedPodAffinityTerm fields are added per-node to
     find the most preferred node(s)
     """
@@ -6966,7 +6904,7 @@ class WeightedPodAffinityTerm(
 
 
 class WindowsSecurityContextOptions(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """WindowsSecurityContextOptions contain Windows-specific options and credentials."""
 

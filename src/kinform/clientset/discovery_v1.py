@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
+from kinform.clientset.wire import WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -23,7 +24,7 @@ __all__ = [
 ]
 
 
-class EndpointConditions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EndpointConditions(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EndpointConditions represents the current condition of an endpoint."""
 
     ready: bool | None = None
@@ -45,7 +46,7 @@ class EndpointConditions(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class Endpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Endpoint(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Endpoint represents a single logical "backend" implementing a service."""
 
     addresses: Sequence[str] | None = None
@@ -87,7 +88,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """zone is the name of the Zone this endpoint exists in."""
 
 
-class EndpointHints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EndpointHints(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EndpointHints provides hints describing how an endpoint should be consumed."""
 
     for_nodes: Sequence[ForNode] | None = msgspec.field(default=None, name="forNodes")
@@ -100,7 +101,7 @@ class EndpointHints(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class EndpointPort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EndpointPort(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EndpointPort represents a Port used by an EndpointSlice"""
 
     app_protocol: str | None = msgspec.field(default=None, name="appProtocol")
@@ -146,7 +147,7 @@ class EndpointPort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class EndpointSlice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EndpointSlice(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EndpointSlice represents a set of service endpoints. Most EndpointSlices are created by
     the EndpointSlice controller to represent the Pods selected by Service objects. For a
     given service there may be multiple EndpointSlice objects which must be joined to produce
@@ -204,14 +205,14 @@ class EndpointSlice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class ForNode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ForNode(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ForNode provides information about which nodes should consume this endpoint."""
 
     name: str | None = None
     """name represents the name of the node."""
 
 
-class ForZone(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ForZone(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ForZone provides information about which zones should consume this endpoint."""
 
     name: str | None = None

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Time
+from kinform.clientset.wire import Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = ["Event", "EventSeries", "apply"]
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Event(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Event is a report of an event somewhere in the cluster. It generally denotes some state
     change in the system. Events have a limited retention time and triggers and messages may
     evolve with time.  Event consumers should not rely on the timing of an event with a given
@@ -108,7 +108,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
     """
 
 
-class EventSeries(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class EventSeries(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """EventSeries contain information on series of events, i.e. thing that was/is happening
     continuously for some time. How often to update the EventSeries is up to the event
     reporters. The default event reporter in

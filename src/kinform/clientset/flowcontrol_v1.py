@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Time
+from kinform.clientset.wire import Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -39,7 +39,7 @@ __all__ = [
 
 
 class ExemptPriorityLevelConfiguration(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ExemptPriorityLevelConfiguration describes the configurable aspects of the handling of
     exempt requests. In the mandatory exempt configuration object the values in the fields
@@ -71,9 +71,7 @@ class ExemptPriorityLevelConfiguration(
     """
 
 
-class FlowDistinguisherMethod(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class FlowDistinguisherMethod(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """FlowDistinguisherMethod specifies the method of a flow distinguisher."""
 
     type: str | None = None
@@ -83,7 +81,7 @@ class FlowDistinguisherMethod(
 
 
 class PriorityLevelConfigurationReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PriorityLevelConfigurationReference contains information that points to the
     "request-priority" being used.
@@ -93,7 +91,7 @@ class PriorityLevelConfigurationReference(
     """`name` is the name of the priority level configuration being referenced Required."""
 
 
-class FlowSchemaSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class FlowSchemaSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """FlowSchemaSpec describes how the FlowSchema's specification looks like."""
 
     distinguisher_method: FlowDistinguisherMethod | None = msgspec.field(
@@ -124,14 +122,14 @@ class FlowSchemaSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class FlowSchemaStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class FlowSchemaStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """FlowSchemaStatus represents the current state of a FlowSchema."""
 
     conditions: Sequence[FlowSchemaCondition] | None = None
     """`conditions` is a list of the current states of FlowSchema."""
 
 
-class FlowSchema(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class FlowSchema(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """FlowSchema defines the schema of a group of flows. Note that a flow is made up of a set of
     inbound API requests with similar attributes and is identified by a pair of strings: the
     name of the FlowSchema and a "flow distinguisher".
@@ -172,7 +170,7 @@ class FlowSchema(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """
 
 
-class FlowSchemaCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class FlowSchemaCondition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """FlowSchemaCondition describes conditions for a FlowSchema."""
 
     last_transition_time: Time | None = msgspec.field(default=None, name="lastTransitionTime")
@@ -189,7 +187,7 @@ class FlowSchemaCondition(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """`type` is the type of the condition. Required."""
 
 
-class GroupSubject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class GroupSubject(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """GroupSubject holds detailed information for group-kind subject."""
 
     name: str | None = None
@@ -199,7 +197,7 @@ class GroupSubject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class LimitResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LimitResponse(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """LimitResponse defines how to handle requests that can not be executed right now."""
 
     queuing: QueuingConfiguration | None = None
@@ -214,7 +212,7 @@ class LimitResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class LimitedPriorityLevelConfiguration(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """LimitedPriorityLevelConfiguration specifies how to handle requests that are subject to
     limits. It addresses two issues:
@@ -268,9 +266,7 @@ class LimitedPriorityLevelConfiguration(
     """
 
 
-class NonResourcePolicyRule(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class NonResourcePolicyRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NonResourcePolicyRule is a predicate that matches non-resource requests according to their
     verb and the target non-resource URL. A NonResourcePolicyRule matches a request if and
     only if both (a) at least one member of verbs matches the request and (b) at least one
@@ -293,9 +289,7 @@ class NonResourcePolicyRule(
     """
 
 
-class PolicyRulesWithSubjects(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class PolicyRulesWithSubjects(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PolicyRulesWithSubjects prescribes a test that applies to a request to an apiserver. The
     test considers the subject making the request, the verb being requested, and the resource
     to be acted upon. This PolicyRulesWithSubjects matches a request if and only if both (a)
@@ -325,7 +319,7 @@ class PolicyRulesWithSubjects(
 
 
 class PriorityLevelConfigurationSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PriorityLevelConfigurationSpec specifies the configuration of a priority level."""
 
@@ -350,7 +344,7 @@ class PriorityLevelConfigurationSpec(
 
 
 class PriorityLevelConfigurationStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PriorityLevelConfigurationStatus represents the current state of a "request-priority"."""
 
@@ -359,7 +353,7 @@ class PriorityLevelConfigurationStatus(
 
 
 class PriorityLevelConfiguration(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PriorityLevelConfiguration represents the configuration of a priority level."""
 
@@ -399,7 +393,7 @@ class PriorityLevelConfiguration(
 
 
 class PriorityLevelConfigurationCondition(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """PriorityLevelConfigurationCondition defines the condition of priority level."""
 
@@ -417,7 +411,7 @@ class PriorityLevelConfigurationCondition(
     """`type` is the type of the condition. Required."""
 
 
-class QueuingConfiguration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class QueuingConfiguration(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """QueuingConfiguration holds the configuration parameters for queuing"""
 
     hand_size: int | None = msgspec.field(default=None, name="handSize")
@@ -443,7 +437,7 @@ class QueuingConfiguration(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """
 
 
-class ResourcePolicyRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourcePolicyRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourcePolicyRule is a predicate that matches some resource requests, testing the
     request's verb and the target resource. A ResourcePolicyRule matches a resource request if
     and only if: (a) at least one member of verbs matches the request, (b) at least one member
@@ -481,9 +475,7 @@ class ResourcePolicyRule(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class ServiceAccountSubject(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ServiceAccountSubject(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceAccountSubject holds detailed information for service-account-kind subject."""
 
     name: str | None = None
@@ -494,7 +486,7 @@ class ServiceAccountSubject(
     """`namespace` is the namespace of matching ServiceAccount objects. Required."""
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Subject(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Subject matches the originator of a request, as identified by the request authentication
     system. There are three ways of matching an originator; by user, group, or service
     account.
@@ -512,7 +504,7 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """`user` matches based on username."""
 
 
-class UserSubject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class UserSubject(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """UserSubject holds detailed information for user-kind subject."""
 
     name: str | None = None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from kinform.clientset.wire import JSON, Time
+from kinform.clientset.wire import JSON, Time, WireModel
 
 __all__ = [
     "Condition",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Condition(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Condition contains details for one aspect of the current state of this API Resource."""
 
     last_transition_time: Time | None = msgspec.field(default=None, name="lastTransitionTime")
@@ -54,7 +54,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """type of condition in CamelCase or in foo.example.com/CamelCase."""
 
 
-class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeleteOptions(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeleteOptions may be provided when deleting an API object."""
 
     api_version: str | None = msgspec.field(default=None, name="apiVersion")
@@ -113,9 +113,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class FieldSelectorRequirement(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class FieldSelectorRequirement(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """FieldSelectorRequirement is a selector that contains values, a key, and an operator that
     relates the key and values.
     """
@@ -132,7 +130,7 @@ class FieldSelectorRequirement(
     """
 
 
-class LabelSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class LabelSelector(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A label selector is a label query over a set of resources. The result of matchLabels and
     matchExpressions are ANDed. An empty label selector matches all objects. A null label
     selector matches no objects.
@@ -149,9 +147,7 @@ class LabelSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class LabelSelectorRequirement(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class LabelSelectorRequirement(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """A label selector requirement is a selector that contains values, a key, and an operator
     that relates the key and values.
     """
@@ -169,7 +165,7 @@ class LabelSelectorRequirement(
     """
 
 
-class ManagedFieldsEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ManagedFieldsEntry(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ManagedFieldsEntry is a workflow-id, a FieldSet and the group version of the resource that
     the fieldset applies to.
     """
@@ -207,7 +203,7 @@ class ManagedFieldsEntry(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ObjectMeta(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ObjectMeta is metadata that all persisted resources must have, which includes all objects
     users must create.
     """
@@ -287,14 +283,16 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     select) objects. May match selectors of replication controllers and services. More info:
     https://kubernetes.io/docs/concepts/overview/working-with-objects/labels
     """
-    managed_fields: msgspec.Raw = msgspec.field(default=msgspec.Raw(), name="managedFields")
+    managed_fields: msgspec.Raw | msgspec.UnsetType = msgspec.field(
+        default=msgspec.UNSET, name="managedFields"
+    )
     """ManagedFields maps workflow-id and version to the set of fields that are managed by that
     workflow. This is mostly for internal housekeeping, and users typically shouldn't need to
     set or understand this field. A workflow can be the user's name, a controller's name, or
     the name of a specific apply path like "ci-cd". The set of fields is always in the version
     that the workflow used when modifying the object.
 
-    Kept as JSON: `kinform.clientset.managed_fields` reads it.
+    Kept as JSON: `kinform.clientset.ownership.managed_fields` reads it.
     """
     name: str = ""
     """Name must be unique within a namespace. Is required when creating resources, although some
@@ -346,12 +344,13 @@ class ObjectMeta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
 
     def __post_init__(self) -> None:
         """Keep the bytes of ``managedFields`` alone, not all those of the object."""
-        if self.managed_fields:
-            own = self.managed_fields.copy()
+        raw = self.managed_fields
+        if isinstance(raw, msgspec.Raw):
+            own = raw.copy() if bytes(raw) else msgspec.UNSET
             msgspec.structs.force_setattr(self, "managed_fields", own)
 
 
-class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class OwnerReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """OwnerReference contains enough information to let you identify an owning object. An owning
     object must be in the same namespace as the dependent, or be cluster-scoped, so there is
     no namespace field.
@@ -383,7 +382,7 @@ class OwnerReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class Preconditions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Preconditions(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Preconditions must be fulfilled before an operation (update, delete, etc.) is carried out."""
 
     resource_version: str | None = msgspec.field(default=None, name="resourceVersion")

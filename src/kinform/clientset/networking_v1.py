@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import IntOrString
+from kinform.clientset.wire import IntOrString, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-class IngressBackend(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IngressBackend(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IngressBackend describes all endpoints for a given service and port."""
 
     resource: clientset.core_v1.TypedLocalObjectReference | None = None
@@ -60,7 +60,7 @@ class IngressBackend(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class HTTPIngressPath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class HTTPIngressPath(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """HTTPIngressPath associates a path with a backend. Incoming urls matching the path are
     forwarded to the backend.
     """
@@ -105,7 +105,7 @@ class HTTPIngressPath(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class HTTPIngressRuleValue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class HTTPIngressRuleValue(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """HTTPIngressRuleValue is a list of http selectors pointing to backends. In the example:
     http://<host>/<path>?<searchpart> -> backend where where parts of the url correspond to
     RFC 3986, this resource will be used to match against everything after the last '/' and
@@ -116,7 +116,7 @@ class HTTPIngressRuleValue(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """paths is a collection of paths that map requests to backends."""
 
 
-class IPAddressSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IPAddressSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IPAddressSpec describe the attributes in an IP Address."""
 
     parent_ref: ParentReference | None = msgspec.field(default=None, name="parentRef")
@@ -125,7 +125,7 @@ class IPAddressSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class IPAddress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IPAddress(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IPAddress represents a single IP of a single IP Family. The object is designed to be used
     by APIs that operate on IP addresses. The object is used by the Service core API for
     allocation of IP addresses. An IP address can be represented in different formats, to
@@ -164,7 +164,7 @@ class IPAddress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """
 
 
-class IPBlock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IPBlock(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IPBlock describes a particular CIDR (Ex. "192.168.1.0/24","2001:db8::/64") that is allowed
     to the pods matched by a NetworkPolicySpec's podSelector. The except entry describes CIDRs
     that should not be included within this rule.
@@ -181,7 +181,7 @@ class IPBlock(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """
 
 
-class IngressSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IngressSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IngressSpec describes the Ingress the user wishes to exist."""
 
     default_backend: IngressBackend | None = msgspec.field(default=None, name="defaultBackend")
@@ -213,16 +213,14 @@ class IngressSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class IngressLoadBalancerStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class IngressLoadBalancerStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IngressLoadBalancerStatus represents the status of a load-balancer."""
 
     ingress: Sequence[IngressLoadBalancerIngress] | None = None
     """ingress is a list containing ingress points for the load-balancer."""
 
 
-class IngressStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IngressStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IngressStatus describe the current state of the Ingress."""
 
     load_balancer: IngressLoadBalancerStatus = msgspec.field(
@@ -231,7 +229,7 @@ class IngressStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """loadBalancer contains the current status of the load-balancer."""
 
 
-class Ingress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Ingress(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Ingress is a collection of rules that allow inbound connections to reach the endpoints
     defined by a backend. An Ingress can be configured to give services externally-reachable
     urls, load balance traffic, terminate SSL, offer name based virtual hosting etc.
@@ -270,7 +268,7 @@ class Ingress(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """
 
 
-class IngressClassSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IngressClassSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IngressClassSpec provides information about the class of an Ingress."""
 
     controller: str | None = None
@@ -286,7 +284,7 @@ class IngressClassSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class IngressClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IngressClass(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IngressClass represents the class of the Ingress, referenced by the Ingress Spec. The
     `ingressclass.kubernetes.io/is-default-class` annotation can be used to indicate that an
     IngressClass should be considered default. When a single IngressClass resource has this
@@ -326,7 +324,7 @@ class IngressClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class IngressClassParametersReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """IngressClassParametersReference identifies an API object. This can be used to specify a
     cluster or namespace-scoped resource.
@@ -352,7 +350,7 @@ class IngressClassParametersReference(
 
 
 class IngressLoadBalancerIngress(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """IngressLoadBalancerIngress represents the status of a load-balancer ingress point."""
 
@@ -364,7 +362,7 @@ class IngressLoadBalancerIngress(
     """ports provides information about the ports exposed by this LoadBalancer."""
 
 
-class IngressPortStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IngressPortStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IngressPortStatus represents the error condition of a service port"""
 
     error: str | None = None
@@ -388,7 +386,7 @@ class IngressPortStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class IngressRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IngressRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IngressRule represents the rules mapping the paths under a specified host to the related
     backend services. Incoming requests are first evaluated for a host match, then routed to
     the backend associated with the matching IngressRuleValue.
@@ -418,7 +416,7 @@ class IngressRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     http: HTTPIngressRuleValue | None = None
 
 
-class ServiceBackendPort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServiceBackendPort(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceBackendPort is the service port being referenced."""
 
     name: str | None = None
@@ -431,9 +429,7 @@ class ServiceBackendPort(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class IngressServiceBackend(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class IngressServiceBackend(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IngressServiceBackend references a Kubernetes Service as a Backend."""
 
     name: str | None = None
@@ -446,7 +442,7 @@ class IngressServiceBackend(
     """
 
 
-class IngressTLS(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class IngressTLS(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """IngressTLS describes the transport layer security associated with an ingress."""
 
     hosts: Sequence[str] | None = None
@@ -462,7 +458,7 @@ class IngressTLS(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """
 
 
-class NetworkPolicySpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NetworkPolicySpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NetworkPolicySpec provides the specification of a NetworkPolicy"""
 
     egress: Sequence[NetworkPolicyEgressRule] | None = None
@@ -503,7 +499,7 @@ class NetworkPolicySpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NetworkPolicy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NetworkPolicy describes what network traffic is allowed for a set of Pods"""
 
     __resource__: ClassVar[str] = "networking.k8s.io/v1/networkpolicies"
@@ -535,9 +531,7 @@ class NetworkPolicy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """spec represents the specification of the desired behavior for this NetworkPolicy."""
 
 
-class NetworkPolicyEgressRule(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class NetworkPolicyEgressRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NetworkPolicyEgressRule describes a particular set of traffic that is allowed out of pods
     matched by a NetworkPolicySpec's podSelector. The traffic must match both ports and to.
     This type is beta-level in 1.8
@@ -559,9 +553,7 @@ class NetworkPolicyEgressRule(
     """
 
 
-class NetworkPolicyIngressRule(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class NetworkPolicyIngressRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NetworkPolicyIngressRule describes a particular set of traffic that is allowed to the pods
     matched by a NetworkPolicySpec's podSelector. The traffic must match both ports and from.
     """
@@ -582,7 +574,7 @@ class NetworkPolicyIngressRule(
     """
 
 
-class NetworkPolicyPeer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NetworkPolicyPeer(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NetworkPolicyPeer describes a peer to allow traffic to/from. Only certain combinations of
     fields are allowed
     """
@@ -613,7 +605,7 @@ class NetworkPolicyPeer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class NetworkPolicyPort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NetworkPolicyPort(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NetworkPolicyPort describes a port to allow traffic on"""
 
     end_port: int | None = msgspec.field(default=None, name="endPort")
@@ -638,7 +630,7 @@ class NetworkPolicyPort(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class ParentReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ParentReference(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ParentReference describes a reference to a parent object."""
 
     group: str | None = None
@@ -651,7 +643,7 @@ class ParentReference(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Resource is the resource of the object being referenced."""
 
 
-class ServiceCIDRSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServiceCIDRSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceCIDRSpec define the CIDRs the user wants to use for allocating ClusterIPs for
     Services.
     """
@@ -663,7 +655,7 @@ class ServiceCIDRSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class ServiceCIDRStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServiceCIDRStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceCIDRStatus describes the current state of the ServiceCIDR."""
 
     conditions: Sequence[clientset.meta_v1.Condition] | None = None
@@ -672,7 +664,7 @@ class ServiceCIDRStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class ServiceCIDR(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ServiceCIDR(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ServiceCIDR defines a range of IP addresses using CIDR format (e.g. 192.168.0.0/24 or
     2001:db2::/64). This range is used to allocate ClusterIPs to Service objects.
     """

@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Quantity
+from kinform.clientset.wire import Quantity, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = ["Overhead", "RuntimeClass", "Scheduling", "apply"]
 
 
-class Overhead(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Overhead(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Overhead structure represents the resource overhead associated with running a pod."""
 
     pod_fixed: Mapping[str, Quantity] | None = msgspec.field(default=None, name="podFixed")
     """podFixed represents the fixed resource overhead associated with running a pod."""
 
 
-class RuntimeClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class RuntimeClass(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """RuntimeClass defines a class of container runtime supported in the cluster. The
     RuntimeClass is used to determine which container runtime is used to run all containers in
     a pod. RuntimeClasses are manually defined by a user or cluster provisioner, and
@@ -75,7 +75,7 @@ class RuntimeClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class Scheduling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Scheduling(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Scheduling specifies the scheduling constraints for nodes supporting a RuntimeClass."""
 
     node_selector: Mapping[str, str] | None = msgspec.field(default=None, name="nodeSelector")

@@ -23,7 +23,7 @@ def managed_fields(metadata: meta_v1.ObjectMeta) -> Sequence[meta_v1.ManagedFiel
         DecodeError: it is no list of such entries.
     """
     raw = metadata.managed_fields
-    if not bytes(raw):
+    if isinstance(raw, msgspec.UnsetType):
         return ()
     try:
         entries = msgspec.json.decode(raw, type=list[meta_v1.ManagedFieldsEntry] | None)

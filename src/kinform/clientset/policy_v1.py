@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import IntOrString, Time
+from kinform.clientset.wire import IntOrString, Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 
-class Eviction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Eviction(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Eviction evicts a pod from its node subject to certain policies and safety constraints.
     This is a subresource of Pod.  A request to cause such an eviction is created by POSTing
     to .../pods/<pod name>/evictions.
@@ -47,9 +47,7 @@ class Eviction(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc
     """ObjectMeta describes the pod that is being evicted."""
 
 
-class PodDisruptionBudgetSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class PodDisruptionBudgetSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodDisruptionBudgetSpec is a description of a PodDisruptionBudget."""
 
     max_unavailable: IntOrString | None = msgspec.field(default=None, name="maxUnavailable")
@@ -105,9 +103,7 @@ class PodDisruptionBudgetSpec(
     """
 
 
-class PodDisruptionBudgetStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class PodDisruptionBudgetStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodDisruptionBudgetStatus represents information about the status of a
     PodDisruptionBudget. Status may trail the actual state of a system.
     """
@@ -153,7 +149,7 @@ class PodDisruptionBudgetStatus(
     """
 
 
-class PodDisruptionBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PodDisruptionBudget(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PodDisruptionBudget is an object to define the max disruption that can be caused to a
     collection of pods
     """

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
+from kinform.clientset.wire import WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -24,7 +25,7 @@ __all__ = [
 ]
 
 
-class AggregationRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class AggregationRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """AggregationRule describes how to locate ClusterRoles to aggregate into the ClusterRole"""
 
     cluster_role_selectors: Sequence[clientset.meta_v1.LabelSelector] | None = msgspec.field(
@@ -36,7 +37,7 @@ class AggregationRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class ClusterRole(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ClusterRole(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ClusterRole is a cluster level, logical grouping of PolicyRules that can be referenced as
     a unit by a RoleBinding or ClusterRoleBinding.
     """
@@ -73,7 +74,7 @@ class ClusterRole(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """Rules holds all the PolicyRules for this ClusterRole"""
 
 
-class RoleRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class RoleRef(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """RoleRef contains information that points to the role being used"""
 
     api_group: str | None = msgspec.field(default=None, name="apiGroup")
@@ -84,7 +85,7 @@ class RoleRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """Name is the name of resource being referenced"""
 
 
-class ClusterRoleBinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ClusterRoleBinding(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ClusterRoleBinding references a ClusterRole, but not contain it.  It can reference a
     ClusterRole in the global namespace, and adds who information via Subject.
     """
@@ -120,7 +121,7 @@ class ClusterRoleBinding(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """Subjects holds references to the objects the role applies to."""
 
 
-class PolicyRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PolicyRule(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PolicyRule holds information that describes a policy rule, but does not contain
     information about who the rule applies to or which namespace the rule applies to.
     """
@@ -149,7 +150,7 @@ class PolicyRule(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """
 
 
-class Role(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Role(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Role is a namespaced, logical grouping of PolicyRules that can be referenced as a unit by
     a RoleBinding.
     """
@@ -181,7 +182,7 @@ class Role(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fal
     """Rules holds all the PolicyRules for this Role"""
 
 
-class RoleBinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class RoleBinding(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """RoleBinding references a role, but does not contain it.  It can reference a Role in the
     same namespace or a ClusterRole in the global namespace. It adds who information via
     Subjects and namespace information by which namespace it exists in.  RoleBindings in a
@@ -220,7 +221,7 @@ class RoleBinding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """Subjects holds references to the objects the role applies to."""
 
 
-class Subject(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Subject(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Subject contains a reference to the object or user identities a role binding applies to.
     This can either hold a direct API object reference, or a value for non-objects such as
     user and group names.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import JSON, Quantity, Time
+from kinform.clientset.wire import JSON, Quantity, Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -56,9 +56,7 @@ __all__ = [
 ]
 
 
-class AllocatedDeviceStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class AllocatedDeviceStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """AllocatedDeviceStatus contains the status of an allocated device, if the driver chooses to
     report it. This may include driver-specific information.
 
@@ -102,9 +100,7 @@ class AllocatedDeviceStatus(
     """ShareID uniquely identifies an individual allocation share of the device."""
 
 
-class DeviceAllocationResult(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class DeviceAllocationResult(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceAllocationResult is the result of allocating devices."""
 
     config: Sequence[DeviceAllocationConfiguration] | None = None
@@ -119,7 +115,7 @@ class DeviceAllocationResult(
     """Results lists all allocated devices."""
 
 
-class AllocationResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class AllocationResult(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """AllocationResult contains attributes of an allocated resource."""
 
     allocation_timestamp: Time | None = msgspec.field(default=None, name="allocationTimestamp")
@@ -139,7 +135,7 @@ class AllocationResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class CELDeviceSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CELDeviceSelector(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CELDeviceSelector contains a CEL expression for selecting a device."""
 
     expression: str | None = None
@@ -197,9 +193,7 @@ class CELDeviceSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class CapacityRequestPolicy(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class CapacityRequestPolicy(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CapacityRequestPolicy defines how requests consume device capacity.
 
     Must not set more than one ValidRequestValues.
@@ -238,7 +232,7 @@ class CapacityRequestPolicy(
 
 
 class CapacityRequestPolicyRange(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """CapacityRequestPolicyRange defines a valid range for consumable capacity values.
 
@@ -273,7 +267,7 @@ class CapacityRequestPolicyRange(
     """
 
 
-class CapacityRequirements(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CapacityRequirements(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CapacityRequirements defines the capacity requirements for a specific device request."""
 
     requests: Mapping[str, Quantity] | None = None
@@ -303,14 +297,14 @@ class CapacityRequirements(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """
 
 
-class Counter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Counter(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Counter describes a quantity associated with a device."""
 
     value: Quantity | None = None
     """Value defines how much of a certain device counter is available."""
 
 
-class CounterSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CounterSet(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CounterSet defines a named set of counters that are available to be used by devices
     defined in the ResourcePool.
 
@@ -329,7 +323,7 @@ class CounterSet(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """Name defines the name of the counter set. It must be a DNS label."""
 
 
-class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class Device(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """Device represents one individual hardware instance that can be selected based on its
     attributes. Besides the name, exactly one field must be set.
     """
@@ -451,7 +445,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 
 class DeviceAllocationConfiguration(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """DeviceAllocationConfiguration gets embedded in an AllocationResult."""
 
@@ -475,7 +469,7 @@ class DeviceAllocationConfiguration(
     """
 
 
-class DeviceAttribute(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceAttribute(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceAttribute must have exactly one field set."""
 
     bool_: bool | None = msgspec.field(default=None, name="bool")
@@ -509,7 +503,7 @@ class DeviceAttribute(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """
 
 
-class DeviceCapacity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceCapacity(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceCapacity describes a quantity associated with a device."""
 
     request_policy: CapacityRequestPolicy | None = msgspec.field(default=None, name="requestPolicy")
@@ -530,7 +524,7 @@ class DeviceCapacity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """
 
 
-class DeviceClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceClaim(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceClaim defines how to request devices with a ResourceClaim."""
 
     config: Sequence[DeviceClaimConfiguration] | None = None
@@ -547,9 +541,7 @@ class DeviceClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class DeviceClaimConfiguration(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class DeviceClaimConfiguration(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceClaimConfiguration is used for configuration parameters in DeviceClaim."""
 
     opaque: OpaqueDeviceConfiguration | None = None
@@ -564,7 +556,7 @@ class DeviceClaimConfiguration(
     """
 
 
-class DeviceClassSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceClassSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceClassSpec is used in a [DeviceClass] to define what can be allocated and how to
     configure it.
     """
@@ -591,7 +583,7 @@ class DeviceClassSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     """Each selector must be satisfied by a device which is claimed via this class."""
 
 
-class DeviceClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceClass(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceClass is a vendor- or admin-provided resource that contains device configuration and
     selectors. It can be referenced in the device requests of a claim to apply these presets.
     Cluster scoped.
@@ -629,16 +621,14 @@ class DeviceClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class DeviceClassConfiguration(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class DeviceClassConfiguration(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceClassConfiguration is used in DeviceClass."""
 
     opaque: OpaqueDeviceConfiguration | None = None
     """Opaque provides driver-specific configuration parameters."""
 
 
-class DeviceConstraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceConstraint(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceConstraint must have exactly one field set besides Requests."""
 
     distinct_attribute: str | None = msgspec.field(default=None, name="distinctAttribute")
@@ -688,9 +678,7 @@ class DeviceConstraint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class DeviceCounterConsumption(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class DeviceCounterConsumption(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceCounterConsumption defines a set of counters that a device will consume from a
     CounterSet.
     """
@@ -704,7 +692,7 @@ class DeviceCounterConsumption(
     """
 
 
-class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceRequest(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceRequest is a request for devices required for a claim. This is typically a request
     for a single resource like a device, but can also ask for several identical devices. With
     FirstAvailable it is also possible to provide a prioritized list of requests.
@@ -743,7 +731,7 @@ class DeviceRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class DeviceRequestAllocationResult(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """DeviceRequestAllocationResult contains the allocation result for one request."""
 
@@ -823,14 +811,14 @@ class DeviceRequestAllocationResult(
     """
 
 
-class DeviceSelector(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceSelector(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceSelector must have exactly one field set."""
 
     cel: CELDeviceSelector | None = None
     """CEL contains a CEL expression for selecting a device."""
 
 
-class DeviceSubRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceSubRequest(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """DeviceSubRequest describes a request for device provided in the
     claim.spec.devices.requests[].firstAvailable array. Each is typically a request for a
     single resource like a device, but can also ask for several identical devices.
@@ -917,7 +905,7 @@ class DeviceSubRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class DeviceTaint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceTaint(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The device this taint is attached to has the "effect" on any claim which does not tolerate
     the taint and, through the claim, to pods using the claim.
     """
@@ -953,7 +941,7 @@ class DeviceTaint(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """The taint value corresponding to the taint key. Must be a label value."""
 
 
-class DeviceToleration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class DeviceToleration(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """The ResourceClaim this DeviceToleration is attached to tolerates any taint that matches
     the triple <key,value,effect> using the matching operator <operator>.
     """
@@ -997,7 +985,7 @@ class DeviceToleration(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class ExactDeviceRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ExactDeviceRequest(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ExactDeviceRequest is a request for one or more identical devices."""
 
     admin_access: bool | None = msgspec.field(default=None, name="adminAccess")
@@ -1081,7 +1069,7 @@ class ExactDeviceRequest(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class NetworkDeviceData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class NetworkDeviceData(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """NetworkDeviceData provides network-related details for the allocated device. This
     information may be filled by drivers or other components to configure or identify the
     device within a network context.
@@ -1109,7 +1097,7 @@ class NetworkDeviceData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
 
 
 class NodeAllocatableResourceMapping(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """NodeAllocatableResourceMapping defines the translation between the DRA device/capacity
     units requested to the corresponding quantity of the node allocatable resource.
@@ -1154,9 +1142,7 @@ class NodeAllocatableResourceMapping(
     """
 
 
-class OpaqueDeviceConfiguration(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class OpaqueDeviceConfiguration(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """OpaqueDeviceConfiguration contains configuration parameters for a driver in a format
     defined by the driver vendor.
     """
@@ -1181,7 +1167,7 @@ class OpaqueDeviceConfiguration(
     """
 
 
-class ResourceClaimSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceClaimSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceClaimSpec defines what is being requested in a ResourceClaim and how to configure
     it.
     """
@@ -1190,7 +1176,7 @@ class ResourceClaimSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """Devices defines how to request devices."""
 
 
-class ResourceClaimStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceClaimStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceClaimStatus tracks whether the resource has been allocated and what the result of
     that was.
     """
@@ -1223,7 +1209,7 @@ class ResourceClaimStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaul
     """
 
 
-class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceClaim(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceClaim describes a request for access to resources in the cluster, for use by
     workloads. For example, if a workload needs an accelerator device with specific
     properties, this is how that request is expressed. The status stanza tracks whether this
@@ -1258,7 +1244,7 @@ class ResourceClaim(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
 
 class ResourceClaimConsumerReference(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
+    WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False
 ):
     """ResourceClaimConsumerReference contains enough information to let you locate the consumer
     of a ResourceClaim. The user must be a resource in the same namespace as the
@@ -1277,9 +1263,7 @@ class ResourceClaimConsumerReference(
     """UID identifies exactly one incarnation of the resource."""
 
 
-class ResourceClaimTemplateSpec(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ResourceClaimTemplateSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceClaimTemplateSpec contains the metadata and fields for a ResourceClaim."""
 
     metadata: clientset.meta_v1.ObjectMeta = clientset.meta_v1.ObjectMeta()
@@ -1293,9 +1277,7 @@ class ResourceClaimTemplateSpec(
     """
 
 
-class ResourceClaimTemplate(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class ResourceClaimTemplate(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceClaimTemplate is used to produce ResourceClaim objects."""
 
     __resource__: ClassVar[str] = "resource.k8s.io/v1/resourceclaimtemplates"
@@ -1329,7 +1311,7 @@ class ResourceClaimTemplate(
     """
 
 
-class ResourcePool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourcePool(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourcePool describes the pool that ResourceSlices belong to."""
 
     generation: int | None = None
@@ -1359,7 +1341,7 @@ class ResourcePool(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class ResourceSliceSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceSliceSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceSliceSpec contains the information published by the driver in one ResourceSlice."""
 
     all_nodes: bool | None = msgspec.field(default=None, name="allNodes")
@@ -1428,7 +1410,7 @@ class ResourceSliceSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     """
 
 
-class ResourceSlice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class ResourceSlice(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """ResourceSlice represents one or more resources in a pool of similar resources, managed by
     a common driver. A pool may span more than one ResourceSlice, and exactly how many
     ResourceSlices comprise a pool is determined by the driver.

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
+from kinform.clientset.wire import WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = ["PriorityClass", "apply"]
 
 
-class PriorityClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class PriorityClass(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """PriorityClass defines mapping from a priority class name to the priority integer value.
     The value can be any valid integer.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 import msgspec
 
 from kinform import clientset
-from kinform.clientset.wire import Quantity, Time
+from kinform.clientset.wire import Quantity, Time, WireModel
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = [
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-class CSIDriverSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CSIDriverSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CSIDriverSpec is the specification of a CSIDriver."""
 
     attach_required: bool | None = msgspec.field(default=None, name="attachRequired")
@@ -217,7 +217,7 @@ class CSIDriverSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class CSIDriver(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CSIDriver(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CSIDriver captures information about a Container Storage Interface (CSI) volume driver
     deployed on the cluster. Kubernetes attach detach controller uses this object to determine
     whether attach is required. Kubelet uses this object to determine whether pod information
@@ -255,7 +255,7 @@ class CSIDriver(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, g
     """spec represents the specification of the CSI Driver."""
 
 
-class CSINodeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CSINodeSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CSINodeSpec holds information about the specification of all CSI drivers installed on a
     node
     """
@@ -266,7 +266,7 @@ class CSINodeSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """
 
 
-class CSINode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CSINode(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CSINode holds information about all CSI drivers installed on a node. CSI drivers do not
     need to create the CSINode object directly. As long as they use the node-driver-registrar
     sidecar container, the kubelet will automatically populate the CSINode object for the CSI
@@ -301,7 +301,7 @@ class CSINode(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=
     """spec is the specification of CSINode"""
 
 
-class CSINodeDriver(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CSINodeDriver(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CSINodeDriver holds information about the specification of one CSI driver installed on a
     node
     """
@@ -335,7 +335,7 @@ class CSINodeDriver(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """
 
 
-class CSIStorageCapacity(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class CSIStorageCapacity(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """CSIStorageCapacity stores the result of one CSI GetCapacity call. For a given
     StorageClass, this describes the available capacity in a particular topology segment.
     This can be used when considering where to instantiate new PersistentVolumes.
@@ -422,7 +422,7 @@ class CSIStorageCapacity(msgspec.Struct, frozen=True, kw_only=True, omit_default
     """
 
 
-class StorageClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class StorageClass(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """StorageClass describes the parameters for a class of storage for which PersistentVolumes
     can be dynamically provisioned.
 
@@ -501,7 +501,7 @@ class StorageClass(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class TokenRequest(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """TokenRequest contains parameters of a service account token."""
 
     audience: str | None = None
@@ -514,9 +514,7 @@ class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """
 
 
-class VolumeAttachmentSource(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class VolumeAttachmentSource(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeAttachmentSource represents a volume that should be attached. Right now only
     PersistentVolumes can be attached via external attacher, in the future we may allow also
     inline volumes in pods. Exactly one member can be set.
@@ -535,7 +533,7 @@ class VolumeAttachmentSource(
     """persistentVolumeName represents the name of the persistent volume to attach."""
 
 
-class VolumeAttachmentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeAttachmentSpec(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeAttachmentSpec is the specification of a VolumeAttachment request."""
 
     attacher: str | None = None
@@ -548,9 +546,7 @@ class VolumeAttachmentSpec(msgspec.Struct, frozen=True, kw_only=True, omit_defau
     """source represents the volume that should be attached."""
 
 
-class VolumeAttachmentStatus(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class VolumeAttachmentStatus(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeAttachmentStatus is the status of a VolumeAttachment request."""
 
     attach_error: VolumeError | None = msgspec.field(default=None, name="attachError")
@@ -577,7 +573,7 @@ class VolumeAttachmentStatus(
     """
 
 
-class VolumeAttachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeAttachment(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeAttachment captures the intent to attach or detach the specified volume to/from the
     specified node.
 
@@ -619,9 +615,7 @@ class VolumeAttachment(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     """
 
 
-class VolumeAttributesClass(
-    msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False
-):
+class VolumeAttributesClass(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeAttributesClass represents a specification of mutable volume attributes defined by
     the CSI driver. The class can be specified during dynamic provisioning of
     PersistentVolumeClaims, and changed in the PersistentVolumeClaim spec after provisioning.
@@ -669,7 +663,7 @@ class VolumeAttributesClass(
     """
 
 
-class VolumeError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeError(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeError captures an error encountered during a volume operation."""
 
     error_code: int | None = msgspec.field(default=None, name="errorCode")
@@ -687,7 +681,7 @@ class VolumeError(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """time represents the time the error was encountered."""
 
 
-class VolumeNodeResources(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+class VolumeNodeResources(WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False):
     """VolumeNodeResources is a set of resource limits for scheduling of volumes."""
 
     count: int | None = None

@@ -14,10 +14,11 @@ from typing import Final, cast
 from kinform import writes
 from kinform.client import Client
 from kinform.errors import ConflictError, NotFoundError, UsageError
-from kinform.meta import GroupVersion, Status
+from kinform.meta import GroupVersion, ObjectMeta, Status
 from kinform.objects import Object
 from kinform.resource_client import ResourceClient
 from kinform.rest.mapping import APIResource
+from kinform.runtime.mapping import AnyObject, described, metadata_of, type_of
 from kinform.runtime.owners import AlreadyOwnedError, set_controller_reference
 from kinform.writes import Content
 
@@ -25,14 +26,15 @@ __all__ = ["apply", "apply_status"]
 
 _TRIES: Final = 5
 _PAUSE: Final = 0.01
+_NEEDED: Final = ("name", "namespace", "uid", "resourceVersion")
 
 
 async def apply(
     client: Client,
-    body: Mapping[str, object],
+    body: AnyObject,
     *,
     field_manager: str,
-    owner: Object | None = None,
+    owner: AnyObject | None = None,
     namespace: str | None = None,
     force: bool = True,
 ) -> Object:
@@ -42,8 +44,9 @@ async def apply(
 
         await apply(ctx.client, deployment, owner=website, field_manager="websites")
 
-    ``body`` is not changed. Fields that were applied before and are left out now are given up, and
-    removed unless somebody else has them.
+    ``body`` and ``owner`` are dicts, `Object` or models that declare their metadata; generated
+    models (`kinform.clientset`) know their kind. ``body`` is not changed. Fields that were applied
+    before and are left out now are given up, and removed unless somebody else has them.
 
     Args:
         owner: becomes the controller of the object (`set_controller_reference`). The metadata of
@@ -63,7 +66,7 @@ async def apply(
             go together: namespaces, owners.
         ApiError: what else the server says.
     """
-    content = writes.content_of(body)
+    content = _with_type(writes.content_of(body), body)
     found = await client.find(_checked(content))
     _place(content, found, _namespace(client, owner, namespace))
     resource = _resource(client, found, content)
@@ -75,9 +78,9 @@ async def apply(
 
 async def apply_status(
     client: Client,
-    obj: Object,
+    obj: AnyObject,
     *,
-    status: Mapping[str, object],
+    status: object,
     field_manager: str,
     force: bool = True,
 ) -> Object:
@@ -90,6 +93,9 @@ async def apply_status(
             ctx.client, website, status={"conditions": conditions}, field_manager="websites"
         )
 
+    ``obj`` is an `Object`, a dict or a model that declares its metadata; ``status`` a dict or a
+    model: ``apps_v1.DeploymentStatus(ready_replicas=1)``.
+
     Only the object that is meant gets it, and not another of the same name. ``obj`` may be old:
     if it changed meanwhile, it is looked at and tried again.
 
@@ -101,31 +107,36 @@ async def apply_status(
         UsageError: ``obj`` does not say its kind, or never was on a server.
         ApiError: what else the server says.
     """
-    if not obj.uid or not obj.resource_version:
-        raise UsageError(f"{obj!r} has no uid: create it first, its status comes after")
-    content = _identity(obj)
+    metadata = metadata_of(obj, *_NEEDED)
+    if not metadata.uid or not metadata.resource_version:
+        raise UsageError(f"{described(obj)} has no uid: create it first, its status comes after")
+    content, fields = _identity(obj, metadata), writes.content_of(status)
     found = await client.find(_checked(content))
     resource = _resource(client, found, content)
 
     async def send(version: str) -> Object:
-        body = _status_body(content, version, status)
+        body = _status_body(content, version, fields)
         return await resource.status.apply(body, field_manager=field_manager, force=force)
 
-    version = obj.resource_version
+    version = metadata.resource_version
     for _ in range(_TRIES - 1):
         try:
             return await send(version)
         except ConflictError as exc:
-            version = await _version_now(resource, obj, exc)
+            version = await _version_now(resource, metadata, exc)
         await asyncio.sleep(_PAUSE)
     return await send(version)
 
 
-def _identity(obj: Object) -> Content:
-    metadata: Content = {"name": obj.name}
-    if obj.namespace:
-        metadata["namespace"] = obj.namespace
-    return {"apiVersion": obj.api_version, "kind": obj.kind, "metadata": metadata}
+def _with_type(content: Content, obj: AnyObject) -> Content:
+    """Write into ``content`` what kind the object is of, if that is known."""
+    version, kind = type_of(obj)
+    return {**content, "apiVersion": version, "kind": kind} if version and kind else content
+
+
+def _identity(obj: AnyObject, metadata: ObjectMeta) -> Content:
+    place = {"namespace": metadata.namespace} if metadata.namespace else {}
+    return _with_type({"metadata": {"name": metadata.name, **place}}, obj)
 
 
 def _status_body(identity: Content, version: str, status: Mapping[str, object]) -> Content:
@@ -136,7 +147,7 @@ def _status_body(identity: Content, version: str, status: Mapping[str, object]) 
 
 
 async def _version_now(
-    resource: ResourceClient[Object], obj: Object, refusal: ConflictError
+    resource: ResourceClient[Object], meant: ObjectMeta, refusal: ConflictError
 ) -> str:
     """Return the version to try again with, if it is still the same object.
 
@@ -146,11 +157,12 @@ async def _version_now(
     """
     if any(cause.reason == "FieldManagerConflict" for cause in refusal.causes):
         raise refusal
-    there = await resource.metadata_only.get(obj.key)
-    if there.uid == obj.uid:
+    there = await resource.metadata_only.get(meant.key)
+    if there.uid == meant.uid:
         return there.resource_version
     message = (
-        f"{obj.key} with uid {obj.uid} is gone; another object has its name, with uid {there.uid}"
+        f"{meant.key} with uid {meant.uid} is gone; another object has its name, "
+        f"with uid {there.uid}"
     )
     status = Status(status="Failure", code=409, reason="Conflict", message=message)
     raise ConflictError(status, method=refusal.method, url=refusal.url) from refusal
@@ -165,7 +177,10 @@ def _checked(content: Content) -> str:
     version, kind, name = content.get("apiVersion"), content.get("kind"), _meta(content).get("name")
     for field, value in (("apiVersion", version), ("kind", kind), ("metadata.name", name)):
         if not isinstance(value, str) or not value:
-            raise UsageError(f"{field} must be set to apply {_described(content)}")
+            raise UsageError(
+                f"{field} must be set to apply {_described(content)}; only generated models know "
+                "their kind without saying it"
+            )
     if kind == "PartialObjectMetadata":
         raise UsageError(
             f"{_described(content)} was read with metadata_only, and does not say its kind"
@@ -177,7 +192,7 @@ def _checked(content: Content) -> str:
 
 
 async def _check_controller(
-    resource: ResourceClient[Object], content: Content, owner: Object
+    resource: ResourceClient[Object], content: Content, owner: AnyObject
 ) -> None:
     """Refuse to take an object from its controller.
 
@@ -189,18 +204,17 @@ async def _check_controller(
     except NotFoundError:
         return
     controller = there.metadata.controller
-    if controller is not None and controller.uid != owner.uid:
+    if controller is not None and controller.uid != metadata_of(owner, "uid").uid:
         reference = {"kind": controller.kind, "name": controller.name, "uid": controller.uid}
         raise AlreadyOwnedError(f"{content['kind']} {there.key}", reference)
 
 
-def _namespace(client: Client, owner: Object | None, namespace: str | None) -> tuple[str, bool]:
+def _namespace(client: Client, owner: AnyObject | None, namespace: str | None) -> tuple[str, bool]:
     """Return the namespace to write to, and whether somebody asked for it."""
     if namespace:
         return namespace, True
-    if owner is not None and owner.namespace:
-        return owner.namespace, False
-    return client.config.namespace, False
+    place = "" if owner is None else metadata_of(owner, "namespace").namespace
+    return place or client.config.namespace, False
 
 
 def _place(content: Content, found: APIResource, target: tuple[str, bool]) -> None:

@@ -2,8 +2,9 @@
 
 apimachinery: ``meta.SetStatusCondition`` and its siblings. All functions work on what
 ``status.conditions`` holds, wherever it comes from: plain lists of dicts, the read-only views of
-an `Object`, or the `Object` itself. Only `set_condition` and `remove_condition` change something:
-the list they are given, which must be yours (`conditions_of`).
+an `Object`, the models of `kinform.clientset`, or the whole object in one of these forms. Only
+`set_condition` and `remove_condition` change something: the list they are given, which must be
+yours (`conditions_of`).
 
 What the server would refuse is refused here: a status that cannot be written is noticed late.
 """
@@ -13,11 +14,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final, Literal, TypeAlias, cast
+from typing import Final, Literal, Protocol, TypeAlias, cast
 
-from kinform import clock
+from kinform import clock, models, writes
 from kinform.errors import UsageError
 from kinform.objects import Object
+from kinform.runtime.mapping import AnyObject
 from kinform.views import DictView
 
 __all__ = [
@@ -34,7 +36,23 @@ __all__ = [
 
 Condition: TypeAlias = dict[str, object]
 """One element of ``status.conditions``."""
-Conditions: TypeAlias = Object | Iterable[Mapping[str, object]] | None
+
+
+class ConditionModel(Protocol):
+    """A condition as a model declares it."""
+
+    @property
+    def type(self) -> object:
+        """Which condition it is."""
+        ...
+
+    @property
+    def status(self) -> object:
+        """Whether it holds."""
+        ...
+
+
+Conditions: TypeAlias = AnyObject | Iterable[Mapping[str, object] | ConditionModel] | None
 """Where conditions are read from: an object, or what its ``status.conditions`` holds."""
 ConditionStatus: TypeAlias = bool | Literal["True", "False", "Unknown"] | None
 """``None`` is ``"Unknown"``."""
@@ -249,17 +267,50 @@ def _replace(conditions: list[Condition], type_: str, changed: Condition) -> Non
 
 
 def _listed(source: Conditions) -> list[Mapping[str, object]]:
-    found: object = source.at("status", "conditions") if isinstance(source, Object) else source
+    found = _within(source)
     kind = type(found).__name__
     if found is None:
         return []
     if isinstance(found, Iterable) and not isinstance(found, str | bytes | Mapping):
-        listed = list(cast("Iterable[object]", found))
+        listed = [_mapping(each) for each in cast("Iterable[object]", found)]
         if all(isinstance(each, Mapping) for each in listed):
             return cast("list[Mapping[str, object]]", listed)
     raise UsageError(
-        f"expected a list of conditions, or an Object with status.conditions, got {kind}"
+        f"expected a list of conditions, or an object with status.conditions, got {kind}"
     )
+
+
+def _within(source: object) -> object:
+    """Return what is at ``status.conditions`` of an object; anything else is that itself."""
+    if isinstance(source, Object):
+        return source.at("status", "conditions")
+    if isinstance(source, Mapping):
+        found = cast("Mapping[str, object]", source)
+        return _member(found.get("status"), "conditions") if "metadata" in found else found
+    if hasattr(source, "metadata"):
+        return _member(_member(source, "status"), "conditions")
+    return source
+
+
+def _member(holder: object, name: str) -> object:
+    """Return a member of a dict or of a model; what is not there has none.
+
+    Raises:
+        UsageError: the model does not declare it: that must not be taken for absent.
+    """
+    if holder is None:
+        return None
+    if isinstance(holder, Mapping):
+        return cast("Mapping[str, object]", holder).get(name)
+    try:
+        return cast("object", getattr(holder, name))
+    except AttributeError:
+        raise UsageError(f"{type(holder).__name__} does not declare {name}") from None
+
+
+def _mapping(condition: object) -> object:
+    """Return a model as a dict with the names of the wire; all else as it is."""
+    return writes.content_of(condition) if models.is_projection(condition) else condition
 
 
 def _own(condition: Mapping[str, object]) -> Condition:

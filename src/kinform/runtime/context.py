@@ -21,6 +21,7 @@ from kinform.runtime.applying import apply
 from kinform.runtime.caches import CacheReader, Caches
 from kinform.runtime.event_arguments import Regarding
 from kinform.runtime.kind_source import KindSource
+from kinform.runtime.mapping import AnyObject
 from kinform.runtime.recorder import EventRecorder
 from kinform.workqueue.causes import Causes
 
@@ -171,9 +172,11 @@ class Context:
     # --- writing and telling
 
     async def apply(
-        self, body: Mapping[str, object], *, owner: Object | None = None, force: bool = True
+        self, body: AnyObject, *, owner: AnyObject | None = None, force: bool = True
     ) -> Object:
         """Apply an object on the server, with the controller's name as the field manager.
+
+        Both are dicts, `Object` or models; those of `kinform.clientset` know their kind.
 
         With ``owner`` it is marked as controlled by that object: it goes when the owner does, and
         a controller that ``owns`` its kind hears of its changes.

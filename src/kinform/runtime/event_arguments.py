@@ -10,14 +10,14 @@ from collections.abc import Mapping
 from typing import Final, TypeAlias, cast, get_args
 
 from kinform.errors import UsageError
-from kinform.objects import Object
 from kinform.runtime.event_bodies import Reporter
+from kinform.runtime.mapping import AnyObject, HasMetadata, metadata_of, type_of
 from kinform.sansio.event_correlation import EventType, ObjectReference, Occurrence, cut
 
 __all__ = ["Regarding", "occurrence_of", "reference_of", "reporter_of"]
 
-Regarding: TypeAlias = Object | ObjectReference | Mapping[str, object]
-"""What an event can be about: an object, a reference, or either of them as a dict."""
+Regarding: TypeAlias = AnyObject | ObjectReference
+"""What an event can be about: an object, a reference, either as a dict; or an object's model."""
 
 _MAX_WORD: Final = 128  # the server's, for reason, action and instance
 _REASON: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -60,23 +60,22 @@ def reference_of(regarding: Regarding) -> ObjectReference:
     Raises:
         UsageError: it is no object, or it has no kind or no name.
     """
-    match regarding:
-        case ObjectReference():
-            reference = regarding
-        case Object():
-            reference = _of_object(regarding)
-        case Mapping():  # pyright: ignore[reportUnnecessaryComparison] - users err
-            reference = _of_mapping(regarding)
-        case _:
-            raise UsageError(
-                f"an event is about an Object or an ObjectReference, not a "
-                f"{type(regarding).__name__}; of a model, give "
-                "ObjectReference(api_version=..., kind=..., namespace=..., name=..., uid=...)"
-            )
+    if isinstance(regarding, ObjectReference):
+        reference = regarding
+    elif hasattr(regarding, "metadata"):
+        reference = _of_object(cast("HasMetadata", regarding))
+    elif isinstance(regarding, Mapping):
+        reference = _of_mapping(regarding)
+    else:
+        raise UsageError(
+            f"an event is about an Object or an ObjectReference, not a {type(regarding).__name__}; "
+            "or a model that declares its metadata"
+        )
     if not reference.kind or not reference.name:
         raise UsageError(
             f"an event must name the kind and the name of its object, got kind "
-            f"{reference.kind!r} and name {reference.name!r}"
+            f"{reference.kind!r} and name {reference.name!r}; where the object does not say, give "
+            "ObjectReference(api_version=..., kind=..., namespace=..., name=..., uid=...)"
         )
     return reference
 
@@ -97,14 +96,15 @@ def reporter_of(component: str, instance: str, *, host: str) -> Reporter:
     return Reporter(component, _word("instance", instance) or cut(host, _MAX_WORD) or component)
 
 
-def _of_object(obj: Object) -> ObjectReference:
+def _of_object(obj: HasMetadata) -> ObjectReference:
+    (api_version, kind), metadata = type_of(obj), metadata_of(obj, "name", "namespace", "uid")
     return ObjectReference(
-        api_version=obj.api_version,
-        kind=obj.kind,
-        namespace=obj.namespace,
-        name=obj.name,
-        uid=obj.uid,
-        resource_version=obj.resource_version,
+        api_version=api_version,
+        kind=kind,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
     )
 
 

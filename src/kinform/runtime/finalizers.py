@@ -17,7 +17,7 @@ from typing import Final, TypeVar, final
 from kinform.errors import ConflictError, InvalidError, NotFoundError, UsageError
 from kinform.meta import ObjectMeta, Status
 from kinform.resource_client import ResourceClient
-from kinform.runtime.mapping import metadata_of
+from kinform.runtime.mapping import described, metadata_of
 from kinform.sansio.json_patch import Operation
 from kinform.selectors.requirements import key_problem
 
@@ -153,7 +153,8 @@ class Finalizer:
 def _meta(obj: object) -> ObjectMeta:
     metadata = metadata_of(obj, *_NEEDED)
     if not metadata.uid:
-        raise UsageError(f"{obj!r} has no uid: finalizers are for objects that are on a server")
+        what = described(obj)
+        raise UsageError(f"{what} has no uid: finalizers are for objects that are on a server")
     return metadata
 
 

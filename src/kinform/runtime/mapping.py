@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, TypeAlias, TypeVar, cast
+from typing import ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
 import msgspec
 
@@ -21,9 +21,14 @@ from kinform import models
 from kinform.cache.events import Event, Updated
 from kinform.errors import UsageError
 from kinform.meta import GroupVersion, GroupVersionKind, ObjectMeta, ObjectName
+from kinform.objects import Object
 
 __all__ = [
+    "AnyObject",
+    "HasKind",
+    "HasMetadata",
     "MapFunc",
+    "described",
     "metadata_of",
     "names_in",
     "names_of",
@@ -32,12 +37,32 @@ __all__ = [
     "to_itself",
     "to_label",
     "to_owner",
+    "type_of",
 ]
 
 T = TypeVar("T")
 
 MapFunc: TypeAlias = Callable[[T], Iterable[ObjectName] | ObjectName | None]
 """Which names an object means: one, several or none. A plain function, that does not wait."""
+
+
+class HasMetadata(Protocol):
+    """A model of an object: it declares its metadata, in a form that `metadata_of` can read."""
+
+    @property
+    def metadata(self) -> object:
+        """The metadata, best an `ObjectMeta`."""
+        ...
+
+
+class HasKind(Protocol):
+    """What a model says of itself if it knows its kind, as those of `kinform.clientset` do."""
+
+    __gvk__: ClassVar[GroupVersionKind]
+
+
+AnyObject: TypeAlias = HasMetadata | Mapping[str, object]
+"""An object in any form: `Object`, dict, or a model that declares its metadata."""
 
 # The name in JSON of each field of ObjectMeta, and what Python programs may call it.
 _FIELDS: Final[Mapping[str, str]] = {
@@ -99,13 +124,51 @@ def _attributes(metadata: object) -> Iterator[tuple[str, object]]:
                 break
 
 
+def type_of(obj: object) -> tuple[str, str]:
+    """Return the apiVersion and the kind of an object; ``""`` where nobody says.
+
+    >>> type_of({"apiVersion": "apps/v1", "kind": "Deployment"})
+    ('apps/v1', 'Deployment')
+
+    The object's own word comes first. A server may leave it out, and an object made in Python
+    may too: then it is the ``__gvk__`` of the model's class.
+    """
+    version, kind = _said(obj, "apiVersion", "api_version"), _said(obj, "kind", "kind")
+    if kind == "PartialObjectMetadata":  # that is how it was sent, not what it is
+        version = kind = ""
+    known: object = getattr(type(obj), "__gvk__", None)
+    if not (version and kind) and isinstance(known, GroupVersionKind):
+        return str(known.group_version), known.kind
+    return version, kind
+
+
+def _said(obj: object, wire: str, python: str) -> str:
+    if isinstance(obj, Mapping):
+        value = cast("Mapping[str, object]", obj).get(wire)
+    else:
+        value = getattr(obj, python, None) or getattr(obj, wire, None)
+    return value if isinstance(value, str) else ""
+
+
+def described(obj: object) -> str:
+    """Return what to call an object in a message: never what it holds, which may be secret."""
+    if isinstance(obj, Object):
+        return repr(obj)
+    version, kind = type_of(obj)
+    what = f"{version}/{kind}" if version and kind else kind or type(obj).__name__
+    return f"{what} {metadata_of(obj).key}".rstrip()
+
+
 def to_itself(obj: object) -> ObjectName:
     """Name the object itself. `names_of` takes its name from the event: any model will do."""
     return metadata_of(obj, "name", "namespace").key
 
 
 def to_owner(
-    kind: GroupVersionKind | str, *, controller_only: bool = True, namespaced: bool = True
+    kind: GroupVersionKind | str | type[HasKind],
+    *,
+    controller_only: bool = True,
+    namespaced: bool = True,
 ) -> MapFunc[object]:
     """Return a function that names the owners of that kind, by their ownerReferences.
 
@@ -117,13 +180,16 @@ def to_owner(
     object has several. A namespaced owner is in the namespace of what it owns.
 
     Args:
+        kind: the owner's, or its generated model: ``to_owner(apps_v1.ReplicaSet)``.
         controller_only: name only the one owner that is marked as controller.
         namespaced: whether the owner's kind is. Owners without a namespace own in all of them.
+            A generated model knows.
 
     Raises:
         UsageError: ``kind`` is no kind like ``apps/v1/Deployment``.
     """
     group, _, wanted = _kind(kind)
+    namespaced = namespaced and getattr(kind, "__namespaced__", True) is not False
 
     def owners(obj: object) -> Iterable[ObjectName]:
         metadata = metadata_of(obj, "namespace", "ownerReferences")
@@ -243,9 +309,12 @@ def _named(value: str | None, namespace: str) -> ObjectName | None:
 
 
 @functools.lru_cache(maxsize=64)
-def _kind(kind: GroupVersionKind | str) -> GroupVersionKind:
-    if isinstance(kind, GroupVersionKind):
-        return kind
+def _kind(kind: GroupVersionKind | str | type[HasKind]) -> GroupVersionKind:
+    known: object = getattr(kind, "__gvk__", kind)
+    if isinstance(known, GroupVersionKind):
+        return known
+    if not isinstance(kind, str):
+        raise UsageError(f"{kind!r} does not say its kind; give text like 'apps/v1/Deployment'")
     version, _, name = kind.rpartition("/")
     try:
         if not name:

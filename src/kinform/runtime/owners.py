@@ -11,8 +11,7 @@ from collections.abc import Mapping, MutableMapping
 from typing import Final, TypeAlias, cast, final
 
 from kinform.errors import UsageError
-from kinform.objects import Object
-from kinform.runtime.mapping import metadata_of
+from kinform.runtime.mapping import AnyObject, described, metadata_of, type_of
 
 __all__ = [
     "AlreadyOwnedError",
@@ -25,7 +24,7 @@ __all__ = [
 
 Reference: TypeAlias = dict[str, object]
 
-_PARTIAL: Final = "PartialObjectMetadata"
+_NEEDED: Final = ("name", "namespace", "uid")
 
 
 @final
@@ -49,7 +48,7 @@ class AlreadyOwnedError(UsageError):
 
 
 def owner_reference(
-    owner: Object,
+    owner: AnyObject,
     *,
     controller: bool = True,
     block_deletion: bool = True,
@@ -58,9 +57,10 @@ def owner_reference(
 ) -> Reference:
     """Return the entry for ``metadata.ownerReferences`` that makes ``owner`` the owner.
 
-    Objects from kinform's lists, watches and informers know their kind. Some do not: those read
-    with ``metadata_only``, or from a list whose server does not say. For these, give ``kind`` and
-    ``api_version``.
+    ``owner`` is an `Object`, a dict, or a model that declares its metadata. Objects from kinform's
+    lists, watches and informers know their kind, and so do generated models. Some do not: those
+    read with ``metadata_only``, or from a list whose server does not say; and models of your own
+    that declare no kind. For these, give ``kind`` and ``api_version``.
 
     Args:
         controller: whether ``owner`` is the one that controls it; others are just owners.
@@ -69,22 +69,23 @@ def owner_reference(
     Raises:
         UsageError: ``owner`` does not know its kind, or never was on a server.
     """
-    known = owner.kind != _PARTIAL  # that is how it was sent, not what it is
-    kind = kind or (owner.kind if known else "")
-    api_version = api_version or (owner.api_version if known else "")
+    known_version, known_kind = type_of(owner)
+    kind, api_version = kind or known_kind, api_version or known_version
     if not kind or not api_version:
         raise UsageError(
-            f"{owner!r} does not say its kind; give kind='Deployment', api_version='apps/v1'"
+            f"{described(owner)} does not say its kind; "
+            "give kind='Deployment', api_version='apps/v1'"
         )
-    if not owner.uid or not owner.name:
+    metadata = metadata_of(owner, *_NEEDED)
+    if not metadata.uid or not metadata.name:
         raise UsageError(
-            f"{owner!r} has no uid: create it first, and own with what the server sent"
+            f"{described(owner)} has no uid: create it first, and own with what the server sent"
         )
     reference: Reference = {
         "apiVersion": api_version,
         "kind": kind,
-        "name": owner.name,
-        "uid": owner.uid,
+        "name": metadata.name,
+        "uid": metadata.uid,
     }
     flags = {"controller": controller, "blockOwnerDeletion": block_deletion}
     return reference | {flag: True for flag, is_set in flags.items() if is_set}
@@ -92,7 +93,7 @@ def owner_reference(
 
 def set_controller_reference(
     body: MutableMapping[str, object],
-    owner: Object,
+    owner: AnyObject,
     *,
     block_deletion: bool = True,
     kind: str = "",
@@ -106,22 +107,24 @@ def set_controller_reference(
         AlreadyOwnedError: another controller owns it. So does the predecessor of an owner that was
             created anew: what it owned is about to be collected.
         UsageError: ``owner`` is in another namespace, or in one where ``body`` is in none; or it
-            does not know its kind; or what is there are no owner references.
+            does not know its kind; or what is there are no owner references; or ``body`` is no
+            dict: ``apply`` takes any model, and an ``owner=`` for it.
     """
     reference = owner_reference(
         owner, block_deletion=block_deletion, kind=kind, api_version=api_version
     )
+    _check_changeable(body)
     _check_namespace(body, owner)
-    references = _references(body)
+    references, uid = _references(body), reference["uid"]
     for other in references:
-        if other.get("controller") is True and other.get("uid") != owner.uid:
+        if other.get("controller") is True and other.get("uid") != uid:
             raise AlreadyOwnedError(_name(body), other)
-    _put(body, [*_without(references, owner), reference])
+    _put(body, [*_without(references, uid), reference])
 
 
 def set_owner_reference(
     body: MutableMapping[str, object],
-    owner: Object,
+    owner: AnyObject,
     *,
     block_deletion: bool = False,
     kind: str = "",
@@ -139,29 +142,34 @@ def set_owner_reference(
         kind=kind,
         api_version=api_version,
     )
+    _check_changeable(body)
     _check_namespace(body, owner)
     references = _references(body)
-    if not any(each.get("uid") == owner.uid for each in references):  # its controller stays that
+    if not any(
+        each.get("uid") == reference["uid"] for each in references
+    ):  # its controller stays that
         _put(body, [*references, reference])
 
 
-def remove_owner_reference(body: MutableMapping[str, object], owner: Object) -> bool:
+def remove_owner_reference(body: MutableMapping[str, object], owner: AnyObject) -> bool:
     """Take ``owner`` from the owners of ``body``, in place; tell whether it was one.
 
     Raises:
         UsageError: ``owner`` has no uid, or what is there are no owner references.
     """
-    if not owner.uid:
-        raise UsageError(f"{owner!r} has no uid: it owns nothing")
+    uid = metadata_of(owner, "uid").uid
+    if not uid:
+        raise UsageError(f"{described(owner)} has no uid: it owns nothing")
+    _check_changeable(body)
     references = _references(body)
-    left = _without(references, owner)
+    left = _without(references, uid)
     if len(left) == len(references):
         return False
     _put(body, left)
     return True
 
 
-def is_controlled_by(obj: object, owner: object) -> bool:
+def is_controlled_by(obj: AnyObject, owner: AnyObject) -> bool:
     """Tell whether ``owner`` is the controller of ``obj``, by uid.
 
     Both are `Object`, dict, or a model that declares its metadata.
@@ -174,19 +182,28 @@ def is_controlled_by(obj: object, owner: object) -> bool:
     return controller is not None and bool(uid) and controller.uid == uid
 
 
-def _check_namespace(body: Mapping[str, object], owner: Object) -> None:
-    if not owner.namespace:
+def _check_changeable(body: object) -> None:
+    if not isinstance(body, dict | MutableMapping):
+        raise UsageError(
+            f"{type(body).__name__} cannot be changed in place; give a dict, or the model to "
+            "apply(..., owner=...)"
+        )
+
+
+def _check_namespace(body: Mapping[str, object], owner: AnyObject) -> None:
+    namespace = metadata_of(owner, *_NEEDED).namespace
+    if not namespace:
         return  # owns in every namespace
     place = _metadata(body).get("namespace")
     if not place:
         raise UsageError(
-            f"{owner!r} is in a namespace and cannot own {_name(body)}, which is in none; "
-            f"set metadata.namespace to {owner.namespace!r}, unless its kind has none: then only "
+            f"{described(owner)} is in a namespace and cannot own {_name(body)}, which is in none; "
+            f"set metadata.namespace to {namespace!r}, unless its kind has none: then only "
             "an owner without a namespace will do"
         )
-    if place != owner.namespace:
+    if place != namespace:
         raise UsageError(
-            f"{owner!r} cannot own {_name(body)}: owner and owned must be in one namespace"
+            f"{described(owner)} cannot own {_name(body)}: owner and owned must be in one namespace"
         )
 
 
@@ -216,8 +233,8 @@ def _references(body: Mapping[str, object]) -> list[Reference]:
     return [{**each} for each in cast("list[Mapping[str, object]]", found)]
 
 
-def _without(references: list[Reference], owner: Object) -> list[Reference]:
-    return [each for each in references if each.get("uid") != owner.uid]
+def _without(references: list[Reference], uid: object) -> list[Reference]:
+    return [each for each in references if each.get("uid") != uid]
 
 
 def _put(body: MutableMapping[str, object], references: list[Reference]) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias, cast
+
+from kinform.sansio.list_matching import origins
 
 __all__ = ["JsonValue", "Operation", "diff"]
 
@@ -62,58 +64,38 @@ def as_json(value: object) -> JsonValue:
     return cast("JsonValue", value)
 
 
-def rebase(whole: JsonValue, before: JsonValue, after: JsonValue) -> JsonValue:
+def rebase(whole: JsonValue, before: JsonValue, after: JsonValue, *, path: str = "") -> JsonValue:
     """Carry the change from ``before`` to ``after`` over to ``whole``, of which they are a part.
 
-    What ``before`` does not show is kept. An item of a list is recognised by being unchanged,
-    else by its ``name``, else by its place if the length is the same; an item that is not
-    recognised is taken as new.
+    What ``before`` does not show is kept. The items of a list are matched as `list_matching`
+    says; one that has no origin is taken as new. ``path`` is where ``whole`` stands.
+
+    Raises:
+        UsageError: it cannot be told which item of a list became which, and what ``before``
+            does not show would be lost.
     """
     if not diff(before, after):
         return whole
     if isinstance(whole, dict) and isinstance(before, dict) and isinstance(after, dict):
         kept = {key: value for key, value in whole.items() if key in after or key not in before}
         changed = {
-            key: rebase(whole.get(key), before.get(key), value)
+            key: rebase(whole.get(key), before.get(key), value, path=f"{path}/{_escape(key)}")
             for key, value in after.items()
             if key not in before or diff(before[key], value)
         }
         return kept | changed
     if isinstance(whole, list) and isinstance(before, list) and isinstance(after, list):
-        return _rebase_list(whole, before, after)
+        return _rebase_list(whole, before, after, path=path)
     return after
 
 
 def _rebase_list(
-    whole: list[JsonValue], before: list[JsonValue], after: list[JsonValue]
+    whole: list[JsonValue], before: list[JsonValue], after: list[JsonValue], *, path: str
 ) -> list[JsonValue]:
-    if len(whole) != len(before):
-        return after
-    origins = _origins(before, after)
+    matched = zip(after, origins(whole, before, after, path=path), strict=True)
     return [
-        new if origin is None else rebase(whole[origin], before[origin], new)
-        for new, origin in zip(after, origins, strict=True)
+        new
+        if origin is None
+        else rebase(whole[origin], before[origin], new, path=f"{path}/{origin}")
+        for new, origin in matched
     ]
-
-
-def _origins(before: list[JsonValue], after: list[JsonValue]) -> list[int | None]:
-    """Tell for each item of ``after`` which item of ``before`` it was."""
-    found: list[int | None] = [None] * len(after)
-    free = list(range(len(before)))
-
-    def match(same: Callable[[int, int], bool]) -> None:
-        for new, origin in enumerate(found):
-            old = next((i for i in free if same(i, new)), None) if origin is None else None
-            if old is not None:
-                found[new] = old
-                free.remove(old)
-
-    match(lambda old, new: not diff(before[old], after[new]))
-    match(lambda old, new: _name(before[old]) == _name(after[new]) is not None)
-    if len(before) == len(after):
-        match(lambda old, new: old == new and _name(before[old]) is _name(after[new]) is None)
-    return found
-
-
-def _name(item: JsonValue) -> JsonValue:
-    return item.get("name") if isinstance(item, dict) else None

@@ -194,6 +194,8 @@ class SharedInformer(Generic[T]):
         try:
             self._loop.run(self._inner.start)
         except UsageError:
+            if self._inner.is_stopped:
+                self._loop.forget(self._inner)
             raise
         except BaseException:  # interrupted: it may have started, and nobody would stop it
             self._loop.spawn(functools.partial(self._inner.stop, 0))

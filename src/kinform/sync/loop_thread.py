@@ -98,7 +98,12 @@ class LoopThread:
         return self.run(plain)
 
     def spawn(self, work: Work) -> None:
-        """Begin ``work`` on the loop and do not wait for it; how it ends interests nobody."""
+        """Begin ``work`` on the loop and do not wait for it; how it ends interests nobody.
+
+        Where there is no loop any more, or in a forked child, this does nothing.
+        """
+        if os.getpid() != self.process:
+            return
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(Call(self._loop, work).begin)
 

@@ -64,6 +64,19 @@ class Reader(Generic[E]):
         except IndexError:
             raise StopIteration from None
 
+    def end(self, close: Callable[[], Coroutine[object, object, object]]) -> None:
+        """Have ``close`` called when nobody pulls any more.
+
+        It never waits, so that anybody may ask: a garbage collector in any thread, or one who
+        was interrupted a moment ago.
+        """
+
+        async def closing() -> None:
+            async with self._turn:
+                await close()
+
+        self._loop.spawn(closing)
+
     async def _fetch(self) -> None:
         async with self._turn:
             if not self._ready:

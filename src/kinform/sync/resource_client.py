@@ -14,6 +14,7 @@ from kinform.selectors import FieldSelectorLike, LabelSelectorLike
 from kinform.sync.blocking import blocking, wrapped
 from kinform.sync.informer import SharedInformer
 from kinform.sync.loop_thread import LoopThread
+from kinform.sync.reading import Reader
 from kinform.sync.streams import LogStream, Watch
 from kinform.verbs.base import Name
 
@@ -102,14 +103,16 @@ class ResourceClient(Generic[T]):
                 raise failures[0]
             return pulled
 
-        async def close() -> None:
-            await items.aclose()
-
+        reader = Reader(self._loop, pull, what="list")
         try:
-            while pulled := self._loop.run(pull):
-                yield from pulled
+            while True:
+                try:
+                    item = reader.next()
+                except StopIteration:
+                    return
+                yield item
         finally:
-            self._loop.run(close)
+            reader.end(items.aclose)
 
     def informer(
         self,

@@ -180,8 +180,9 @@ class EventStream(Iterator[Event[T]], Generic[T]):
     def __init__(self, loop: LoopThread, inner: event_stream.EventStream[T]) -> None:
         self._loop = loop
         self._inner = inner
-        self._reader = Reader(loop, self._pull, what="stream")
-        self._holds_initial = False
+        # Not a method of ours: so that a stream that nobody holds is gone at once.
+        self._source = _Source(inner)
+        self._reader = Reader(loop, self._source.pull, what="stream")
 
     def __next__(self) -> Event[T]:
         return self._reader.next()
@@ -204,14 +205,23 @@ class EventStream(Iterator[Event[T]], Generic[T]):
     @property
     def has_synced(self) -> bool:
         """Whether the reader is done with all that was there at first, and came back for more."""
-        return self._inner.has_synced and not self._holds_initial
+        return self._inner.has_synced and not self._source.holds_initial
 
-    async def _pull(self) -> Sequence[Event[T]]:
-        was_synced, self._holds_initial = self._inner.has_synced, False
+
+@final
+class _Source(Generic[T]):
+    """Fetches what waits in an informer's buffer, some at once."""
+
+    def __init__(self, inner: event_stream.EventStream[T]) -> None:
+        self._inner = inner
+        self.holds_initial: bool = False
+
+    async def pull(self) -> Sequence[Event[T]]:
+        was_synced, self.holds_initial = self._inner.has_synced, False
         try:
             first = await anext(self._inner)
         except StopAsyncIteration:
             return ()
         events = [first, *self._inner.take_waiting(_AT_ONCE - 1)]
-        self._holds_initial = not was_synced
+        self.holds_initial = not was_synced
         return events

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, final
@@ -17,6 +17,8 @@ STANDARD: Final = frozenset(
     {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
 )
 """The verbs that most kinds have."""
+_MEMBERS: Final = frozenset({"api_version", "rest"})
+"""What every `GroupClient` has: no kind's method may hide it."""
 _ABILITIES: Final = {
     "Gets": {"get"},
     "Lists": {"list"},
@@ -52,8 +54,10 @@ class Client:
     parts: Sequence[Property] = ()
 
 
-def plural_name(kind: Kind) -> str:
+def plural_name(kind: Kind, others: Collection[str] = ()) -> str:
     """Return the name of the method that leads to a kind: its plural, word by word.
+
+    An underscore at its end keeps it from colliding with ``others`` and what all groups have.
 
     >>> def named(kind, plural):
     ...     gvr = GroupVersionResource("", "v1", plural)
@@ -72,7 +76,7 @@ def plural_name(kind: Kind) -> str:
         kept += 1
     related = len(singular) - kept <= 2  # policy, policies; not thing, oddities
     name = singular[:kept] + plural[taken:] if related else plural
-    return attribute_name(name)
+    return attribute_name(name, {*_MEMBERS, *others})
 
 
 def client_class(client: Client) -> str:
@@ -118,13 +122,15 @@ def group_class(name: str, api_version: str, clients: Sequence[Client]) -> str:
         "",
         f'    api_version: ClassVar[str] = "{api_version}"',
     ]
+    names: set[str] = set()
     for client in clients:
-        lines += ["", *_method(client)]
+        name = plural_name(client.kind, names)
+        names.add(name)
+        lines += ["", *_method(client, name)]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _method(client: Client) -> Iterator[str]:
-    name = plural_name(client.kind)
+def _method(client: Client, name: str) -> Iterator[str]:
     if client.kind.namespaced:
         opening = f"    def {name}("
         yield from fitted(opening, "self, namespace: str | None = None", f") -> {client.name}:")

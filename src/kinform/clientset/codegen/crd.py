@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, cast, final
 
+from kinform.clientset.codegen.checks import check_schema
 from kinform.clientset.codegen.clients import Client, Property, client_class, group_class
 from kinform.clientset.codegen.emit import HOMES, emit
 from kinform.clientset.codegen.model import Kind, Model, Module, TypeText, in_order
 from kinform.clientset.codegen.names import class_name, unique
-from kinform.clientset.codegen.schemas import Node, fields_of, named_nodes
+from kinform.clientset.codegen.schemas import Node, fields_of, is_open, named_nodes
 from kinform.errors import UsageError
 from kinform.meta import GroupVersion, GroupVersionResource
 
 __all__ = ["definitions_in", "module_text"]
 
-_RESERVED: Final = frozenset(name for names in HOMES.values() for name in names)
+_RESERVED: Final = frozenset(name for names in HOMES.values() for name in names) | {
+    "False",
+    "None",
+    "True",
+}
+_NAME: Final = re.compile(r"[A-Za-z]([-A-Za-z0-9]*[A-Za-z0-9])?")
+_GROUP: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 _OBJECT: Final[Mapping[str, Node]] = {
     "apiVersion": {"type": "string", "description": "The group and version of the schema."},
     "kind": {"type": "string", "description": "The kind of the object."},
     "metadata": {"$ref": "ObjectMeta", "description": "What all objects have."},
 }
+_FREE: Final[Mapping[str, Node]] = {"spec": {}, "status": {}}
+"""What nearly every object has, even where its schema says nothing."""
 _OBJECT_META: Final = TypeText("clientset.meta_v1.ObjectMeta", is_struct=True)
 _SCALE: Final = "clientset.autoscaling_v1.Scale"
 
@@ -34,15 +45,19 @@ def module_text(definitions: Sequence[Node], *, version: str | None = None) -> s
         version: which version of each; by default the one that is stored.
 
     Raises:
-        UsageError: one of them is no definition, or has no such version or no schema; says which.
+        UsageError: one of them is no definition, has no such version or no schema, has a
+            malformed one, or is there twice; says which.
     """
     book = _Book()
     found = sorted((_read(it, version) for it in definitions), key=lambda it: str(it.kind.gvr))
-    for custom in found:
-        book.names.add(custom.kind.kind)
+    for one, other in itertools.pairwise(found):
+        if one.kind.gvr == other.kind.gvr:
+            raise UsageError(f"{one.kind.gvr} is defined twice; give it once")
+    # All kinds first: a model within another takes what is left.
+    named = [(custom, book.take(class_name(custom.kind.kind))) for custom in found]
     clients: dict[GroupVersion, list[Client]] = {}
-    for custom in found:
-        clients.setdefault(custom.kind.gvr.group_version, []).append(book.add(custom))
+    for custom, name in named:
+        clients.setdefault(custom.kind.gvr.group_version, []).append(book.add(custom, name))
     names = {version: book.take(_group_name(version)) for version in clients}
     every = [client for group in clients.values() for client in group]
     classes = [
@@ -86,18 +101,29 @@ def _read(definition: Node, version: str | None) -> _Custom:
     if not (group and kind and plural):
         raise UsageError(f"{name} does not say its group, its kind and its plural name")
     chosen = _version(spec, name, version)
-    schema = _dict(_dict(chosen, "schema"), "openAPIV3Schema")
-    if not schema:
-        raise UsageError(f"{name} has no schema for its version {_text(chosen, 'name')}")
+    gvr = GroupVersionResource(group, _text(chosen, "name"), plural)
+    _check_names(name, gvr, kind)
     return _Custom(
-        kind=Kind(
-            gvr=GroupVersionResource(group, _text(chosen, "name"), plural),
-            kind=kind,
-            namespaced=_text(spec, "scope") == "Namespaced",
-        ),
-        schema=schema,
+        kind=Kind(gvr=gvr, kind=kind, namespaced=_text(spec, "scope") == "Namespaced"),
+        schema=_schema(chosen, name),
         parts=sorted({"scale", "status"} & _dict(chosen, "subresources").keys()),
     )
+
+
+def _check_names(name: str, gvr: GroupVersionResource, kind: str) -> None:
+    """Refuse names that no server would take: they become a part of the text."""
+    names = (gvr.version, gvr.resource, kind)
+    if not (_GROUP.fullmatch(gvr.group) and all(map(_NAME.fullmatch, names))):
+        words = f"{name} has a name that is none: one of {gvr.group!r}"
+        raise UsageError(f"{words}, {', '.join(map(repr, names))}")
+
+
+def _schema(version: Node, name: str) -> Node:
+    schema = _dict(version, "schema").get("openAPIV3Schema")
+    if not schema:
+        raise UsageError(f"{name} has no schema for its version {_text(version, 'name')}")
+    check_schema(schema, f"{name}: openAPIV3Schema")
+    return cast("Node", schema)
 
 
 def _version(spec: Node, name: str, wanted: str | None) -> Node:
@@ -121,14 +147,10 @@ class _Book:
     models: list[Model] = field(default_factory=list[Model])
     names: set[str] = field(default_factory=lambda: set(_RESERVED))
 
-    def add(self, custom: _Custom) -> Client:
-        """Write the models of a kind; return what its client is."""
+    def add(self, custom: _Custom, name: str) -> Client:
+        """Write the models of a kind, the outermost as ``name``; return what its client is."""
         kind = custom.kind
-        name = class_name(kind.kind)
-        name = unique(name, _RESERVED | {model.name for model in self.models})
-        self.names.add(name)
-        node = {**custom.schema, "properties": {**named_nodes(custom.schema), **_OBJECT}}
-        self._write(node, name, kind)
+        self._write(custom.schema, name, kind)
         parts = [
             Property(name=part, wire=part, model=name if part == "status" else _SCALE)
             for part in custom.parts
@@ -150,10 +172,20 @@ class _Book:
             return TypeText(part, is_struct=True)
 
         always = set(cast("list[str]", _list(node, "required")))
-        always |= {"metadata", "spec", "status"} if kind is not None else set()
+        if kind is not None:
+            always |= {"metadata", "spec", "status"}
+            node = _with(node, free=is_open(node))
+        elif node.get("x-kubernetes-embedded-resource"):
+            always |= {"metadata"}
+            node = _with(node)
         fields = list(fields_of(node, inner, always=always))
         doc = str(node.get("description") or "") or f"{name}."
         self.models.append(Model(name=name, fields=fields, doc=doc, kind=kind))
+
+
+def _with(node: Node, *, free: bool = False) -> Node:
+    """Return the schema of an object with the fields that need no mention in it."""
+    return {**node, "properties": {**(_FREE if free else {}), **named_nodes(node), **_OBJECT}}
 
 
 def _dict(node: Node, key: str) -> Node:

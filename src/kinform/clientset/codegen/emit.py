@@ -14,14 +14,14 @@ from kinform.clientset.codegen.model import Field, Kind, Model, Module
 __all__ = ["HOMES", "emit", "exports", "fitted", "imports", "text_of"]
 
 _WIDTH: Final = 100
-_OPTIONS: Final = "msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False"
+_OPTIONS: Final = "WireModel, frozen=True, kw_only=True, omit_defaults=True, gc=False"
 HOMES: Final[Mapping[str, Sequence[str]]] = {
     "collections.abc": ("Mapping", "Sequence"),
     "typing": ("TYPE_CHECKING", "ClassVar", "final"),
     "kinform": ("clientset",),
     "kinform.clientset.actions": ("Binds", "Evicts", "IssuesTokens"),
     "kinform.clientset.typed": ("GroupClient", "HasParts", "InNamespaces", "Objects", "Part"),
-    "kinform.clientset.wire": ("JSON", "IntOrString", "Quantity", "Time"),
+    "kinform.clientset.wire": ("JSON", "IntOrString", "Quantity", "Time", "WireModel"),
     "kinform.meta": ("GroupVersionKind", "GroupVersionResource"),
     "kinform.verbs.reading": ("Gets", "Lists", "ReadsLogs", "Watches"),
     "kinform.verbs.writing": ("Changes", "Creates", "Deletes", "DeletesCollections"),

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias, cast
 from kinform.clientset.codegen.model import Field, TypeText
 from kinform.clientset.codegen.names import attribute_name
 
-__all__ = ["Node", "Nodes", "fields_of", "named_nodes", "reference", "type_of"]
+__all__ = ["Node", "Nodes", "fields_of", "is_open", "named_nodes", "reference", "type_of"]
 
 Node: TypeAlias = Mapping[str, object]
 """One schema."""
@@ -32,15 +32,22 @@ def named_nodes(node: Node) -> Mapping[str, Node]:
     return cast("Mapping[str, Node]", node.get("properties") or {})
 
 
+def is_open(node: Node) -> bool:
+    """Whether objects keep fields that the schema does not name: a class would lose them."""
+    return bool(node.get("x-kubernetes-preserve-unknown-fields"))
+
+
 def type_of(node: Node, name: str, inner: Nodes) -> TypeText:
     """Return the type of ``node``; ``inner`` is asked for references and objects with fields.
+
+    An object that keeps unknown fields is a mapping, whether or not some of them are known.
 
     ``name`` is the wire name of the property it is, for classes that have no name of their own.
     """
     if node.get("x-kubernetes-int-or-string"):
         return TypeText("IntOrString")
     kind, form = node.get("type"), node.get("format")
-    if reference(node) or (kind in {"object", None} and named_nodes(node)):
+    if reference(node) or (kind in {"object", None} and named_nodes(node) and not is_open(node)):
         return inner(node, name)
     if isinstance(form, str) and form in _FORMATS and kind in {"string", None}:
         return TypeText(_FORMATS[form])
