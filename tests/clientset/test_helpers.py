@@ -149,4 +149,5 @@ def test_kept_metadata_does_not_keep_the_rest_of_the_answer() -> None:
     before = sys.getrefcount(raw)
     metadata = msgspec.json.decode(raw, type=meta_v1.ObjectMeta)
     assert sys.getrefcount(raw) == before
+    assert isinstance(metadata.managed_fields, msgspec.Raw)
     assert bytes(metadata.managed_fields) == b'[{"manager":"m"}]'
