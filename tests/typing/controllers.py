@@ -17,7 +17,8 @@ from kinform import (
     StreamSource,
     TimerSource,
 )
-from kinform.runtime import CacheReader, any_of, generation_changed, labels_changed, to_label
+from kinform.cache import InformerGroup
+from kinform.runtime import any_of, generation_changed, labels_changed, to_label
 from kinform.workqueue import Cause, Causes, Drained, FairOrder, Priority
 
 
@@ -43,7 +44,7 @@ def any_key() -> None:
 
 async def reconcile(ctx: Context, name: ObjectName) -> Result | None:
     assert_type(ctx.lister("v1/pods").get(name), kinform.Object | None)
-    assert_type(ctx.lister(Widget), CacheReader[Widget])
+    assert_type(ctx.lister(Widget), InformerGroup[Widget])
     assert_type(ctx.lister("v1/pods", model=Widget).list(), list[Widget])
     for cause in ctx.causes:
         assert_type(cause, Cause)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar, final
@@ -59,12 +60,24 @@ class InformerGroup(Generic[T]):
         informer = self.informers.get(key.namespace) or self.informers.get("")
         return None if informer is None else informer.lister.get(key)
 
-    def list(self, label_selector: LabelSelectorLike = None) -> list[T]:
+    def list(self, label_selector: LabelSelectorLike = None) -> builtins.list[T]:
         """Return the objects of all these namespaces whose labels meet the selector."""
         return [
             found
             for informer in self.informers.values()
             for found in informer.lister.list(label_selector)
+        ]
+
+    def by_index(self, index: str, value: str) -> builtins.list[T]:
+        """Return the objects of all these namespaces under ``value`` of an index.
+
+        Raises:
+            UnknownIndexError: there is no such index.
+        """
+        return [
+            found
+            for informer in self.informers.values()
+            for found in informer.indexer.by_index(index, value)
         ]
 
     def add_event_handler(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from kinform.runtime.applying import apply, apply_status
-    from kinform.runtime.caches import CacheReader, Caches
+    from kinform.runtime.caches import Caches
     from kinform.runtime.conditions import (
         conditions_of,
         find_condition,
@@ -67,7 +67,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AlreadyOwnedError",
-    "CacheReader",
     "Caches",
     "ChannelSource",
     "Context",
@@ -119,7 +118,6 @@ __all__ = [
 _HOMES: Final[dict[str, str]] = {
     "AlreadyOwnedError": "kinform.runtime.owners",
     "conditions_of": "kinform.runtime.conditions",
-    "CacheReader": "kinform.runtime.caches",
     "Caches": "kinform.runtime.caches",
     "ChannelSource": "kinform.runtime.sources",
     "Context": "kinform.runtime.context",

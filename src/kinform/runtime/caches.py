@@ -3,79 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import builtins
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Final, Generic, TypeVar, cast, final, overload
+from typing import TypeVar, cast, final, overload
 
+from kinform.cache.group import InformerGroup
 from kinform.cache.informer import SharedInformer
 from kinform.cache.selection import Kind, Selection, select
-from kinform.cache.store import Key
 from kinform.client import Client
 from kinform.errors import UsageError
-from kinform.meta import GroupVersionResource, ObjectName
+from kinform.meta import GroupVersionResource
 from kinform.objects import Object
 from kinform.resource import Resource
-from kinform.selectors import LabelSelector, LabelSelectorLike
+from kinform.selectors import LabelSelector
 
-__all__ = ["CacheReader", "Caches"]
+__all__ = ["Caches"]
 
 T = TypeVar("T")
-
-
-@final
-class CacheReader(Generic[T]):
-    """What a cache of one kind shows, in one namespace, in several or in all. Never any I/O.
-
-    Any thread may read.
-    """
-
-    __slots__ = ("_informers", "_only")
-
-    def __init__(self, informers: Mapping[str, SharedInformer[T]]) -> None:
-        self._informers: Final = MappingProxyType(dict(informers))
-        self._only = next(iter(informers.values())).lister if len(informers) == 1 else None
-
-    @property
-    def informers(self) -> Mapping[str, SharedInformer[T]]:
-        """The informers by namespace; that of all namespaces is ``""``."""
-        return self._informers
-
-    def get(self, key: Key) -> T | None:
-        """Return the object of ``key``, if the cache holds it.
-
-        Raises:
-            ValueError: text that is not ``namespace/name`` or ``name``.
-        """
-        if self._only is not None:
-            return self._only.get(key)
-        name = ObjectName.parse(key) if isinstance(key, str) else key
-        informer = self._informers.get(name.namespace)
-        return None if informer is None else informer.lister.get(name)
-
-    def list(self, label_selector: LabelSelectorLike = None) -> builtins.list[T]:
-        """Return the objects whose labels meet the selector, in no particular order.
-
-        Raises:
-            SelectorError: the selector cannot be understood.
-        """
-        return [
-            found
-            for informer in self._informers.values()
-            for found in informer.lister.list(label_selector)
-        ]
-
-    def by_index(self, index: str, value: str) -> builtins.list[T]:
-        """Return the objects under ``value`` of an index, see ``indexers`` of `KindSource`.
-
-        Raises:
-            UnknownIndexError: there is no such index.
-        """
-        return [
-            found
-            for informer in self._informers.values()
-            for found in informer.indexer.by_index(index, value)
-        ]
 
 
 @final
@@ -85,9 +28,9 @@ class Caches:
     def __init__(self, controller: str, client: Client) -> None:
         self._controller = controller
         self._client = client
-        self._by_kind: dict[tuple[str, type[object]], list[CacheReader[object]]] = {}
-        self._by_source: dict[object, CacheReader[object]] = {}
-        self._selectors: dict[CacheReader[object], tuple[LabelSelector, str]] = {}
+        self._by_kind: dict[tuple[str, type[object]], list[InformerGroup[object]]] = {}
+        self._by_source: dict[object, InformerGroup[object]] = {}
+        self._selectors: dict[InformerGroup[object], tuple[LabelSelector, str]] = {}
 
     def add(
         self, source: object, selection: Selection[T], informers: Mapping[str, SharedInformer[T]]
@@ -98,19 +41,21 @@ class Caches:
         added = cast("Mapping[str, SharedInformer[object]]", informers)
         same = next((each for each in known if each.informers == added), None)
         if same is None:
-            same = CacheReader(added)
+            same = InformerGroup(added)
             known.append(same)
             labels = LabelSelector.of(selection.label_selector)
             self._selectors[same] = labels, selection.field_selector
         self._by_source[source] = same
 
     @overload
-    def lister(self, resource: str | GroupVersionResource) -> CacheReader[Object]: ...
+    def lister(self, resource: str | GroupVersionResource) -> InformerGroup[Object]: ...
     @overload
-    def lister(self, resource: str | GroupVersionResource, *, model: type[T]) -> CacheReader[T]: ...
+    def lister(
+        self, resource: str | GroupVersionResource, *, model: type[T]
+    ) -> InformerGroup[T]: ...
     @overload
-    def lister(self, resource: type[T] | Resource[T]) -> CacheReader[T]: ...
-    def lister(self, resource: Kind[T], *, model: type[T] | None = None) -> CacheReader[T]:
+    def lister(self, resource: type[T] | Resource[T]) -> InformerGroup[T]: ...
+    def lister(self, resource: Kind[T], *, model: type[T] | None = None) -> InformerGroup[T]:
         """Return the cache of a kind, named as the controller does, with its model.
 
         Raises:
@@ -118,7 +63,7 @@ class Caches:
         """
         return self.found(resource, model)
 
-    def found(self, resource: Kind[T], model: type[T] | None) -> CacheReader[T]:
+    def found(self, resource: Kind[T], model: type[T] | None) -> InformerGroup[T]:
         """Return the cache of a kind: `lister` for those who pass it on."""
         # A name that is known needs no second look; this is called in every reconcile.
         if isinstance(resource, str) and model is None:
@@ -129,9 +74,9 @@ class Caches:
         caches = self._by_kind.get(identity, ())
         if len(caches) != 1:
             raise self._mistake(identity, len(caches))
-        return cast("CacheReader[T]", caches[0])
+        return cast("InformerGroup[T]", caches[0])
 
-    def of_source(self, source: object) -> CacheReader[object]:
+    def of_source(self, source: object) -> InformerGroup[object]:
         """Return the cache of one `KindSource` of the controller.
 
         Raises:
@@ -169,7 +114,7 @@ class Caches:
         raise UsageError(f"{self._controller}: there is no cache that {what} would come to; {self}")
 
     def _shown_by(
-        self, reader: CacheReader[object], written: Object
+        self, reader: InformerGroup[object], written: Object
     ) -> SharedInformer[object] | None:
         labels, fields = self._selectors[reader]
         if fields or not labels.matches(written.labels):

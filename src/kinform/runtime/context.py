@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeVar, cast, final, overload
 
 from kinform import clock
+from kinform.cache.group import InformerGroup
 from kinform.cache.selection import Kind
 from kinform.client import Client
 from kinform.errors import UsageError
@@ -18,7 +19,7 @@ from kinform.meta import GroupVersionResource, ObjectName
 from kinform.objects import Object
 from kinform.resource import Resource
 from kinform.runtime.applying import apply
-from kinform.runtime.caches import CacheReader, Caches
+from kinform.runtime.caches import Caches
 from kinform.runtime.event_arguments import Regarding
 from kinform.runtime.kind_source import KindSource
 from kinform.runtime.mapping import AnyObject
@@ -136,14 +137,16 @@ class Context:
         return self._caches
 
     @overload
-    def lister(self, resource: str | GroupVersionResource) -> CacheReader[Object]: ...
+    def lister(self, resource: str | GroupVersionResource) -> InformerGroup[Object]: ...
     @overload
-    def lister(self, resource: str | GroupVersionResource, *, model: type[T]) -> CacheReader[T]: ...
+    def lister(
+        self, resource: str | GroupVersionResource, *, model: type[T]
+    ) -> InformerGroup[T]: ...
     @overload
-    def lister(self, resource: KindSource[T] | type[T] | Resource[T]) -> CacheReader[T]: ...
+    def lister(self, resource: KindSource[T] | type[T] | Resource[T]) -> InformerGroup[T]: ...
     def lister(
         self, resource: Kind[T] | KindSource[T], *, model: type[T] | None = None
-    ) -> CacheReader[T]:
+    ) -> InformerGroup[T]:
         """Return the cache of a kind that the controller is for, owns or watches.
 
         Name it as the controller does, with its model; or give the `KindSource`, where the
@@ -153,7 +156,7 @@ class Context:
             UsageError: the controller has no such cache, or several: the message says which.
         """
         if isinstance(resource, KindSource):
-            return cast("CacheReader[T]", self._caches.of_source(resource))
+            return cast("InformerGroup[T]", self._caches.of_source(resource))
         return self._caches.found(resource, model)
 
     async def wait_for_cache(self, written: Object, timeout: float = 10.0) -> None:

@@ -19,6 +19,7 @@ import msgspec
 
 from kinform import models
 from kinform.cache.events import Event, Updated
+from kinform.clientset.wire import WireModel
 from kinform.errors import UsageError
 from kinform.meta import GroupVersion, GroupVersionKind, ObjectMeta, ObjectName
 from kinform.objects import Object
@@ -89,6 +90,8 @@ def metadata_of(obj: object, *needed: str) -> ObjectMeta:
     metadata: object = getattr(obj, "metadata", None)
     if isinstance(metadata, ObjectMeta):
         return metadata
+    if isinstance(metadata, WireModel):
+        return _of_generated(metadata)
     if metadata is None and isinstance(obj, Mapping):
         metadata = cast("Mapping[str, object]", obj).get("metadata")
     if metadata is None:
@@ -96,6 +99,16 @@ def metadata_of(obj: object, *needed: str) -> ObjectMeta:
             f"{model} has no metadata to look at; declare `metadata: ObjectMeta` in it"
         )
     return _converted(metadata, needed, model=model)
+
+
+def _of_generated(metadata: WireModel) -> ObjectMeta:
+    """Read the metadata of a generated model, attribute by attribute: predicates do, each time."""
+    found = {
+        wire: value
+        for wire, python in _FIELDS.items()
+        if (value := getattr(metadata, python)) is not None
+    }
+    return msgspec.convert(found, ObjectMeta, from_attributes=True)
 
 
 def _converted(metadata: object, needed: tuple[str, ...], *, model: str) -> ObjectMeta:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar, final
@@ -53,10 +54,15 @@ class InformerGroup(Generic[T]):
         self._loop.refuse_children()
         return self._inner.get(key)
 
-    def list(self, label_selector: LabelSelectorLike = None) -> list[T]:
+    def list(self, label_selector: LabelSelectorLike = None) -> builtins.list[T]:
         """Return the objects of all these namespaces whose labels meet the selector."""
         self._loop.refuse_children()
         return self._inner.list(label_selector)
+
+    def by_index(self, index: str, value: str) -> builtins.list[T]:
+        """Return the objects of all these namespaces under ``value`` of an index."""
+        self._loop.refuse_children()
+        return self._inner.by_index(index, value)
 
     wait_synced: Final = blocking(aio.InformerGroup[T].wait_synced)
 
