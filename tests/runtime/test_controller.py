@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import kinform
+from kinform.apiserver import faults
 from kinform.runtime.caches import Caches
 from kinform.runtime.context import Context
 from kinform.runtime.controller import Controller
@@ -452,6 +453,28 @@ async def test_it_reads_its_own_writes_when_it_waits_for_them() -> None:
         async with running(client, controller(log)):
             await log.called(2)  # its own write is an event like any other
     assert seen == ["1"]
+
+
+@in_virtual_time
+async def test_a_write_that_does_not_come_back_is_told_with_what_goes_wrong() -> None:
+    errors: list[str] = []
+
+    async def write(ctx: Context, name: kinform.ObjectName) -> None:
+        written = await ctx.client.resource(MAPS).patch(name, {"data": {"n": "1"}})
+        try:
+            await ctx.wait_for_cache(written, 5)
+        except TimeoutError as exc:
+            errors.append(str(exc))
+
+    log = Log(write)
+    async with served() as (server, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        server.faults.add(faults.close_watch(after_events=0, verb="watch"))
+        async with running(client, controller(log)):
+            await log.called(1)
+            await asyncio.sleep(30)
+    assert errors
+    assert "v1/configmaps in default has not seen version" in errors[0]
 
 
 @in_virtual_time

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import TypeVar, cast, final, overload
 
@@ -15,6 +14,7 @@ from kinform.meta import GroupVersionResource
 from kinform.objects import Object
 from kinform.resource import Resource
 from kinform.selectors import LabelSelector
+from kinform.tasks import gather
 
 __all__ = ["Caches"]
 
@@ -96,9 +96,8 @@ class Caches:
 
     async def wait_for(self, written: Object, timeout: float) -> None:
         """Wait until the caches of its kind show ``written``: see `Context.wait_for_cache`."""
-        async with asyncio.timeout(timeout):
-            for informer in await self._of(written):
-                await informer.wait_until(written.resource_version)
+        version = written.resource_version
+        await gather(*(each.wait_until(version, timeout) for each in await self._of(written)))
 
     async def _of(self, written: Object) -> Sequence[SharedInformer[object]]:
         """Return the informers that ``written`` must come to."""

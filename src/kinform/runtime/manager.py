@@ -165,7 +165,7 @@ class Manager:
         return self._stop.is_asked
 
     async def wait_warm(self, timeout: float | None = None) -> None:
-        """Wait until all caches, and all handlers of controllers, have what was there at first.
+        """Wait until all caches have what was there at first.
 
         Raises:
             TimeoutError: it takes longer; names the controllers that are not ready.
@@ -184,7 +184,10 @@ class Manager:
                 raise UsageError("the manager has stopped")
             else:
                 cold = ", ".join(each.name for each in self.controllers if not each.is_warm)
-                why = self._reporting.ready.ask("informers") or "handlers have not been told yet"
+                why = (
+                    self._reporting.ready.ask("informers")
+                    or "the kind of an owner is not known yet"
+                )
                 raise TimeoutError(f"not ready within {timeout} s: {cold}; {why}")
 
     async def _all_warm(self) -> None:
