@@ -171,7 +171,7 @@ async def test_headers_ignore_case_and_repeated_ones_are_joined(new: NewTranspor
 async def chunks_of(transport: AiohttpTransport, request: HttpRequest) -> list[bytes]:
     """Return the HTTP chunks, put together from what `iter_chunks` yields."""
     chunks, current = [], b""
-    async with transport.send(request) as response:
+    async with transport.send(dataclasses.replace(request, shows_chunks=True)) as response:
         async for piece, ends in response.iter_chunks():
             current += piece
             if ends:

@@ -23,7 +23,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Any, Final, TypeAlias, TypeVar, final
 
 import aiohttp
 from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
@@ -34,6 +34,7 @@ from yarl import URL
 from kinform.errors import KinformError, TransportError, TransportFailure, UsageError
 from kinform.rest import failures
 from kinform.rest.answers import Answer
+from kinform.rest.bodies import BodyParser
 from kinform.rest.headers import Headers
 from kinform.rest.proxy import Proxy
 from kinform.rest.sockets import Lookups, Sockets
@@ -310,7 +311,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             # In a tunnel the proxy reads the CONNECT alone; without one it reads the request.
             target = proxy_headers if self._url.scheme == "https" else headers
             target.append(("Proxy-Authorization", proxy.authorization))
-        _guard.set(request.guard)
+        _sending.set(request)
         return await session.request(
             request.method,
             self._url,
@@ -527,8 +528,8 @@ class _Stopped(Exception):
         self.error = error
 
 
-_guard: Final[ContextVar[Callable[[], None] | None]] = ContextVar("kinform_guard", default=None)
-"""The guard of the request that this task sends; aiohttp may write in a task of its own."""
+_sending: Final[ContextVar[HttpRequest | None]] = ContextVar("kinform_sending", default=None)
+"""The request that this task sends; aiohttp may write in a task of its own."""
 
 
 class _Request(aiohttp.ClientRequest):
@@ -537,6 +538,9 @@ class _Request(aiohttp.ClientRequest):
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
         if not self._body:  # else the head is kept back, and sent with it
             self._ask()
+        request = _sending.get()
+        if request is not None and not request.shows_chunks:
+            _parse_bodies(conn)  # before the first byte of the answer can have come
         return await super().send(conn)
 
     async def write_bytes(
@@ -556,11 +560,24 @@ class _Request(aiohttp.ClientRequest):
 
     @staticmethod
     def _ask() -> None:
-        if (guard := _guard.get()) is not None:
+        request = _sending.get()
+        if request is not None and request.guard is not None:
             try:
-                guard()
+                request.guard()
             except Exception as exc:  # noqa: BLE001 - whatever it is, it is raised again
                 raise _Refused(exc) from None
+
+
+def _parse_bodies(connection: Connection) -> None:
+    """Have chunked answers on ``connection`` parsed by us, if this aiohttp lets us.
+
+    If it does not, everything works as well, and takes longer: `tests/rest/test_bodies.py`.
+    """
+    protocol: Any = connection.protocol
+    if (parser := getattr(protocol, "_parser", None)) is not None:
+        protocol._parser = BodyParser(  # noqa: SLF001 - there is no other way in
+            parser, broken=aiohttp.ClientPayloadError, on_surplus=protocol.force_close
+        )
 
 
 class _Refused(Exception):

@@ -259,6 +259,7 @@ class Connection:
             body=call.body,
             read_timeout=call.read_timeout,
             long_lived=call.is_urgent or call.purpose is not Purpose.CALL,
+            shows_chunks=call.purpose is Purpose.STREAM,
             guard=None if call.method in _READS else self._guard,
         )
         async with contextlib.AsyncExitStack() as mine:

@@ -38,6 +38,8 @@ class HttpRequest:
     """Longest silence between two reads of the answer; ``None``: wait for ever."""
     long_lived: bool = False
     """A watch or a followed log: it takes no place in the request pool."""
+    shows_chunks: bool = False
+    """Whether `HttpResponse.iter_chunks` is to show where HTTP chunks end, which takes time."""
     guard: Callable[[], None] | None = None
     """Called when the connection is there, right before the first byte is sent; what it raises
     stops the request and reaches the caller."""
@@ -75,7 +77,7 @@ class HttpResponse(Protocol):
         ...
 
     def iter_chunks(self) -> AsyncGenerator[Chunk]:
-        """Yield the same bytes with the HTTP chunk ends shown."""
+        """Yield the same bytes with the HTTP chunk ends shown, if the request asked for that."""
         ...
 
     async def read(self, limit: int | None = None) -> bytes:

@@ -1,0 +1,118 @@
+"""Take the chunks of an HTTP/1.1 body apart. Knows no sockets.
+
+A watch sends every event as a chunk of its own, and a server that streams a list does the same
+with every item: to hand each of them on by itself costs more than to read what is in it. So one
+feed gives one piece, whatever number of chunks it completes.
+
+RFC 9112, section 7.1. Chunk extensions and trailers are read over; everything else that is not
+exactly as written there is an error.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, final
+
+from kinform.errors import DecodeError
+
+__all__ = ["ChunkedDecoder"]
+
+_SIZE: Final = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+_NEWLINE: Final = b"\r\n"
+_END: Final = _NEWLINE * 2
+_LONGEST_LINE: Final = 8 * 1024
+"""Of a chunk's size with its extensions, and of all trailers together."""
+
+
+@final
+class ChunkedDecoder:
+    """Decodes one body, whatever pieces it arrives in: what is fed decides, not how it was cut.
+
+    After the end, whatever is fed is kept in `surplus` and is no part of the body.
+    """
+
+    __slots__ = ("_is_behind", "_kept", "_left", "ended", "surplus")
+
+    ended: bool
+    """Whether the last chunk and the trailers behind it have arrived."""
+    surplus: bytes
+    """What arrived behind the end."""
+
+    def __init__(self) -> None:
+        self._left = 0  # bytes that the chunk under way still misses
+        self._is_behind = False  # whether the line break behind a chunk is what comes next
+        # The beginning of what cannot be read yet: a chunk's size, its line break, trailers.
+        self._kept = b""
+        self.ended = False
+        self.surplus = b""
+
+    def feed(self, data: bytes) -> bytes:
+        """Return the part of the body that ``data`` brings.
+
+        Raises:
+            DecodeError: this is no chunked body. Nothing can be read of it from here on.
+        """
+        if self.ended:
+            self.surplus += data
+            return b""
+        if self._kept:
+            data, self._kept = self._kept + data, b""
+        place, size = 0, len(data)
+        # Views: what is joined in the end is then copied once.
+        view, parts = memoryview(data), list[memoryview]()
+        if self._left:
+            place = min(self._left, size)
+            parts.append(view[:place])
+            self._left -= place
+            self._is_behind = not self._left
+        if not self._left:
+            self._take_chunks(data, place, parts=parts, view=view)
+        return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+
+    def _take_chunks(
+        self, data: bytes, place: int, *, parts: list[memoryview], view: memoryview
+    ) -> None:
+        size, match, is_behind = len(data), _SIZE.match, self._is_behind
+        while True:
+            if is_behind:
+                if not data.startswith(_NEWLINE, place):
+                    self._keep_line_break(data[place:])
+                    break
+                place += 2
+                is_behind = False
+            found = match(data, place)
+            if found is None:
+                self._keep_size(data[place:])
+                break
+            start, length = found.end(), int(found[1], 16)
+            if not length:
+                self._take_trailers(data, start, line=place)
+                break
+            place = start + length
+            parts.append(view[start:place])
+            if place > size:
+                self._left = place - size
+                break
+            is_behind = True
+        self._is_behind = is_behind
+
+    def _keep_line_break(self, rest: bytes) -> None:
+        if not _NEWLINE.startswith(rest):
+            raise DecodeError("a chunk of the body is longer than it says")
+        self._kept = rest
+
+    def _keep_size(self, rest: bytes) -> None:
+        if b"\n" in rest or len(rest) > _LONGEST_LINE:
+            raise DecodeError("the body holds something else where a chunk's size should be")
+        self._kept = rest
+
+    def _take_trailers(self, data: bytes, start: int, *, line: int) -> None:
+        """Read over what stands behind the last chunk, up to an empty line."""
+        # The line break before them is one of the two that end them, if there are none.
+        end = data.find(_END, start - 2)
+        if end >= 0:
+            self.ended, self.surplus = True, data[end + 4 :]
+        elif len(data) - start > _LONGEST_LINE:
+            raise DecodeError("the trailers of the body do not end")
+        else:
+            self._kept = data[line:]

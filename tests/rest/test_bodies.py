@@ -1,0 +1,131 @@
+"""Chunked bodies that kinform parses itself: the same bytes as aiohttp would give, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kinform.errors import TransportError, TransportFailure
+from kinform.rest import aiohttp_transport
+from kinform.rest.bodies import BodyParser
+from tests.support.transports import NewTransport, body_of, get, transports
+from tests.support.wire import WireConnection, WireRequest, WireServer
+
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+_CHUNKS = b"4\r\nabcd\r\n1;x=y\r\ne\r\n0\r\nTrailer: 1\r\n\r\n"
+_PLAIN = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabcde"
+_INFORMED = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+
+
+@pytest.fixture
+async def new() -> AsyncIterator[NewTransport]:
+    async with transports() as factory:
+        yield factory
+
+
+def _server(*pieces: bytes, closes: bool = False) -> WireServer:
+    async def handler(request: WireRequest, conn: WireConnection) -> None:
+        for piece in pieces:
+            await conn.write(piece)
+            await asyncio.sleep(0)
+        if closes:
+            await conn.fin()
+
+    return WireServer(handler)
+
+
+@pytest.fixture
+def parsers(monkeypatch: pytest.MonkeyPatch) -> list[BodyParser]:
+    """Return what parses the bodies of this test, in the order of the requests."""
+    made: list[BodyParser] = []
+
+    def make(*args: object, **kwargs: object) -> BodyParser:
+        made.append(BodyParser(*args, **kwargs))  # type: ignore[arg-type]
+        return made[-1]
+
+    monkeypatch.setattr(aiohttp_transport, "BodyParser", make)
+    return made
+
+
+async def test_this_aiohttp_lets_us_parse_chunked_bodies(
+    new: NewTransport, parsers: list[BodyParser]
+) -> None:
+    async with _server(_HEAD + _CHUNKS) as server:
+        assert await body_of(new(), get(server)) == b"abcde"
+    assert parsers[0]._decoder is not None
+    assert parsers[0]._decoder.ended
+
+
+@pytest.mark.parametrize("cut", range(1, len(_HEAD + _CHUNKS)))
+async def test_an_answer_may_be_cut_anywhere(new: NewTransport, cut: int) -> None:
+    wire = _HEAD + _CHUNKS
+    async with _server(wire[:cut], wire[cut:]) as server:
+        transport = new()
+        assert await body_of(transport, get(server)) == b"abcde"
+        assert await body_of(transport, get(server)) == b"abcde"
+        assert len(server.connections) == 1  # it was kept, and used again
+
+
+@pytest.mark.parametrize("wire", [_PLAIN, _INFORMED + _PLAIN, _INFORMED + _HEAD + _CHUNKS])
+async def test_all_other_answers_are_left_to_aiohttp(
+    new: NewTransport, parsers: list[BodyParser], wire: bytes
+) -> None:
+    async with _server(wire) as server:
+        assert await body_of(new(), get(server)) == b"abcde"
+    assert parsers[0]._decoder is None
+
+
+@pytest.mark.parametrize("end", [0, 1, 4, 8, 11, 20, len(_CHUNKS) - 1])
+async def test_a_body_that_breaks_off_is_truncated(new: NewTransport, end: int) -> None:
+    async with _server(_HEAD + _CHUNKS[:end], closes=True) as server:
+        with pytest.raises(TransportError) as caught:
+            await body_of(new(), get(server))
+    assert caught.value.failure is TransportFailure.TRUNCATED
+
+
+@pytest.mark.parametrize("wire", [b"zz\r\n", b"4\r\nabcdef\r\n", b"\r\n"])
+async def test_what_is_no_chunk_ends_the_body_at_once(new: NewTransport, wire: bytes) -> None:
+    async with _server(_HEAD + b"2\r\nok\r\n" + wire) as server:  # which stays open
+        with pytest.raises(TransportError):
+            async with asyncio.timeout(5):
+                await body_of(new(), get(server))
+
+
+async def test_a_connection_with_bytes_behind_the_answer_is_not_used_again(
+    new: NewTransport,
+) -> None:
+    async with _server(_HEAD + _CHUNKS + b"HTTP/1.1 200 OK\r\n\r\n") as server:
+        transport = new()
+        assert await body_of(transport, get(server)) == b"abcde"
+        assert await body_of(transport, get(server)) == b"abcde"
+        assert len(server.connections) == 2
+
+
+async def test_a_reader_that_does_not_read_stops_the_server(new: NewTransport) -> None:
+    """Memory stays bounded: what nobody reads is not taken from the socket either."""
+    sent = 0
+
+    async def handler(request: WireRequest, conn: WireConnection) -> None:
+        nonlocal sent
+        await conn.write(_HEAD)
+        while sent < 64 * 1024 * 1024:
+            await conn.write(b"10000\r\n" + bytes(0x10000) + b"\r\n")
+            sent += 0x10000
+        await conn.write(b"0\r\n\r\n")
+
+    async with WireServer(handler) as server:
+        async with new().send(dataclasses.replace(get(server), long_lived=True)) as response:
+            first = await response.read_some()
+            before = -1
+            while sent != before:  # until it has come to a stop
+                before = sent
+                for _ in range(200):
+                    await asyncio.sleep(0)
+            assert sent < 32 * 1024 * 1024
+            rest = 0
+            while piece := await response.read_some():
+                rest += len(piece)
+    assert len(first) + rest == 64 * 1024 * 1024
