@@ -24,8 +24,8 @@ Resource ResourceClient ResourceExpiredError ResourceVersionRegressed Result Sel
 ServerTimeoutError SharedInformer SharedInformerFactory SourceError StreamSource TerminalError
 TimerSource TokenBucketLimiter TooManyRequestsError Transport TransportError TransportFailure
 UnauthorizedError UnavailableError UnknownResourceError Updated UsageError VersionInfo Watch
-WatchEvent WorkQueue __version__ cache clientset clock connect errors meta rest retry_on_conflict
-runtime selectors strip_managed_fields sync testing wait_for_cache_sync workqueue
+WatchEvent WorkQueue __version__ cache clientset clock connect errors index_by meta rest
+retry_on_conflict runtime selectors strip_managed_fields sync testing wait_for_cache_sync workqueue
 """.split()
 
 

@@ -24,7 +24,7 @@ from kinform.errors import DecodeError
 from kinform.meta import ObjectMeta, OwnerReference
 from kinform.objects import Object
 from kinform.sansio.heads import Head
-from kinform.storage import Codec, Packed, Packer, Sharing, train
+from kinform.storage import Codec, Packed, Packer, Sharing, inherit, train
 
 CANARY = "hunter2"
 
@@ -406,3 +406,26 @@ def test_objects_do_not_load_the_library() -> None:
         [sys.executable, "-c", program], capture_output=True, check=True, text=True
     )
     assert done.stdout.strip() == "False"
+
+
+# --- from one version to the next -------------------------------------------------------------
+
+
+def test_what_is_equal_is_inherited_and_what_is_not_stays() -> None:
+    old, same = (Object.from_dict(content(1)).metadata for _ in range(2))
+    inherit(old, same)
+    assert same == old
+    for field in ("name", "namespace", "uid", "generate_name", "raw_labels"):
+        assert getattr(same, field) is getattr(old, field)
+    assert same.raw_owner_references is old.raw_owner_references
+    changes: dict[str, Any] = {
+        "uid": "other",
+        "resourceVersion": "7",
+        "generateName": "net-",
+        "creationTimestamp": "2026-01-01T00:00:00Z",
+        "labels": {"app": "net"},
+        "ownerReferences": None,
+    }
+    changed = Object.from_dict(content(1, **changes)).metadata
+    inherit(old, changed)
+    assert changed == Object.from_dict(content(1, **changes)).metadata

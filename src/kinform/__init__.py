@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     )
     from kinform.cache.events import Added, Deleted, Updated
     from kinform.cache.factory import SharedInformerFactory
+    from kinform.cache.indexes import index_by
     from kinform.cache.informer import SharedInformer
     from kinform.cache.lister import Lister
     from kinform.cache.options import ReflectorOptions
@@ -181,6 +182,7 @@ __all__ = [
     "clock",
     "connect",
     "errors",
+    "index_by",
     "meta",
     "rest",
     "retry_on_conflict",
@@ -197,6 +199,7 @@ _HOMES: Final[dict[str, str]] = {
     "ALL_NAMESPACES": "kinform.resource_client",
     "APIResource": "kinform.rest.mapping",
     "Added": "kinform.cache.events",
+    "index_by": "kinform.cache.indexes",
     "AlreadyExistsError": "kinform.errors",
     "AmbiguousResourceError": "kinform.errors",
     "ApiError": "kinform.errors",

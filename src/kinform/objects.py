@@ -21,7 +21,7 @@ from kinform import models, views
 from kinform.errors import DecodeError
 from kinform.meta import GroupVersionKind, ObjectMeta, ObjectName
 from kinform.sansio.heads import Head, read_head
-from kinform.storage import Packed, Packer, cool
+from kinform.storage import Codec, Packed, Packer, cool
 
 __all__ = ["Object"]
 
@@ -114,6 +114,17 @@ class Object(Mapping[str, object]):
         return not isinstance(self._raw, bytes)
 
     @property
+    def kept_size(self) -> int:
+        """How many bytes are kept: those of the JSON, or fewer where they are compressed."""
+        raw = self._raw
+        return len(raw) if isinstance(raw, bytes) else len(raw.data)
+
+    def is_packed_for(self, codec: Codec) -> bool:
+        """Whether the bytes are kept compressed for ``codec`` to read."""
+        raw = self._raw
+        return not isinstance(raw, bytes) and raw.codec is codec
+
+    @property
     def metadata(self) -> ObjectMeta:
         """The metadata, typed, without touching the rest."""
         return self._head.metadata
@@ -186,6 +197,14 @@ class Object(Mapping[str, object]):
         value = self._value(path)
         return default if value is None or value is UNSET else views.read_only(value)
 
+    def shares_member(self, other: Object, member: str | int) -> bool:
+        """Tell whether ``spec`` or ``status`` is certainly the same in both, without reading it.
+
+        ``False`` says nothing: other members, and packed objects, are not compared.
+        """
+        window = self._window((member,))
+        return window is not UNSET and window == other._window((member,))
+
     def to_dict(self, *path: str | int) -> dict[str, object]:
         """Return a fresh copy of the object, or of the JSON object at ``path``, yours to change.
 
@@ -213,13 +232,17 @@ class Object(Mapping[str, object]):
         """Keep the bytes compressed from now on, and read the annotations from them.
 
         For caches: see `kinform.cache.compaction`. Nobody else can tell but by the time a read
-        takes. From any thread; an object that is packed stays as it is.
+        takes. From any thread; what was packed for the same codec stays as it is.
         """
         raw = self._raw
         if isinstance(raw, bytes):
             self._raw = packed = packer.pack(raw)
             self._head = self._head.without_windows()
-            cool(self._head.metadata, packed)
+        elif raw.codec is not packer.codec:
+            self._raw = packed = packer.pack(self._unpacked(raw))
+        else:
+            return
+        cool(self._head.metadata, packed)
 
     def __getitem__(self, key: str) -> Any:
         value = self._value((key,))

@@ -34,6 +34,7 @@ __all__ = [
     "Sharing",
     "StorageForm",
     "cool",
+    "inherit",
     "load_library",
     "train",
 ]
@@ -216,8 +217,10 @@ class Packer:
     two megabytes, so one does not keep it longer than needed.
     """
 
-    __slots__ = ("_codec", "_compressor", "_lock", "objects", "packed_bytes", "raw_bytes")
+    __slots__ = ("_compressor", "_lock", "codec", "objects", "packed_bytes", "raw_bytes")
 
+    codec: Codec
+    """What reads them."""
     objects: int
     """How many were packed so far."""
     raw_bytes: int
@@ -240,7 +243,7 @@ class Packer:
         if dictionary:
             digested = zstandard.ZstdCompressionDict(dictionary)
             digested.precompute_compress(compression_params=parameters)  # pyright: ignore[reportUnknownMemberType]
-        self._codec = codec
+        self.codec = codec
         self._compressor = zstandard.ZstdCompressor(
             dict_data=digested, compression_params=parameters
         )
@@ -256,7 +259,27 @@ class Packer:
             self.objects += 1
             self.raw_bytes += len(raw)
             self.packed_bytes += len(data)
-        return Packed(self._codec, data)
+        return Packed(self.codec, data)
+
+
+def inherit(old: ObjectMeta, new: ObjectMeta) -> None:
+    """Let ``new`` hold what it has in common with ``old``, metadata of the same key, only once.
+
+    Most changes change none of it, so a cache stays as small as its first list has made it.
+    """
+    put = force_setattr
+    put(new, "name", old.name)
+    put(new, "namespace", old.namespace)
+    if new.uid == old.uid:
+        put(new, "uid", old.uid)
+    if new.creation_timestamp == old.creation_timestamp:
+        put(new, "creation_timestamp", old.creation_timestamp)
+    if new.generate_name == old.generate_name:
+        put(new, "generate_name", old.generate_name)
+    if (labels := old.raw_labels) and new.raw_labels == labels:
+        put(new, "raw_labels", labels)
+    if (owners := old.raw_owner_references) and new.raw_owner_references == owners:
+        put(new, "raw_owner_references", owners)
 
 
 @final

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import random
 import subprocess
 import sys
 import threading
@@ -259,7 +260,10 @@ async def test_readers_on_other_threads_see_no_difference() -> None:
 def test_objects_that_settle_share_what_is_equal(form: StorageForm) -> None:
     indexer: Indexer[Object] = Indexer()
     compactor = Compactor(indexer.entries, storage=form)
-    one, other = (compactor.settle(pod(number).object) for number in (1, 2))
+    entries = [pod(number) for number in (1, 2)]
+    for entry in entries:
+        compactor.settle(entry)
+    one, other = (entry.object for entry in entries)
     assert one.metadata.raw_labels is other.metadata.raw_labels
     assert one.metadata == pod(1).metadata
     cold = type(cast("object", one.metadata.raw_annotations)) is Packed
@@ -267,21 +271,101 @@ def test_objects_that_settle_share_what_is_equal(form: StorageForm) -> None:
     assert one.annotations == {"number": "1"}
 
 
-def test_settling_takes_what_a_transform_may_return() -> None:
+def test_of_projections_the_metadata_is_shared_all_the_same() -> None:
     compactor = Compactor(Indexer[str]().entries, storage="raw", model=str)
-    assert compactor.settle("text") == "text"
+    one, other = (Entry(pod(number).metadata, "text") for number in (1, 2))
+    compactor.settle(one)
+    compactor.settle(other)
+    assert one == Entry(pod(1).metadata, "text")
+    assert one.metadata.raw_labels is other.metadata.raw_labels
 
 
 @in_virtual_time
 async def test_settled_objects_let_go_of_their_bytes_when_they_are_packed() -> None:
     indexer = cache()
     async with compacting(indexer) as compactor:
-        for obj in indexer.list():
-            compactor.settle(obj)
+        for entry in indexer.entries.list():
+            compactor.settle(entry)
         await asyncio.sleep(1)
-        for obj in indexer.list():
-            assert compactor.settle(obj) is obj
+        for entry in indexer.entries.list():
+            compactor.settle(entry)
+            obj = entry.object
             assert cast("object", obj.metadata.raw_annotations) is obj._raw
+
+
+def _varied(number: int, template: int) -> Entry[Object]:
+    """Return an object that is like others of its template and like none of another."""
+    rng = random.Random(template)
+    text = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz0123456789", k=6_000))
+    return pod(number, payload=f"{text}{number}")
+
+
+@in_virtual_time
+async def test_a_large_list_is_packed_while_it_arrives() -> None:
+    compactor = Compactor(Indexer[Object]().entries)
+    async with background(compactor.run()):
+        for number in range(800):
+            compactor.settle(early := _varied(number, number % 7))
+            assert not early.object.is_packed
+        await asyncio.sleep(1)  # off the loop a dictionary is trained
+        entries = [_varied(number, number % 7) for number in range(100)]
+        for entry in entries:
+            compactor.settle(entry)
+        later = [entry.object for entry in entries]
+        assert all(obj.is_packed for obj in later)
+        assert max(obj.kept_size for obj in later) < 400
+        assert later[3].at("data") == _varied(3, 3).object.at("data")
+        assert later[3].annotations == {"number": "3"}
+        assert compactor.statistics().objects == 100
+
+
+@in_virtual_time
+async def test_what_the_first_of_a_list_taught_is_replaced_if_it_does_not_fit_the_others() -> None:
+    """Namespace by namespace: the first 800 objects are of one kind, the others of six more."""
+    indexer: Indexer[Object] = Indexer()
+    compactor = Compactor(indexer.entries)
+    entries: list[Entry[Object]] = []
+    async with background(compactor.run()):
+        for number in range(3_000):
+            entry = _varied(number, 0 if number < 800 else number % 7)
+            compactor.settle(entry)
+            entries.append(entry)
+            if number == 1_000:
+                await asyncio.sleep(1)
+        indexer.replace({entry.metadata.key: entry for entry in entries}, "5")
+        before = sum(obj.kept_size for obj in indexer.list())
+        compactor.begin()
+        await asyncio.sleep(1)
+        assert packed(indexer) == 3_000
+        after = sum(obj.kept_size for obj in indexer.list())
+        assert after < before / 4
+        assert after / 3_000 < 400
+        figures = compactor.statistics()
+        assert (figures.objects, figures.packed_bytes) == (3_000, after)
+        assert all(
+            obj.at("data") == _varied(n, 0 if n < 800 else n % 7).object.at("data")
+            for n, obj in ((0, entries[0].object), (2_999, entries[2_999].object))
+        )
+
+
+@in_virtual_time
+async def test_what_the_first_of_a_list_taught_is_kept_if_it_fits() -> None:
+    indexer: Indexer[Object] = Indexer()
+    compactor = Compactor(indexer.entries)
+    entries = [_varied(number, number % 7) for number in range(2_000)]
+    async with background(compactor.run()):
+        for number, entry in enumerate(entries):
+            compactor.settle(entry)
+            if number == 1_000:
+                await asyncio.sleep(1)
+        indexer.replace({entry.metadata.key: entry for entry in entries}, "5")
+        kept = [entry.object._raw for entry in entries[1_001:]]
+        compactor.begin()
+        await asyncio.sleep(1)
+        assert packed(indexer) == 2_000
+        pairs = zip(kept, entries[1_001:], strict=True)
+        assert all(raw is entry.object._raw for raw, entry in pairs)
+        assert compactor.statistics().objects == 2_000
 
 
 @in_virtual_time

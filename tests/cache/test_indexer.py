@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import pytest
-from hypothesis import settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
@@ -19,12 +19,15 @@ from kinform.cache.indexes import (
     UnknownIndexError,
     each,
     function_index,
+    index_by,
 )
 from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.errors import KinformError, UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
+from kinform.objects import Object
 from kinform.sansio import versions
 from kinform.sansio.deltas import Delta, DeltaType
+from kinform.storage import Codec
 from tests.cache.support_entries import delta_of, entry_of, keyed
 
 Words: TypeAlias = tuple[str, ...]
@@ -557,3 +560,76 @@ AnyWrites.TestCase.settings = settings(
     max_examples=min(settings().max_examples, 1000),  # more take longer than a test may
 )
 TestAnyWrites = pytest.mark.slow(AnyWrites.TestCase)
+
+
+# --- index_by ---------------------------------------------------------------------------------
+
+
+def _pod(node: object, version: int = 1, **status: object) -> Entry[Object]:
+    metadata = {"name": "web", "namespace": "a", "uid": "u", "resourceVersion": str(version)}
+    obj = Object.from_dict({"metadata": metadata, "spec": {"nodeName": node}, "status": status})
+    return Entry(obj.metadata, obj)
+
+
+def test_index_by_finds_what_a_function_of_ones_own_finds() -> None:
+    pods: Indexer[Object] = Indexer(indexers={"node": index_by("spec", "nodeName")})
+    pods.add(_pod("n1"))
+    assert [pod.name for pod in pods.by_index("node", "n1")] == ["web"]
+    pods.update(_pod("n2", 2))
+    assert pods.by_index("node", "n1") == []
+    pods.update(_pod(None, 3))
+    assert pods.list_index_values("node") == []
+    pods.update(_pod(["n3", "n4"], 4))
+    assert sorted(pods.list_index_values("node")) == ["n3", "n4"]
+    with pytest.raises(IndexFunctionError, match="it returned int where text was expected"):
+        pods.update(_pod([7], 5))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["n1", "n2", None]), st.sampled_from(["Running", "Failed"])),
+        min_size=1,
+    ),
+    st.booleans(),
+)
+def test_index_by_is_never_stale(states: list[tuple[str | None, str]], packs: bool) -> None:
+    pods: Indexer[Object] = Indexer(
+        indexers={
+            "node": index_by("spec", "nodeName"),
+            "phase": index_by("status", "phase"),
+            "version": index_by("metadata", "resourceVersion"),
+        }
+    )
+    packer = Codec().packer()
+    for version, (node, phase) in enumerate(states, 1):
+        entry = _pod(node, version, phase=phase)
+        pods.apply([Delta(DeltaType.UPDATED, entry.metadata.key, entry)])
+        if packs:
+            entry.object.pack(packer)
+        assert pods.list_index_values("node") == ([node] if node else [])
+        assert pods.list_index_values("phase") == [phase]
+        assert pods.list_index_values("version") == [str(version)]
+
+
+def test_index_by_does_not_read_again_what_did_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    pods: Indexer[Object] = Indexer(indexers={"node": index_by("spec", "nodeName")})
+    first, same, moved = _pod("n1", 1), _pod("n1", 2, phase="Failed"), _pod("n2", 3)
+    pods.add(first)
+    reads: list[str] = []
+    at = Object.at
+
+    def counted(obj: Object, *path: str | int) -> object:
+        reads.append(obj.resource_version)
+        return at(obj, *path)
+
+    monkeypatch.setattr(Object, "at", counted)
+    for entry in (same, moved):
+        pods.apply([Delta(DeltaType.UPDATED, entry.metadata.key, entry)])
+    assert reads == ["3"]
+    assert [pod.name for pod in pods.by_index("node", "n2")] == ["web"]
+
+
+@pytest.mark.parametrize("path", [(), (0, "spec")])
+def test_index_by_needs_a_path(path: tuple[str | int, ...]) -> None:
+    with pytest.raises(UsageError, match="index_by needs a path"):
+        index_by(*path)

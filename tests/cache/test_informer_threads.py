@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pytest
 
 from kinform.cache.informer import SharedInformer
+from kinform.cache.replacing import Replacing
 from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.meta import ObjectName
 from kinform.testing import FakeListWatch
@@ -197,13 +198,15 @@ def test_at_every_step_of_a_relist_the_old_or_the_new_is_seen() -> None:
     source = Source()
     problems: list[str] = []
     looks = 0
+    taken = (ThreadSafeStore.replace, ThreadSafeStore.publish, Replacing.advance)
+    steps = {step.__code__ for step in taken}
 
     async def main() -> None:
         informer = SharedInformer(source.lw, indexers={"group": lambda thing: thing.group})
 
         def look(frame: FrameType, event: str, _: object) -> TraceFunction | None:
             nonlocal looks
-            if frame.f_code is not ThreadSafeStore.replace.__code__:
+            if frame.f_code not in steps:
                 return None
             frame.f_trace_opcodes = True
             looks += 1

@@ -10,7 +10,8 @@ import pytest
 from kinform.cache.intake import Intake
 from kinform.cache.store import Store
 from kinform.errors import DecodeError
-from kinform.meta import ObjectMeta, ObjectName
+from kinform.meta import Entry, ListMeta, ObjectMeta, ObjectName
+from kinform.objects import Object
 from kinform.rest.results import Bookmark, ListResult, Unreadable, WatchEvent
 from kinform.sansio.real_fifo import RealFIFO
 from kinform.sansio.watch import EventType
@@ -50,6 +51,20 @@ def test_a_list_is_in_the_store_when_it_is_finished_and_not_before() -> None:
     assert (len(store), intake.version) == (0, "")
     assert intake.finish_list("5") == 2
     assert (versions(store), intake.version) == ({"a": "1", "b": "2"}, "5")
+
+
+def test_of_a_projections_metadata_annotations_are_not_kept() -> None:
+    """They may be as large as the object, and nobody can ask for them."""
+    store = Store[Any]()
+    intake = intake_of(store)
+    given = [ObjectMeta(name=name, raw_annotations={"a": "b"}) for name in ("model", "other")]
+    whole = Object.from_dict({"metadata": {"name": "whole", "annotations": {"a": "b"}}})
+    entries = [Entry(given[0], "model"), Entry(whole.metadata, whole)]
+    take(intake, ListResult(entries, metadata=ListMeta(resource_version="5")))
+    intake.write([WatchEvent(EventType.ADDED, "other", given[1])])
+    kept = {one.metadata.name: one.metadata.raw_annotations for one in store.entries.list()}
+    assert kept == {"model": None, "other": None, "whole": {"a": "b"}}
+    assert [metadata.raw_annotations for metadata in given] == [{"a": "b"}] * 2  # not ours
 
 
 def test_a_list_that_begins_anew_forgets_the_one_before() -> None:

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from kinform.cache.indexes import (
         NAMESPACE_INDEX,
         OWNER_INDEX,
+        FieldIndex,
         IndexFunctionError,
         UnknownIndexError,
+        index_by,
     )
     from kinform.cache.informer import SharedInformer
     from kinform.cache.listener import HandlerStatistics
@@ -58,6 +60,7 @@ __all__ = [
     "Event",
     "EventHandler",
     "EventStream",
+    "FieldIndex",
     "HandlerStatistics",
     "IndexFunctionError",
     "Indexer",
@@ -87,6 +90,7 @@ __all__ = [
     "WaitTimeoutError",
     "WatchClosedError",
     "handler",
+    "index_by",
     "until",
     "until_with_sync",
     "until_without_retry",
@@ -104,7 +108,9 @@ _HOMES: Final[dict[str, str]] = {
     "EventHandler": "kinform.cache.handlers",
     "EventStream": "kinform.cache.event_stream",
     "HandlerStatistics": "kinform.cache.listener",
+    "FieldIndex": "kinform.cache.indexes",
     "IndexFunctionError": "kinform.cache.indexes",
+    "index_by": "kinform.cache.indexes",
     "Indexer": "kinform.cache.indexer",
     "IndexerInformer": "kinform.cache.indexer_informer",
     "InformerGroup": "kinform.cache.group",

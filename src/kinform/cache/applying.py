@@ -11,6 +11,7 @@ client-go: controller.go processDeltas, processDeltasInBatch, processReplacedAll
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar, final
@@ -22,10 +23,12 @@ from kinform.sansio.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncA
 from kinform.sansio.notifications import Notification
 from kinform.sansio.queue import Batch
 
-__all__ = ["Applied", "apply"]
+__all__ = ["Applied", "apply", "apply_in_turns", "is_large"]
 
 T = TypeVar("T")
 
+_TURN: Final = 256
+"""How many objects of a list are written before the others have a turn: some milliseconds."""
 _SYNC: Final = DeltaType.SYNC
 _REPLACED: Final = DeltaType.REPLACED
 
@@ -65,6 +68,31 @@ def apply(batch: Batch[T], entries: ThreadSafeStore[T]) -> Applied[T]:
         entries.bookmark(content.resource_version, of_list=content.of_list)
         return Applied([])
     return _of_deltas(content, entries.apply(content), initial=initial)
+
+
+def is_large(batch: Batch[T]) -> bool:
+    """Tell whether to write ``batch`` at once would hold up all others for too long."""
+    return isinstance(batch.content, ReplacedAll) and len(batch.content.entries) > _TURN
+
+
+async def apply_in_turns(batch: Batch[T], entries: ThreadSafeStore[T]) -> Applied[T]:
+    """Do as `apply`, and let others have a turn now and then while a large list is taken in.
+
+    Nobody sees anything of it before it is whole, and nothing is awaited from there to the return.
+    Cancelled, it has changed nothing.
+
+    Raises:
+        IndexFunctionError: as `apply`.
+    """
+    content = batch.content
+    if not isinstance(content, ReplacedAll):
+        return apply(batch, entries)
+    work = entries.replacing(content.entries, content.resource_version, afresh=content.afresh)
+    while not work.advance(_TURN):  # noqa: ASYNC110 - it is we who work
+        await asyncio.sleep(0)
+    replacement = entries.publish(work)
+    told = _of_replacement(replacement, initial=batch.in_initial_list)
+    return Applied(told, replacement=replacement)
 
 
 def _of_replacement(done: Replacement[T], *, initial: bool) -> list[Notification[T]]:

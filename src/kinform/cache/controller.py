@@ -17,6 +17,7 @@ from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
 from kinform.cache.reports import WatchErrorHandler
 from kinform.errors import UsageError
+from kinform.meta import Entry
 from kinform.sansio.queue import Batch, KnownObjects, Queue, QueueFactory, never_mind
 from kinform.sansio.real_fifo import RealFIFO
 from kinform.tasks import gather, pass_on_cancellation
@@ -61,7 +62,7 @@ class Controller(Generic[T]):
         name: str = "controller",
         expected_kind: str | None = None,
         transform: TransformFunc[T] | None = None,
-        settle: Callable[[T], object] | None = None,
+        settle: Callable[[Entry[T]], object] | None = None,
         resync_period: float | None = None,
         should_resync: Callable[[], bool] | None = None,
         watch_error_handler: WatchErrorHandler | None = None,

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Mapping
 from typing import Final, Generic, TypeVar, final
 
-from kinform.cache.applying import apply
+from kinform.cache.applying import apply_in_turns
 from kinform.cache.controller import Controller
 from kinform.cache.handlers import Caller, EventHandler
 from kinform.cache.index_errors import IndexErrors
@@ -107,7 +107,7 @@ class IndexerInformer(Generic[T]):
         await self.controller.run()
 
     async def _process(self, batch: Batch[T]) -> None:
-        applied = apply(batch, self.indexer.entries)
+        applied = await apply_in_turns(batch, self.indexer.entries)
         for notification in applied.notifications:
             await self._tell(notification)
         for entry in applied.resynced:

@@ -1,4 +1,4 @@
-"""Indexes: which entries have a value, by functions of the user's and by metadata.
+"""Indexes: which keys have a value, by functions of the user's and by metadata.
 
 The store (`kinform.cache.thread_safe_store`) owns them and guards them with its lock. Rule 1: a
 function runs once per change, before anything is changed; what it returned is kept, so leaving
@@ -9,16 +9,18 @@ read metadata, and read it again. Rule 3: an index holds no value without entrie
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final, Generic, TypeAlias, TypeVar, final
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar, cast, final
 
 from kinform.cache.transitions import Transition
 from kinform.errors import KinformError, UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
+from kinform.objects import Object
 
 __all__ = [
     "NAMESPACE_INDEX",
     "OWNER_INDEX",
+    "FieldIndex",
     "Index",
     "IndexFunc",
     "IndexFunctionError",
@@ -26,6 +28,7 @@ __all__ = [
     "Values",
     "each",
     "function_index",
+    "index_by",
     "namespace_of",
     "owners_of",
 ]
@@ -41,6 +44,9 @@ IndexFunc: TypeAlias = Callable[[T], Iterable[str] | str | None]
 """Takes an object, returns the values it is found under: many, one, or none.
 
 It must depend on the object alone, and must not write to the store it indexes."""
+
+Unchanged: TypeAlias = Callable[[Entry[T], Entry[T]], bool]
+"""Tells, quickly, whether an old and a new entry certainly have the same values."""
 
 Values: TypeAlias = str | tuple[str, ...]
 """What an index keeps per key: the one value as it is, anything else as a tuple of distinct ones.
@@ -87,42 +93,56 @@ class IndexFunctionError(KinformError):
 
 @final
 class Index(Generic[T]):
-    """One index: a named function, and the entries under each value it gave.
+    """One index: a named function, and the keys under each value it gave.
+
+    Keys, not entries: so most changes, which change no value, leave an index alone.
 
     Not safe from several threads by itself: its store's lock is held around every call but
-    `values_of`. ``keeps_values`` is false for functions that can be asked about an old entry
-    again, for the same answer, without failing.
+    `values_of`.
+
+    Args:
+        keeps_values: false for functions that can be asked about an old entry again, for the same
+            answer, without failing.
+        is_unchanged: tells of two entries of one key, quickly, that they have the same values;
+            where it cannot tell it says no.
     """
 
-    __slots__ = ("_kept", "_postings", "name", "values_of")
+    __slots__ = ("_kept", "_postings", "is_unchanged", "name", "values_of")
 
     def __init__(
-        self, name: str, values_of: Callable[[Entry[T]], Values], *, keeps_values: bool = True
+        self,
+        name: str,
+        values_of: Callable[[Entry[T]], Values],
+        *,
+        keeps_values: bool = True,
+        is_unchanged: Unchanged[T] | None = None,
     ) -> None:
         self.name: Final = name
         self.values_of: Final = values_of
-        # Invariant: key in _postings[v].entries  <=>  v is one of the values of key's entry.
-        self._postings: dict[str, _Posting[T]] = {}
+        self.is_unchanged: Final = is_unchanged
+        # Invariant: key in _postings[v].keys  <=>  v is one of the values of key's entry.
+        self._postings: dict[str, _Posting] = {}
         self._kept: dict[ObjectName, Values] | None = {} if keeps_values else None
 
     def emptied(self) -> Index[T]:
         """Return an index of the same name and function with nothing in it."""
-        return Index(self.name, self.values_of, keeps_values=self._kept is not None)
+        keeps, unchanged = self._kept is not None, self.is_unchanged
+        return Index(self.name, self.values_of, keeps_values=keeps, is_unchanged=unchanged)
 
     def kept_values(self, key: ObjectName, entry: Entry[T]) -> Values:
         """Return what ``entry``, which is in the index, was entered under."""
         return self.values_of(entry) if self._kept is None else self._kept.get(key, ())
 
-    def enter(self, key: ObjectName, entry: Entry[T], values: Values) -> None:
-        """File ``entry`` under ``values``. The key must not be in the index."""
+    def enter(self, key: ObjectName, values: Values) -> None:
+        """File ``key`` under ``values``. It must not be in the index."""
         if isinstance(values, str):
             posting = self._postings.get(values) or self._opened(values)
-            posting.entries[key] = entry
+            posting.keys[key] = None
             values = posting.value  # every object decodes its own copy: one is enough to keep
         elif values:
             postings = [self._postings.get(value) or self._opened(value) for value in values]
             for posting in postings:
-                posting.entries[key] = entry
+                posting.keys[key] = None
             values = tuple([posting.value for posting in postings])
         else:
             return
@@ -133,55 +153,89 @@ class Index(Generic[T]):
         """Forget ``old``, and every value that had no other entry."""
         for value in each(self.kept_values(key, old)):
             posting = self._postings[value]
-            del posting.entries[key]
-            if not posting.entries:
+            del posting.keys[key]
+            if not posting.keys:
                 del self._postings[value]
         if self._kept is not None:
             self._kept.pop(key, None)
 
     def write(self, changes: Iterable[Transition[T]], values: Iterable[Values]) -> None:
         """Perform ``changes``, given the values of each one's new entry."""
-        postings, kept, values_of = self._postings, self._kept, self.values_of
+        kept, values_of = self._kept, self.values_of
         for change, now in zip(changes, values, strict=True):
             key, old, new = change.key, change.old, change.new
-            if old is None or new is None:
-                if old is not None:
-                    self.leave(key, old)
-                if new is not None:
-                    self.enter(key, new, now)
-                continue
-            was = values_of(old) if kept is None else kept.get(key, ())
-            if was != now:
+            if old is not None:
+                was = values_of(old) if kept is None else kept.get(key, ())
+                if new is not None and was == now:  # most changes change no index
+                    continue
                 self.leave(key, old)
-                self.enter(key, new, now)
-            elif isinstance(was, str):  # most changes change no index
-                postings[was].entries[key] = new
-            else:
-                for value in was:
-                    postings[value].entries[key] = new
+            if new is not None:
+                self.enter(key, now)
 
-    def find(self, value: str) -> dict[ObjectName, Entry[T]]:
-        """Return the index's own entries under ``value``: copy them before the lock is left."""
+    def find(self, value: str) -> Collection[ObjectName]:
+        """Return the index's own keys under ``value``: copy them before the lock is left."""
         posting = self._postings.get(value)
-        return posting.entries if posting else {}
+        return posting.keys if posting else ()
 
     def all_values(self) -> list[str]:
         """Return every value that has entries, each once, in no particular order."""
         return list(self._postings)
 
-    def _opened(self, value: str) -> _Posting[T]:
+    def _opened(self, value: str) -> _Posting:
         posting = self._postings[value] = _Posting(value)
         return posting
 
 
-class _Posting(Generic[T]):
-    """The entries of one value. A dict: its order does not vary from run to run, a set's does."""
+class _Posting:
+    """The keys of one value. A dict: its order does not vary from run to run, a set's does."""
 
-    __slots__ = ("entries", "value")
+    __slots__ = ("keys", "value")
 
     def __init__(self, value: str) -> None:
         self.value = value
-        self.entries: dict[ObjectName, Entry[T]] = {}
+        self.keys: dict[ObjectName, None] = {}
+
+
+@final
+class FieldIndex:
+    """An index function: the text, or the list of texts, at one place in an object.
+
+    Made by `index_by`.
+    """
+
+    __slots__ = ("path",)
+
+    def __init__(self, path: tuple[str | int, ...]) -> None:
+        self.path: Final = path
+
+    def __call__(self, obj: Object) -> Iterable[str] | str | None:
+        """Return what is at the path."""
+        return cast("Iterable[str] | str | None", obj.at(*self.path))
+
+    def __repr__(self) -> str:
+        return f"index_by({', '.join(map(repr, self.path))})"
+
+    def is_unchanged(self, old: Entry[Object], new: Entry[Object]) -> bool:
+        """Tell whether both certainly have the same value."""
+        return new.object.shares_member(old.object, self.path[0])
+
+
+def index_by(*path: str | int) -> FieldIndex:
+    """Return an index function that reads one place, as ``obj.at(*path)`` does.
+
+    .. code-block:: python
+
+        client.informer("v1/pods", indexers={"node": kinform.index_by("spec", "nodeName")})
+
+    Quicker than a function of your own that does the same: where an update leaves ``spec`` as it
+    was, a place in it is not read again. For whole objects only, not for models.
+
+    Raises:
+        UsageError: the path is empty or does not start with a member's name.
+    """
+    if not path or not isinstance(path[0], str):
+        raise UsageError("index_by needs a path, for example index_by('spec', 'nodeName')")
+    return FieldIndex(path)
 
 
 def function_index(name: str, function: IndexFunc[T]) -> Index[T]:
@@ -213,6 +267,9 @@ def function_index(name: str, function: IndexFunc[T]) -> Index[T]:
             raise IndexFunctionError(name, entry.metadata.key, problem=problem) from exc
         return _texts(values, name, entry.metadata)
 
+    if isinstance(function, FieldIndex):
+        unchanged = cast("Unchanged[T]", function.is_unchanged)
+        return Index(name, values_of, is_unchanged=unchanged)
     return Index(name, values_of)
 
 

@@ -12,11 +12,11 @@ import asyncio
 import dataclasses
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Final, Generic, TypedDict, TypeVar, cast, final
 
-from kinform.cache.applying import apply
+from kinform.cache.applying import Applied, apply, apply_in_turns, is_large
 from kinform.cache.compaction import Compactor
 from kinform.cache.controller import Controller
 from kinform.cache.event_stream import EventStream
@@ -498,9 +498,17 @@ class SharedInformer(Generic[T]):
     def _ended(self) -> None:
         self._waiters.fail(self._life.why_not)
 
-    def _process(self, batch: Batch[T]) -> None:
-        """Write a batch and tell what it did. Nothing is awaited here."""
-        applied = apply(batch, self._indexer.entries)
+    def _process(self, batch: Batch[T]) -> Awaitable[None] | None:
+        """Write a batch and tell what it did: at once, or if it is large in several turns."""
+        if is_large(batch):
+            return self._process_in_turns(batch)
+        self._tell(apply(batch, self._indexer.entries))
+        return None
+
+    async def _process_in_turns(self, batch: Batch[T]) -> None:
+        self._tell(await apply_in_turns(batch, self._indexer.entries))
+
+    def _tell(self, applied: Applied[T]) -> None:
         self._replayed += applied.replayed
         if applied.notifications:
             self._processor.distribute(applied.notifications)

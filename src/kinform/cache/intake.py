@@ -11,15 +11,19 @@ Rule 3: the version moves after the write it speaks of, and never back but with 
 
 from __future__ import annotations
 
+import copy
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
+from msgspec.structs import force_setattr
+
 from kinform.cache.kinds import KindCheck
 from kinform.errors import DecodeError
 from kinform.meta import Entry, ObjectMeta, ObjectName
+from kinform.objects import Object
 from kinform.rest.results import Bookmark, ListResult, Received, Unreadable, WatchEvent
 from kinform.sansio import versions
 from kinform.sansio.queue import KnownObjects, ReflectorStore
@@ -57,7 +61,7 @@ class Intake(Generic[T]):
         *,
         name: str,
         transform: TransformFunc[T] | None = None,
-        settle: Callable[[T], object] | None = None,
+        settle: Callable[[Entry[T]], object] | None = None,
         expected_kind: str | None = None,
         known: KnownObjects[T] | None = None,
     ) -> None:
@@ -119,7 +123,7 @@ class Intake(Generic[T]):
         accepted = self._kinds.of_list(page)
         # A server that went back in time may show another state under a version we know.
         self._reuses = self._reuses and not versions.is_older(page.resource_version, self.version)
-        entries = page.entries()
+        entries = (_entry(entry.metadata, entry.object) for entry in page.entries())
         for entry in entries if accepted is None else itertools.compress(entries, accepted):
             self._list_one(entry)
         for item in page.unreadable:
@@ -146,7 +150,7 @@ class Intake(Generic[T]):
                 self._listed.pop(event.metadata.key, None)
                 self._listed_unreadable.pop(event.metadata.key, None)
             elif self._kinds.accepts(event.object):
-                self._list_one(Entry(event.metadata, event.object))
+                self._list_one(_entry(event.metadata, event.object))
         return None
 
     def finish_list(self, resource_version: str) -> int:
@@ -175,7 +179,7 @@ class Intake(Generic[T]):
             self._listed[key] = held
         elif (prepared := self._prepared(entry, self._listed_unreadable)) is not None:
             if self._settle is not None:
-                self._settle(prepared.object)
+                self._settle(prepared)
             self._listed[key] = prepared
         else:
             self._listed.pop(key, None)
@@ -214,7 +218,7 @@ class Intake(Generic[T]):
         if not self._kinds.accepts(obj):
             return
         self.events += 1
-        entry = Entry(metadata, obj)
+        entry = _entry(metadata, obj)
         if kind is _DELETED:
             # A transform may matter to who is told of the final state; if it fails, it is gone
             # all the same.
@@ -302,6 +306,17 @@ class Intake(Generic[T]):
             what = key if key.name else "an object"
             log.error("%s: %s cannot be read: %s", self._name, what, item.error)
         unreadable[key] = item.error
+
+
+def _entry(metadata: ObjectMeta, obj: T) -> Entry[T]:
+    """Return what is kept: of a projection's metadata not the annotations, which may be large.
+
+    Nobody reads them there: an `Object` has them, a model has those that it declares.
+    """
+    if metadata.raw_annotations and not isinstance(obj, Object):
+        metadata = copy.copy(metadata)  # the other one may be somebody's
+        force_setattr(metadata, "raw_annotations", None)
+    return Entry(metadata, obj)
 
 
 def _nameless(event: WatchEvent[T] | Unreadable) -> DecodeError:

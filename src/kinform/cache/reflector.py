@@ -30,7 +30,7 @@ from kinform.errors import (
     TransportFailure,
     UsageError,
 )
-from kinform.meta import ObjectName
+from kinform.meta import Entry, ObjectName
 from kinform.rest.limits import RateLimiter
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, Received, Unreadable
@@ -74,7 +74,7 @@ class Reflector(Generic[T]):
         name: stands in every line it logs.
         expected_kind: objects of another kind are left out (and lists of another kind refused).
         transform: runs once for each object, before it is stored.
-        settle: is shown each object of a list that is new, before it is stored.
+        settle: is shown each entry of a list that is new, before it is stored.
         resync_period: how often the store's ``resync`` is called; ``None``: never.
         should_resync: asked each time before that.
         watch_error_handler: told of every failure, also of those within a watch. By default
@@ -98,7 +98,7 @@ class Reflector(Generic[T]):
         name: str = "reflector",
         expected_kind: str | None = None,
         transform: TransformFunc[T] | None = None,
-        settle: Callable[[T], object] | None = None,
+        settle: Callable[[Entry[T]], object] | None = None,
         resync_period: float | None = None,
         should_resync: Callable[[], bool] | None = None,
         watch_error_handler: WatchErrorHandler | None = None,

@@ -18,12 +18,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Generic, TypeAlias, TypeVar, final
 
 from kinform.cache.indexes import Index, IndexFunctionError, Values, each
+from kinform.cache.replacing import Replacing
 from kinform.cache.state import Filed, Filing, State, plan
 from kinform.cache.transitions import Replacement, Transition
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectName
 from kinform.sansio import versions
 from kinform.sansio.deltas import Delta
+from kinform.storage import inherit
 
 __all__ = ["OnIndexError", "ThreadSafeStore"]
 
@@ -113,7 +115,8 @@ class ThreadSafeStore(Generic[T]):
             UnknownIndexError: if there is no such index.
         """
         with self._lock:
-            return list(self._state.index(index).find(value).values())
+            entries = self._state.entries
+            return [entries[key] for key in self._state.index(index).find(value)]
 
     def index(self, index: str, entry: Entry[T]) -> builtins.list[Entry[T]]:
         """Return, each once, the entries that share a value with ``entry``.
@@ -125,12 +128,10 @@ class ThreadSafeStore(Generic[T]):
             IndexFunctionError: if the function fails on ``entry``.
         """
         values = self._state.index(index).values_of(entry)
-        found: dict[ObjectName, Entry[T]] = {}
         with self._lock:
-            same = self._state.index(index)
-            for value in each(values):
-                found.update(same.find(value))
-        return list(found.values())
+            entries, same = self._state.entries, self._state.index(index)
+            found = dict.fromkeys(key for value in each(values) for key in same.find(value))
+            return [entries[key] for key in found]
 
     def index_keys(self, index: str, value: str) -> builtins.list[ObjectName]:
         """Return the keys of the entries under ``value``, sorted.
@@ -203,6 +204,9 @@ class ThreadSafeStore(Generic[T]):
         state = self._state
         planned, version = plan(deltas, state)
         changes = [transition for transition in planned if transition.old is not transition.new]
+        for change in changes:
+            if change.old is not None and change.new is not None:
+                inherit(change.old.metadata, change.new.metadata)
         filed = self._filed(changes, state)
         with self._lock:
             state.write(changes, filed)
@@ -228,30 +232,44 @@ class ThreadSafeStore(Generic[T]):
         Raises:
             IndexFunctionError: an index function failed; nothing was changed.
         """
-        before, after = self._state, self._state.emptied(resource_version)
-        pairs = [(index, after.indexes[name]) for name, index in before.indexes.items()]
-        result: Replacement[T] = Replacement([], [], [], [], before.version, resource_version)
-        comparable = not (afresh or result.regressed)  # else equal versions prove nothing
-        for key, entry in entries.items():
-            old = before.entries.get(key)
-            if old is None:
-                result.added.append(Transition(key, None, entry))
-            elif old is entry or (
-                comparable and versions.same_version(old.metadata, entry.metadata)
-            ):
-                after.enter(key, old, [(new, was.kept_values(key, old)) for was, new in pairs])
-                result.unchanged.append(old)
-                continue
-            else:
-                result.changed.append(Transition(key, old, entry))
-            after.enter(key, entry, self._filings(entry, after.indexes))
-        result.deleted.extend(
-            Transition(key, old, None)
-            for key, old in before.entries.items()
-            if key not in after.entries
+        work = self.replacing(entries, resource_version, afresh=afresh)
+        work.advance()
+        return self.publish(work)
+
+    def replacing(
+        self,
+        entries: Mapping[ObjectName, Entry[T]],
+        resource_version: str,
+        *,
+        afresh: bool = False,
+    ) -> Replacing[T]:
+        """Begin to `replace` everything, for who has other things to do meanwhile.
+
+        Advance it to its end, then `publish` it. Until then nothing has changed, and nothing
+        else may be written; indexes may be added.
+        """
+        return Replacing(
+            self._state, entries, resource_version, afresh=afresh, filings=self._filings
         )
-        self._state = after  # the one moment in which all of it happens
-        return result
+
+    def publish(self, work: Replacing[T]) -> Replacement[T]:
+        """Hold what ``work`` was begun with and nothing else; tell what that changed.
+
+        Raises:
+            UsageError: it has not come to its end, or something was written meanwhile.
+            IndexFunctionError: an index function that was added meanwhile failed; nothing was
+                changed.
+        """
+        if work.before is not self._state or not work.is_done:
+            raise UsageError("what was begun before the last write, or not ended, is not published")
+        added = {
+            name: index.emptied()
+            for name, index in self._state.indexes.items()
+            if name not in work.after.indexes
+        }
+        self._fill(work.after, added)
+        self._state = work.after  # the one moment in which all of it happens
+        return work.result
 
     def bookmark(self, resource_version: str, *, of_list: bool = False) -> None:
         """Note that everything up to ``resource_version`` is in the store.
@@ -278,9 +296,13 @@ class ThreadSafeStore(Generic[T]):
             if index.name in state.indexes or index.name in fresh:
                 raise UsageError(f"there is an index named {index.name!r} already; choose another")
             fresh[index.name] = index.emptied()
-        for key, entry in state.entries.items():
+        self._fill(state, fresh)
+
+    def _fill(self, state: State[T], fresh: Mapping[str, Index[T]]) -> None:
+        """Enter what ``state`` holds into indexes that it does not have, then let it have them."""
+        for key, entry in state.entries.items() if fresh else ():
             for index, values in self._filings(entry, fresh):
-                index.enter(key, entry, values)
+                index.enter(key, values)
         state.indexes = {**state.indexes, **fresh}
 
     def _filed(self, changes: Sequence[Transition[T]], state: State[T]) -> builtins.list[Filed[T]]:
@@ -289,9 +311,19 @@ class ThreadSafeStore(Generic[T]):
 
     def _values(self, index: Index[T], changes: Iterable[Transition[T]]) -> builtins.list[Values]:
         found: builtins.list[Values] = []
+        is_unchanged = index.is_unchanged
         for change in changes:
+            key, old, new = change.key, change.old, change.new
+            if (
+                is_unchanged is not None
+                and old is not None
+                and new is not None
+                and is_unchanged(old, new)
+            ):
+                found.append(index.kept_values(key, old))
+                continue
             try:
-                found.append(() if change.new is None else index.values_of(change.new))
+                found.append(() if new is None else index.values_of(new))
             except IndexFunctionError as error:
                 if self._on_index_error is None:
                     raise
