@@ -159,9 +159,10 @@ def _measure(form: str) -> None:
         pod = Object.from_bytes(text)
         if form == "stripped":
             pod = strip_managed_fields(pod)
+        entry = Entry(pod.metadata, pod)
         if form != "unshared":
-            compactor.settle(pod)
-        indexer.add(Entry(pod.metadata, pod))
+            compactor.settle(entry)
+        indexer.add(entry)
         raw += len(text)
     if form == "zstd":
         asyncio.run(_pack(compactor, len(indexer)))

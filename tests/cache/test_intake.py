@@ -9,7 +9,7 @@ import pytest
 
 from kinform.cache.intake import Intake
 from kinform.cache.store import Store
-from kinform.errors import DecodeError
+from kinform.errors import DecodeError, ResourceVersionRegressed
 from kinform.meta import Entry, ListMeta, ObjectMeta, ObjectName
 from kinform.objects import Object
 from kinform.rest.results import Bookmark, ListResult, Unreadable, WatchEvent
@@ -182,6 +182,25 @@ def test_what_did_not_change_is_kept_if_the_list_is_surely_not_older(
     intake.add_page(listed(version, entry("a", 3)))
     intake.finish_list(str(version))
     assert (replaced[0][held.metadata.key] is held) is kept
+
+
+def test_a_stream_that_turns_out_to_be_older_is_not_finished_and_the_next_trusts_nothing() -> None:
+    """F-R07: only its end tells which version a streamed list shows."""
+    store = Store[Any]()
+    intake = intake_of(store, known=store.entries)
+    take(intake, listed(5, entry("a", 3), entry("b", 4)))
+    intake.begin_list(reuse=True)
+    events: list[Any] = [event("ADDED", "a", 3), end(4)]
+    assert intake.add_streamed(iter(events)) == "4"
+    with pytest.raises(ResourceVersionRegressed, match="went back from version 5 to 4"):
+        intake.finish_list("4")
+    assert (versions(store), intake.version) == ({"a": "3", "b": "4"}, "5")
+    held = store.get("default/a")
+    intake.begin_list(reuse=True)
+    intake.add_streamed(iter(events))
+    intake.finish_list("4")
+    assert (versions(store), intake.version) == ({"a": "3"}, "4")
+    assert store.get("default/a") is not held
 
 
 def test_something_without_uid_or_version_is_never_the_same() -> None:

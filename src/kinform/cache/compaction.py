@@ -169,10 +169,10 @@ class Compactor:
         if self._form == "raw":
             return
         await self._taught.wait()
-        samples, self._samples = self._samples.taken, Samples()
         if not self._begun.is_set():
-            self._codec = await offload(lambda: Codec(train(samples)))
+            self._codec = await offload(_learned_from, self._samples.taken)
             self._is_provisional = True
+        self._samples = Samples()  # they are not to be kept
         await self._begun.wait()
         swept: str | None = None
         while True:
@@ -221,7 +221,7 @@ class Compactor:
         """Have a codec that suits ``entries``, if they are worth one."""
         if self._codec is None:
             if _is_worth_it(entries):
-                self._codec = await offload(lambda: Codec(train(_samples(entries))))
+                self._codec = await offload(lambda: _learned_from(_samples(entries)))
         elif self._is_provisional:
             self._is_provisional = False
             before = self._codec
@@ -256,6 +256,10 @@ class Samples:
         return len(self.taken) >= _MOST_SAMPLES or self._size >= _SAMPLED_BYTES
 
 
+def _learned_from(samples: Sequence[bytes]) -> Codec:
+    return Codec(train(samples))
+
+
 def _objects(entries: Sequence[Entry[object]]) -> list[Object]:
     objects = [entry.object for entry in entries]
     return [obj for obj in objects if isinstance(obj, Object)]
@@ -281,7 +285,7 @@ def _better(codec: Codec, entries: Sequence[Entry[object]]) -> Codec:
     """Return a codec for all of ``entries``: a new one, if that is worth it. Takes a second."""
     step = max(1, len(entries) // _TRIED)
     tried = [obj.raw for obj in _objects(entries[step // 2 :: step])]
-    other = Codec(train(_samples(entries)))
+    other = _learned_from(_samples(entries))
     sizes = [
         sum(len(packer.pack(raw).data) for raw in tried)
         for packer in (codec.packer(), other.packer())

@@ -1,4 +1,4 @@
-"""Indexes: which keys have a value, by functions of the user's and by metadata.
+"""Indexes: which entries have a value, by functions of the user's and by metadata.
 
 The store (`kinform.cache.thread_safe_store`) owns them and guards them with its lock. Rule 1: a
 function runs once per change, before anything is changed; what it returned is kept, so leaving
@@ -9,7 +9,7 @@ read metadata, and read it again. Rule 3: an index holds no value without entrie
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar, cast, final
 
 from kinform.cache.transitions import Transition
@@ -93,9 +93,10 @@ class IndexFunctionError(KinformError):
 
 @final
 class Index(Generic[T]):
-    """One index: a named function, and the keys under each value it gave.
+    """One index: a named function, and the entries under each value it gave.
 
-    Keys, not entries: so most changes, which change no value, leave an index alone.
+    Entries, not only their keys: to look each of them up would take a reader several times as
+    long as a change takes longer to write.
 
     Not safe from several threads by itself: its store's lock is held around every call but
     `values_of`.
@@ -120,8 +121,8 @@ class Index(Generic[T]):
         self.name: Final = name
         self.values_of: Final = values_of
         self.is_unchanged: Final = is_unchanged
-        # Invariant: key in _postings[v].keys  <=>  v is one of the values of key's entry.
-        self._postings: dict[str, _Posting] = {}
+        # Invariant: key in _postings[v].entries  <=>  v is one of the values of key's entry.
+        self._postings: dict[str, _Posting[T]] = {}
         self._kept: dict[ObjectName, Values] | None = {} if keeps_values else None
 
     def emptied(self) -> Index[T]:
@@ -133,16 +134,16 @@ class Index(Generic[T]):
         """Return what ``entry``, which is in the index, was entered under."""
         return self.values_of(entry) if self._kept is None else self._kept.get(key, ())
 
-    def enter(self, key: ObjectName, values: Values) -> None:
-        """File ``key`` under ``values``. It must not be in the index."""
+    def enter(self, key: ObjectName, entry: Entry[T], values: Values) -> None:
+        """File ``entry`` under ``values``. The key must not be in the index."""
         if isinstance(values, str):
             posting = self._postings.get(values) or self._opened(values)
-            posting.keys[key] = None
+            posting.entries[key] = entry
             values = posting.value  # every object decodes its own copy: one is enough to keep
         elif values:
             postings = [self._postings.get(value) or self._opened(value) for value in values]
             for posting in postings:
-                posting.keys[key] = None
+                posting.entries[key] = entry
             values = tuple([posting.value for posting in postings])
         else:
             return
@@ -153,47 +154,49 @@ class Index(Generic[T]):
         """Forget ``old``, and every value that had no other entry."""
         for value in each(self.kept_values(key, old)):
             posting = self._postings[value]
-            del posting.keys[key]
-            if not posting.keys:
+            del posting.entries[key]
+            if not posting.entries:
                 del self._postings[value]
         if self._kept is not None:
             self._kept.pop(key, None)
 
     def write(self, changes: Iterable[Transition[T]], values: Iterable[Values]) -> None:
         """Perform ``changes``, given the values of each one's new entry."""
-        kept, values_of = self._kept, self.values_of
+        postings, kept, values_of = self._postings, self._kept, self.values_of
         for change, now in zip(changes, values, strict=True):
             key, old, new = change.key, change.old, change.new
             if old is not None:
                 was = values_of(old) if kept is None else kept.get(key, ())
                 if new is not None and was == now:  # most changes change no index
+                    for value in each(was):
+                        postings[value].entries[key] = new
                     continue
                 self.leave(key, old)
             if new is not None:
-                self.enter(key, now)
+                self.enter(key, new, now)
 
-    def find(self, value: str) -> Collection[ObjectName]:
-        """Return the index's own keys under ``value``: copy them before the lock is left."""
+    def find(self, value: str) -> dict[ObjectName, Entry[T]]:
+        """Return the index's own entries under ``value``: copy them before the lock is left."""
         posting = self._postings.get(value)
-        return posting.keys if posting else ()
+        return posting.entries if posting else {}
 
     def all_values(self) -> list[str]:
         """Return every value that has entries, each once, in no particular order."""
         return list(self._postings)
 
-    def _opened(self, value: str) -> _Posting:
+    def _opened(self, value: str) -> _Posting[T]:
         posting = self._postings[value] = _Posting(value)
         return posting
 
 
-class _Posting:
-    """The keys of one value. A dict: its order does not vary from run to run, a set's does."""
+class _Posting(Generic[T]):
+    """The entries of one value. A dict: its order does not vary from run to run, a set's does."""
 
-    __slots__ = ("keys", "value")
+    __slots__ = ("entries", "value")
 
     def __init__(self, value: str) -> None:
         self.value = value
-        self.keys: dict[ObjectName, None] = {}
+        self.entries: dict[ObjectName, Entry[T]] = {}
 
 
 @final

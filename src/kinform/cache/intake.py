@@ -21,7 +21,7 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 from msgspec.structs import force_setattr
 
 from kinform.cache.kinds import KindCheck
-from kinform.errors import DecodeError
+from kinform.errors import DecodeError, ResourceVersionRegressed
 from kinform.meta import Entry, ObjectMeta, ObjectName
 from kinform.objects import Object
 from kinform.rest.results import Bookmark, ListResult, Received, Unreadable, WatchEvent
@@ -75,7 +75,7 @@ class Intake(Generic[T]):
         # A list under way: what it has brought so far, and what of that could not be read.
         self._listed: dict[ObjectName, Entry[T]] = {}
         self._listed_unreadable: dict[ObjectName, DecodeError] = {}
-        self._reuses = False
+        self._reuses = self._has_reused = False
         # Whether the next list is known to show another history than the lists before.
         self._is_afresh = False
         # Whether ADDED events may be of any age: a watch from no version begins with what is there.
@@ -100,11 +100,12 @@ class Intake(Generic[T]):
     def begin_list(self, *, reuse: bool = False) -> None:
         """Forget what a list that was not finished has brought.
 
-        With ``reuse`` the one that begins is known to be no older than what we have: then an
-        object of a known version is the object we know, and not held twice.
+        With ``reuse`` an object of a known version is the object we know, and not held twice. That
+        is so unless the list turns out to be older than what we have: then it is not finished.
         """
         self._listed, self._listed_unreadable = {}, {}
         self._reuses = reuse and self._known is not None and not self._is_afresh
+        self._has_reused = False
 
     def distrust(self) -> None:
         """Note that the server went back: in the next list, equal versions prove nothing.
@@ -154,9 +155,19 @@ class Intake(Generic[T]):
         return None
 
     def finish_list(self, resource_version: str) -> int:
-        """Replace the store's content by what the list has brought; return how much that is."""
+        """Replace the store's content by what the list has brought; return how much that is.
+
+        Raises:
+            ResourceVersionRegressed: objects we had were taken for those of the list, which shows
+                an older state: on another history the same version may be another object. The
+                next list trusts none.
+        """
         listed, unreadable = self._listed, self._listed_unreadable
-        if self._is_afresh or versions.is_older(resource_version, self.version):
+        is_older = versions.is_older(resource_version, self.version)
+        if is_older and self._has_reused:
+            self.distrust()
+            raise ResourceVersionRegressed(self.version, resource_version)
+        if self._is_afresh or is_older:
             self._store.replace(listed, resource_version, afresh=True)
         else:  # in words that a store also understands which knows nothing of that
             self._store.replace(listed, resource_version)
@@ -177,6 +188,7 @@ class Intake(Generic[T]):
         if held is not None and versions.same_version(held.metadata, entry.metadata):
             self._listed_unreadable.pop(key, None)
             self._listed[key] = held
+            self._has_reused = True
         elif (prepared := self._prepared(entry, self._listed_unreadable)) is not None:
             if self._settle is not None:
                 self._settle(prepared)

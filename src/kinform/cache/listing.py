@@ -47,7 +47,7 @@ async def take_list(
         SourceError: ``lw`` gives something else.
     """
     version, count, barren = "", 0, 0
-    intake.begin_list(reuse=options.resource_version not in {"", "0"})
+    intake.begin_list(reuse=True)
     try:
         async with contextlib.aclosing(_pages(lw, options)) as pages:
             async for page in pages:

@@ -334,7 +334,7 @@ class Reflector(Generic[T]):
         self._refusal = None
         self._statistics.watches += 1
         self._statistics.lists += is_list
-        self._intake.begin_list(reuse=bool(version))
+        self._intake.begin_list(reuse=True)
         self._intake.begin_watch(version)
         events = self._intake.events
         try:

@@ -8,7 +8,7 @@ lets the others have a turn, and publishes when all is there (`ThreadSafeStore.p
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 from kinform.cache.indexes import Index
@@ -29,7 +29,9 @@ Filings: TypeAlias = Callable[[Entry[T], Mapping[str, Index[T]]], Sequence[Filin
 class Replacing(Generic[T]):
     """A replacement under way: ``before`` is not touched, ``after`` grows.
 
-    Made by `ThreadSafeStore.replacing`; the rules are those of `ThreadSafeStore.replace`.
+    First everything is compared with what is there. If nothing differs, as after most lost
+    connections, nothing is built. Made by `ThreadSafeStore.replacing`; the rules are those of
+    `ThreadSafeStore.replace`.
     """
 
     def __init__(
@@ -42,46 +44,74 @@ class Replacing(Generic[T]):
         filings: Filings[T],
     ) -> None:
         self.before: Final = before
-        self.after: Final = before.emptied(resource_version)
+        self.after: State[T] | None = None
+        """What is to be published; ``None`` if only the version is new."""
         self.result: Final[Replacement[T]] = Replacement(
             [], [], [], [], before.version, resource_version
         )
         self.is_done: bool = False
-        self._entries = iter(entries.items())
         self._filings = filings
-        self._pairs = [(before.indexes[name], new) for name, new in self.after.indexes.items()]
         # Else equal versions prove nothing.
         self._is_comparable = not (afresh or self.result.regressed)
+        self._compared: Iterator[tuple[ObjectName, Entry[T]]] = iter(entries.items())
+        self._to_build: Iterator[tuple[ObjectName, Entry[T]]] = iter(entries.items())
+        self._pairs: list[tuple[Index[T], Index[T]]] = []
 
     def advance(self, count: int | None = None) -> bool:
-        """Take ``count`` entries more, or all; return whether that was the end.
+        """Take a step, of ``count`` entries or as far as it goes; return whether that was the end.
 
         Raises:
             IndexFunctionError: an index function failed, and the store was not told what to do
                 about it.
         """
-        before, after, result = self.before, self.after, self.result
-        some = itertools.islice(self._entries, count)
-        seen = len(after.entries)
+        if self.after is None and not self.is_done and self._compare(count):
+            self._find_deleted()
+            result = self.result
+            if result.added or result.changed or result.deleted:
+                before = self.before
+                self.after = after = before.emptied(result.resource_version)
+                self._pairs = [(before.indexes[name], new) for name, new in after.indexes.items()]
+            else:
+                self.is_done = True
+        if self.after is not None and not self.is_done:
+            self.is_done = self._build(self.after, count)
+        return self.is_done
+
+    def _compare(self, count: int | None) -> bool:
+        before, result, is_comparable = self.before.entries, self.result, self._is_comparable
+        some = list(itertools.islice(self._compared, count))
         for key, entry in some:
-            old = before.entries.get(key)
+            old = before.get(key)
             if old is None:
                 result.added.append(Transition(key, None, entry))
             elif old is entry or (
-                self._is_comparable and versions.same_version(old.metadata, entry.metadata)
+                is_comparable and versions.same_version(old.metadata, entry.metadata)
+            ):
+                result.unchanged.append(old)
+            else:
+                result.changed.append(Transition(key, old, entry))
+        return count is None or len(some) < count
+
+    def _find_deleted(self) -> None:
+        result, entries = self.result, self.before.entries
+        if len(result.changed) + len(result.unchanged) < len(entries):
+            kept = {change.key for change in result.changed}
+            kept.update(entry.metadata.key for entry in result.unchanged)
+            result.deleted.extend(
+                Transition(key, old, None) for key, old in entries.items() if key not in kept
+            )
+
+    def _build(self, after: State[T], count: int | None) -> bool:
+        before, is_comparable = self.before.entries, self._is_comparable
+        some = list(itertools.islice(self._to_build, count))
+        for key, entry in some:
+            old = before.get(key)
+            if old is not None and (
+                old is entry
+                or (is_comparable and versions.same_version(old.metadata, entry.metadata))
             ):
                 kept = [(new, was.kept_values(key, old)) for was, new in self._pairs]
                 after.enter(key, old, kept)
-                result.unchanged.append(old)
-                continue
             else:
-                result.changed.append(Transition(key, old, entry))
-            after.enter(key, entry, self._filings(entry, after.indexes))
-        if not self.is_done and (count is None or len(after.entries) - seen < count):
-            self.is_done = True
-            result.deleted.extend(
-                Transition(key, old, None)
-                for key, old in before.entries.items()
-                if key not in after.entries
-            )
-        return self.is_done
+                after.enter(key, entry, self._filings(entry, after.indexes))
+        return count is None or len(some) < count

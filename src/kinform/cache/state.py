@@ -62,7 +62,7 @@ class State(Generic[T]):
         """Hold ``entry`` under a key that is new."""
         self.entries[key] = entry
         for index, values in filings:
-            index.enter(key, values)
+            index.enter(key, entry, values)
 
     def write(self, changes: Sequence[Transition[T]], filed: Sequence[Filed[T]]) -> None:
         """Perform ``changes``, each of which starts from the entry held and ends with another.

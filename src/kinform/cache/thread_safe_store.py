@@ -115,8 +115,7 @@ class ThreadSafeStore(Generic[T]):
             UnknownIndexError: if there is no such index.
         """
         with self._lock:
-            entries = self._state.entries
-            return [entries[key] for key in self._state.index(index).find(value)]
+            return list(self._state.index(index).find(value).values())
 
     def index(self, index: str, entry: Entry[T]) -> builtins.list[Entry[T]]:
         """Return, each once, the entries that share a value with ``entry``.
@@ -128,10 +127,12 @@ class ThreadSafeStore(Generic[T]):
             IndexFunctionError: if the function fails on ``entry``.
         """
         values = self._state.index(index).values_of(entry)
+        found: dict[ObjectName, Entry[T]] = {}
         with self._lock:
-            entries, same = self._state.entries, self._state.index(index)
-            found = dict.fromkeys(key for value in each(values) for key in same.find(value))
-            return [entries[key] for key in found]
+            same = self._state.index(index)
+            for value in each(values):
+                found.update(same.find(value))
+        return list(found.values())
 
     def index_keys(self, index: str, value: str) -> builtins.list[ObjectName]:
         """Return the keys of the entries under ``value``, sorted.
@@ -262,6 +263,9 @@ class ThreadSafeStore(Generic[T]):
         """
         if work.before is not self._state or not work.is_done:
             raise UsageError("what was begun before the last write, or not ended, is not published")
+        if work.after is None:
+            self._state.version = work.result.resource_version
+            return work.result
         added = {
             name: index.emptied()
             for name, index in self._state.indexes.items()
@@ -302,7 +306,7 @@ class ThreadSafeStore(Generic[T]):
         """Enter what ``state`` holds into indexes that it does not have, then let it have them."""
         for key, entry in state.entries.items() if fresh else ():
             for index, values in self._filings(entry, fresh):
-                index.enter(key, values)
+                index.enter(key, entry, values)
         state.indexes = {**state.indexes, **fresh}
 
     def _filed(self, changes: Sequence[Transition[T]], state: State[T]) -> builtins.list[Filed[T]]:
