@@ -58,7 +58,7 @@ class Answer:
         """The headers."""
         return Headers([("Content-Type", "application/json")])
 
-    async def read_some(self) -> bytes:
+    async def read_some(self, *, gather: float = 0.0) -> bytes:  # noqa: ARG002
         """Return the next piece; wait until there is one."""
         await asyncio.sleep(0)  # as with a socket, all others have a turn between two reads
         while True:

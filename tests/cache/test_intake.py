@@ -59,7 +59,7 @@ def test_of_a_projections_metadata_annotations_are_not_kept() -> None:
     intake = intake_of(store)
     given = [ObjectMeta(name=name, raw_annotations={"a": "b"}) for name in ("model", "other")]
     whole = Object.from_dict({"metadata": {"name": "whole", "annotations": {"a": "b"}}})
-    entries = [Entry(given[0], "model"), Entry(whole.metadata, whole)]
+    entries: list[Entry[Any]] = [Entry(given[0], "model"), Entry(whole.metadata, whole)]
     take(intake, ListResult(entries, metadata=ListMeta(resource_version="5")))
     intake.write([WatchEvent(EventType.ADDED, "other", given[1])])
     kept = {one.metadata.name: one.metadata.raw_annotations for one in store.entries.list()}

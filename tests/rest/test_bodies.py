@@ -129,3 +129,16 @@ async def test_a_reader_that_does_not_read_stops_the_server(new: NewTransport) -
             while piece := await response.read_some():
                 rest += len(piece)
     assert len(first) + rest == 64 * 1024 * 1024
+
+
+async def test_bytes_may_gather_before_they_are_read(new: NewTransport) -> None:
+    """One wake-up for many pieces; cancelled meanwhile, nothing is lost and reading goes on."""
+    async with _server(_HEAD + b"2\r\nab\r\n", b"2\r\ncd\r\n", b"0\r\n\r\n") as server:
+        async with new().send(get(server)) as response:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await response.read_some(gather=3600)
+            body = b""
+            while piece := await response.read_some(gather=0.001):
+                body += piece
+    assert body == b"abcd"

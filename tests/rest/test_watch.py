@@ -192,7 +192,7 @@ async def test_a_cancelled_read_loses_nothing() -> None:
     release = asyncio.Event()
 
     class Slow(Answer):
-        async def read_some(self) -> bytes:
+        async def read_some(self, *, gather: float = 0.0) -> bytes:
             await release.wait()
             return await super().read_some()
 
@@ -310,3 +310,18 @@ async def test_a_poison_object_is_an_error_that_names_it_and_costs_no_other() ->
             await anext(events)
         assert caught.value.url.startswith("https://api.test/api/v1/pods")
         assert (await anext(events)).type == "MODIFIED"
+
+
+@pytest.mark.parametrize("is_list", [True, False])
+@in_virtual_time
+async def test_only_a_large_streamed_list_is_left_alone_between_two_reads(is_list: bool) -> None:
+    """Who waits for an event must not wait a moment longer, and small lists are there at once."""
+    pieces = [ADDED, ADDED * 6_000, ADDED, BOOKMARK, MODIFIED, MODIFIED]
+    response = stream(*pieces)
+    options = {"send_initial_events": True, "resource_version_match": "NotOlderThan"}
+    events, _ = watch(response, **(options if is_list else {}))
+    async with events:
+        async for _ in events.with_bookmarks().batches():
+            pass
+    waited = [gather > 0 for gather in response.gathered]
+    assert waited == [False, False, is_list, is_list, False, False, False]

@@ -27,8 +27,11 @@ class Answer:
     error: TransportError | None = None
     stalls: bool = False
     given: list[bytes] = field(default_factory=list[bytes])
+    gathered: list[float] = field(default_factory=list[float])
+    """How long each read wanted bytes to gather."""
 
-    async def read_some(self) -> bytes:
+    async def read_some(self, *, gather: float = 0.0) -> bytes:
+        self.gathered.append(gather)
         if len(self.given) < len(self.pieces):
             self.given.append(self.pieces[len(self.given)])
             return self.given[-1]

@@ -111,7 +111,7 @@ class MemoryResponse:
         # A read that is cancelled leaves its piece to the next one.
         self._pending: asyncio.Task[bytes] | None = None
 
-    async def read_some(self) -> bytes:
+    async def read_some(self, *, gather: float = 0.0) -> bytes:  # noqa: ARG002 - all is there
         """Return the next chunk, ``b""`` at the end."""
         if self._pending is None:
             loop = asyncio.get_running_loop()

@@ -434,6 +434,17 @@ class _Stream:
     async def read(self) -> bytes:
         return await self._pull(self._response.content.readany)
 
+    async def gather(self, seconds: float) -> None:
+        connection = self._response.connection
+        protocol = None if connection is None else connection.protocol
+        if protocol is None or self._is_lost:
+            return
+        protocol.pause_reading()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            protocol.resume_reading()
+
     async def read_chunk(self) -> Chunk:
         return await self._pull(self._response.content.readchunk)
 

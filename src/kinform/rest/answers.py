@@ -23,6 +23,10 @@ class Source(Protocol):
         """Return all that has arrived, waiting if that is nothing; ``b""`` at the end."""
         ...
 
+    async def gather(self, seconds: float) -> None:
+        """Take nothing from the network for that long."""
+        ...
+
     async def read_chunk(self) -> Chunk:
         """Return bytes up to an HTTP chunk's end, if one is known; ``(b"", False)`` at the end."""
         ...
@@ -64,8 +68,10 @@ class Answer:
         """The headers as they arrived; ``Content-Encoding`` tells what was undone."""
         return self._headers
 
-    async def read_some(self) -> bytes:
+    async def read_some(self, *, gather: float = 0.0) -> bytes:
         """Return what has arrived; see `kinform.rest.transport.HttpResponse.read_some`."""
+        if gather:
+            await self._source.gather(gather)
         if self._decoder is None:
             return await self._source.read()
         while True:

@@ -292,6 +292,7 @@ class Request:
             resource_version=params.get("resourceVersion", ""),
             deadline=watch_deadline(params.get("timeoutSeconds")),
             max_frame=self._connection.max_object_size,
+            is_list=params.get("sendInitialEvents") == "true",
         )
 
     @contextlib.asynccontextmanager

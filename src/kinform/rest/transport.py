@@ -65,10 +65,12 @@ class HttpResponse(Protocol):
         """The headers; look-ups ignore case, repeated ones are joined by ``", "``."""
         ...
 
-    async def read_some(self) -> bytes:
+    async def read_some(self, *, gather: float = 0.0) -> bytes:
         """Return what has arrived, waiting if that is nothing; ``b""`` at the end.
 
-        A call that is cancelled loses nothing: the next one goes on.
+        A call that is cancelled loses nothing: the next one goes on. With ``gather`` that many
+        seconds pass first, in which bytes may gather: to be woken for each piece of a large body
+        costs more than to read it.
         """
         ...
 

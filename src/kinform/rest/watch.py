@@ -39,6 +39,11 @@ __all__ = ["OpenWatch", "Receiving", "Watch"]
 
 T = TypeVar("T")
 
+_GATHER: Final = 0.005
+"""Seconds in which the bytes of a large list may gather between two reads."""
+_LARGE: Final = 256 * 1024
+"""From how many bytes on a list is a large one."""
+
 # Reading a member off an enum costs as much as the comparison itself.
 _BOOKMARK: Final = EventType.BOOKMARK
 _ERROR: Final = EventType.ERROR
@@ -79,6 +84,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         resource_version: str = "",
         deadline: float | None = None,
         max_frame: int | None = None,
+        is_list: bool = False,
     ) -> None:
         self._connect = connect
         self._read = read
@@ -89,6 +95,8 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         self._deadline: float | None = None
         self._frames: deque[Frame] = deque()
         self._ending: KinformError | StopAsyncIteration | None = None
+        self._is_list = is_list  # whether the end of the initial events is still to come
+        self._received = 0
         self.resource_version: str = resource_version
         """The version of the last event or bookmark handed out; a new watch may go on from it."""
         self.initial_events_end: bool = False
@@ -167,7 +175,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             raise UsageError("open the watch first: async with resource.watch() as events")
         try:
             async with asyncio.timeout_at(self._deadline):
-                return await self._open.response.read_some()
+                piece = await self._open.response.read_some(gather=self._gather())
         except TimeoutError as exc:
             raise TransportError(
                 f"the watch did not end {self._deadline_after:g} s after its start",
@@ -175,6 +183,17 @@ class Watch(AsyncIterator[WatchEvent[T]]):
                 method="GET",
                 url=self._url,
             ) from exc
+        self._received += len(piece)
+        return piece
+
+    def _gather(self) -> float:
+        """Return how long to leave the connection alone before it is read.
+
+        A server sends the objects of a streamed list one by one, as it encodes them, and nobody
+        waits for a single one. Events are read as they come, and so are plain lists: they are
+        sent as fast as they are read.
+        """
+        return _GATHER if self._is_list and self._received >= _LARGE else 0.0
 
     def _split(self, frames: list[Frame]) -> tuple[list[Frame], KinformError | None]:
         """Separate the frames before the first ERROR from the error that ends the stream."""
@@ -202,6 +221,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             ended = metadata.annotations.get(INITIAL_EVENTS_END) == "true"
             event: Received[T] = Bookmark(metadata.resource_version, ended)
             self.initial_events_end |= ended
+            self._is_list = self._is_list and not ended
         else:
             event = WatchEvent(frame.type, self._decode(frame.raw, frame.head), metadata)
         self.resource_version = metadata.resource_version or self.resource_version
