@@ -13,7 +13,8 @@ PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
-        layers docs conformance contract record clientset captures news bench control-plane check clean venv
+        layers docs conformance contract record clientset captures news bench bench-quick bench-report \
+        bench-parts bench-gate control-plane check clean venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
@@ -79,8 +80,20 @@ clientset: venv ## write the typed models and clients from the recorded API
 captures: venv  ## the pictures of the command in the docs
 	$(PY) -m tools.captures $(ARGS)
 
-bench: venv     ## all benchmarks
+bench: venv     ## kinform beside client-go and other clients, in full (half an hour); bench/results
+	$(PY) -m bench.compare --full $(ARGS)
+
+bench-quick: venv ## the same with fewer objects and rounds (minutes); build/bench/quick
+	$(PY) -m bench.compare --quick $(ARGS)
+
+bench-report: venv ## the table and the plots anew, from the figures of the last full run
+	$(PY) -m bench.compare --report bench/results/latest.json $(ARGS)
+
+bench-parts: venv ## the benchmarks of single parts of kinform
 	$(PY) -m bench $(ARGS)
+
+bench-gate: venv ## what the hot paths cost, against bench/gate/baseline.json
+	$(PY) -m bench.gate $(ARGS)
 
 control-plane:  ## build etcd, kube-apiserver and friends into a per-user cache (needs Go)
 	$(PYTHON) tools/control-plane/build.py $(ARGS)

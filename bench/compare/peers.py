@@ -1,0 +1,177 @@
+"""The clients that are compared: how each is started, and how much it can be asked for.
+
+A client is a peer here: a program in ``bench/peers`` that does the same as all others and speaks
+the protocol of `bench.peers.driver`. The costs are rough, for estimates of time and deadlines.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+__all__ = [
+    "BUILD",
+    "CLIENT_GO",
+    "CLIENT_GO_PROGRAM",
+    "JSON",
+    "KINFORM",
+    "KUBE_RS_PROGRAM",
+    "LIGHTKUBE",
+    "NULL",
+    "PEERS",
+    "PROTOBUF",
+    "RAW",
+    "ROOT",
+    "TYPED",
+    "UVLOOP",
+    "ZSTD",
+    "Peer",
+    "chosen",
+]
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+BUILD: Final = ROOT / "build" / "bench"
+CLIENT_GO_PROGRAM: Final = BUILD / "client-go-peer"
+KUBE_RS_PROGRAM: Final = BUILD / "kube-rs-target" / "release" / "kube-rs-peer"
+
+CLIENT_GO: Final = "client-go"
+KINFORM: Final = "kinform"
+NULL: Final = "null"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peer:
+    """A client in one of its configurations.
+
+    ``label`` is its name in records and tables, unique. ``most`` is the largest number of
+    objects it is asked for: what takes it about 20 seconds.
+    """
+
+    name: str
+    label: str
+    command: tuple[str, ...]
+    most: int = 100_000
+    is_slow: bool = False
+    """Whether one round has to do."""
+    start: float = 0.5
+    """Seconds until it is ready."""
+    sync_us: float = 40.0
+    """CPU microseconds for each object of a list."""
+    event_us: float = 30.0
+    """CPU microseconds for each event."""
+    reads: str = "json"
+    """What it asks the server for: ``json`` or ``protobuf``."""
+
+
+def _python(name: str, *arguments: str) -> tuple[str, ...]:
+    return (sys.executable, "-m", f"bench.peers.{name}", *arguments)
+
+
+def _kinform(form: str, *arguments: str) -> tuple[str, ...]:
+    return _python("kinform_informer", "--form", form, *arguments)
+
+
+def _client_go(form: str) -> tuple[str, ...]:
+    return (str(CLIENT_GO_PROGRAM), "--form", form)
+
+
+PROTOBUF: Final = Peer(
+    name=CLIENT_GO,
+    label="client-go protobuf",
+    command=_client_go("protobuf"),
+    start=0.2,
+    sync_us=150,
+    event_us=150,
+    reads="protobuf",
+)
+JSON: Final = Peer(
+    name=CLIENT_GO,
+    label="client-go JSON",
+    command=_client_go("json"),
+    start=0.2,
+    sync_us=650,
+    event_us=560,
+)
+RAW: Final = Peer(
+    name=KINFORM, label="kinform raw", command=_python("kinform_informer", "--form", "raw")
+)
+UVLOOP: Final = Peer(
+    name=KINFORM,
+    label="kinform raw, uvloop",
+    command=_kinform("raw", "--loop", "uvloop"),
+    sync_us=30,
+    event_us=25,
+)
+ZSTD: Final = Peer(
+    name=KINFORM,
+    label="kinform zstd",
+    command=_kinform("zstd"),
+    sync_us=60,
+    event_us=50,
+)
+TYPED: Final = Peer(
+    name=KINFORM,
+    label="kinform typed",
+    command=_kinform("typed"),
+    sync_us=50,
+)
+LIGHTKUBE: Final = Peer(
+    name="lightkube",
+    label="lightkube",
+    command=_python("lightkube_watch"),
+    sync_us=250,
+    event_us=100,
+)
+
+PEERS: Final[Sequence[Peer]] = (
+    PROTOBUF,
+    JSON,
+    RAW,
+    UVLOOP,
+    ZSTD,
+    TYPED,
+    Peer(
+        name="kube-rs", label="kube-rs", command=(str(KUBE_RS_PROGRAM),), start=0.2, sync_us=120,
+        event_us=120,
+    ),
+    LIGHTKUBE,
+    Peer(
+        name="kubernetes", label="kubernetes (official)", command=_python("official_informer"),
+        start=2.0, most=10_000, is_slow=True, sync_us=1_800, event_us=1_200,
+    ),
+    Peer(
+        name="kubernetes_asyncio", label="kubernetes_asyncio",
+        command=_python("kubernetes_asyncio_watch"), start=2.0, most=10_000, is_slow=True,
+        sync_us=1_900, event_us=1_900,
+    ),
+    Peer(
+        name="kopf", label="kopf", command=_python("kopf_event"), start=1.5, most=10_000,
+        is_slow=True, sync_us=600, event_us=600,
+    ),
+    Peer(
+        name="kr8s", label="kr8s", command=_python("kr8s_watch"), start=1.0, most=1_000,
+        is_slow=True, sync_us=1_500, event_us=3_000,
+    ),
+    Peer(
+        name=NULL, label="null (reads, does nothing)",
+        command=_python("null_client"), start=0.2, sync_us=5, event_us=5,
+    ),
+)  # fmt: skip
+"""In the order of the table."""
+
+
+def chosen(names: Iterable[str]) -> list[Peer]:
+    """Return the peers with one of these names or labels, all if there are no names.
+
+    Raises:
+        ValueError: A name is nobody's.
+    """
+    wanted = [name.strip() for name in names if name.strip()]
+    known = {text for peer in PEERS for text in (peer.name, peer.label)}
+    if unknown := [name for name in wanted if name not in known]:
+        names_known = ", ".join(dict.fromkeys(peer.name for peer in PEERS))
+        raise ValueError(f"no peer {unknown[0]!r}; there is {names_known}")
+    return [peer for peer in PEERS if not wanted or {peer.name, peer.label} & set(wanted)]

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// peer is the informers and what the handler was told.
+type peer struct {
+	informers []*informer
+	telling   *telling
+	versions  map[string]string
+}
+
+func newPeer(o options) (*peer, error) {
+	if err := o.chooseLists(); err != nil {
+		return nil, err
+	}
+	config, err := o.restConfig()
+	if err != nil {
+		return nil, err
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	p := &peer{telling: newTelling(o.fields), versions: versions()}
+	for _, namespace := range o.watched() {
+		informer, err := newInformer(client, namespace, p.telling)
+		if err != nil {
+			return nil, err
+		}
+		p.informers = append(p.informers, informer)
+	}
+	return p, nil
+}
+
+// watched returns the namespaces to watch, "" for all of them.
+func (o options) watched() []string {
+	if o.namespaces == 0 {
+		return []string{corev1.NamespaceAll}
+	}
+	names := make([]string, o.namespaces)
+	for i := range names {
+		names[i] = fmt.Sprintf("bench-%d", i)
+	}
+	return names
+}
+
+func versions() map[string]string {
+	found := map[string]string{"go": strings.TrimPrefix(runtime.Version(), "go")}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, module := range info.Deps {
+			if module.Path == "k8s.io/client-go" {
+				found["client-go"] = strings.TrimPrefix(module.Version, "v")
+			}
+		}
+	}
+	return found
+}
+
+// serve says that it is ready and does what it is told until it is told to quit, or stdin ends.
+func (p *peer) serve(c *conversation) error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	if err := c.answer(answer{"ready": true, "versions": p.versions}); err != nil {
+		return err
+	}
+	for {
+		cmd, err := c.next()
+		if errors.Is(err, io.EOF) || cmd.Do == "quit" {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.do(ctx, c, cmd); err != nil {
+			return fmt.Errorf("%s: %w", cmd.Do, err)
+		}
+	}
+}
+
+func (p *peer) do(ctx context.Context, c *conversation, cmd command) error {
+	switch cmd.Do {
+	case "start":
+		return p.start(ctx, c, cmd.Objects)
+	case "expect":
+		return p.expect(c, cmd.Events)
+	case "latency":
+		return p.latency(c, cmd.Events)
+	case "lookup":
+		return p.lookup(c, cmd.Rounds)
+	case "join":
+		return p.join(c)
+	case "release":
+		runtime.GC() // The first collection moves what pools hold aside, the second frees it.
+		debug.FreeOSMemory()
+		return c.answer(answer{"released": true})
+	case "relisted":
+		return p.relisted(c)
+	case "queue":
+		return queue(c, cmd.Items)
+	case "controller":
+		return p.controller(c, cmd.Items)
+	}
+	return c.answer(answer{"unsupported": true})
+}
+
+// start answers when all informers have synced and the handler was told of all objects. An object
+// is in the store before the handler is told of it.
+func (p *peer) start(ctx context.Context, c *conversation, objects int) error {
+	p.telling.arm(objects, nil)
+	for _, informer := range p.informers {
+		informer.start(ctx)
+	}
+	if err := p.told(c, objects); err != nil {
+		return err
+	}
+	for _, informer := range p.informers {
+		if err := c.wait(informer.synced(), named("the informers to sync")); err != nil {
+			return err
+		}
+	}
+	return c.answer(answer{"synced": true, "objects": p.objects(), "told": p.telling.count.Load()})
+}
+
+func (p *peer) expect(c *conversation, events int) error {
+	p.telling.arm(events, nil)
+	if err := c.answer(answer{"expecting": events}); err != nil {
+		return err
+	}
+	if err := p.told(c, events); err != nil {
+		return err
+	}
+	return c.answer(answer{"told": events})
+}
+
+// told waits until the handler was told as many times as armed.
+func (p *peer) told(c *conversation, events int) error {
+	return c.wait(p.telling.reached, func() string {
+		missing := p.telling.target.Load() - p.telling.count.Load()
+		return fmt.Sprintf(
+			"%d notifications, of which %d did not come (%d objects in the cache)",
+			events, missing, p.objects(),
+		)
+	})
+}
+
+func (p *peer) objects() int {
+	objects := 0
+	for _, informer := range p.informers {
+		objects += len(informer.shared.GetStore().ListKeys())
+	}
+	return objects
+}
+
+// onlyIndexer returns the indexer if there is one informer, nil if there are several.
+func (p *peer) onlyIndexer() cache.Indexer {
+	if len(p.informers) != 1 {
+		return nil
+	}
+	return p.informers[0].shared.GetIndexer()
+}

@@ -1,0 +1,104 @@
+"""Counting towards a goal, in any thread and without a lock.
+
+What is counted is what a handler is told, so a step must cost next to nothing: `itertools.count` is
+one call into C, which no other thread can interrupt.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias, final
+
+__all__ = ["Goal", "Tell", "latencies", "percentile", "quiet", "telling"]
+
+Tell: TypeAlias = Callable[[Any], object]
+"""What a handler calls with each object it is told of."""
+
+
+@final
+class Goal:
+    """So many steps. To be made on the event loop that waits; `step` is for any thread."""
+
+    def __init__(self, steps: int, *, what: str) -> None:
+        self.steps = steps
+        self._what = what
+        self._reached = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._count = itertools.count(1).__next__
+        if steps <= 0:
+            self._reached.set()
+
+    def step(self) -> None:
+        """Come one nearer. Steps beyond the goal do no harm."""
+        if self._count() == self.steps:
+            self.reach()
+
+    def reach(self) -> None:
+        """Wake whoever waits."""
+        self._loop.call_soon_threadsafe(self._reached.set)
+
+    async def wait(self, timeout: float) -> None:
+        """Wait until it is reached.
+
+        Raises:
+            TimeoutError: it takes longer; the message says how far it came.
+        """
+        limit = asyncio.timeout(timeout)
+        try:
+            async with limit:
+                await self._reached.wait()
+        except TimeoutError:
+            made = self._count() - 1
+            text = f"{self._what}: {made} of {self.steps} within {timeout:g} s"
+            raise TimeoutError(text) from None
+
+
+def quiet(_: object) -> None:
+    """Be told, and count nothing."""
+
+
+def telling(goal: Goal, look: Tell | None = None) -> Tell:
+    """Return what counts one step for each object, after a look at it if one is wanted."""
+    count, steps, reach = itertools.count(1).__next__, goal.steps, goal.reach
+
+    def counted(_: object) -> None:
+        if count() == steps:
+            reach()
+
+    def looked_at(obj: object) -> None:
+        assert look is not None
+        look(obj)
+        if count() == steps:
+            reach()
+
+    return counted if look is None else looked_at
+
+
+def latencies(goal: Goal, sent: Callable[[Any], str], into: list[int]) -> Tell:
+    """Return what notes for each object how many nanoseconds ago it was sent.
+
+    To read when that was, which is a text in the object, is part of the time.
+    """
+    count, steps, reach = itertools.count(1).__next__, goal.steps, goal.reach
+    now, note = time.time_ns, into.append
+
+    def timed(obj: object) -> None:
+        stamp = int(sent(obj))
+        note(now() - stamp)
+        if count() == steps:
+            reach()
+
+    return timed
+
+
+def percentile(ordered: Sequence[int], share: float) -> int:
+    """Return the nearest rank of sorted figures.
+
+    >>> percentile([10, 20, 30, 40], 0.5), percentile([10, 20, 30, 40], 0.999)
+    (20, 40)
+    """
+    return ordered[max(0, math.ceil(len(ordered) * share) - 1)]
