@@ -268,8 +268,10 @@ def inherit(old: ObjectMeta, new: ObjectMeta) -> None:
     Most changes change none of it, so a cache stays as small as its first list has made it.
     """
     put = force_setattr
-    put(new, "name", old.name)
-    put(new, "namespace", old.namespace)
+    if new.name == old.name:
+        put(new, "name", old.name)
+    if new.namespace == old.namespace:
+        put(new, "namespace", old.namespace)
     if new.uid == old.uid:
         put(new, "uid", old.uid)
     if new.creation_timestamp == old.creation_timestamp:

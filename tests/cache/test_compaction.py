@@ -369,6 +369,53 @@ async def test_what_the_first_of_a_list_taught_is_kept_if_it_fits() -> None:
 
 
 @in_virtual_time
+async def test_a_cache_that_is_empty_after_all_is_packed_when_it_fills() -> None:
+    """The list that taught it broke off, and the next one showed nothing."""
+    indexer: Indexer[Object] = Indexer()
+    compactor = Compactor(indexer.entries)
+    async with background(compactor.run()) as running:
+        for number in range(800):
+            compactor.settle(_varied(number, number % 7))
+        await asyncio.sleep(1)
+        compactor.begin()
+        await asyncio.sleep(60)
+        assert not running.done()
+        fill(indexer, COUNT, version=2)
+        await asyncio.sleep(60)
+        assert packed(indexer) == COUNT
+
+
+@in_virtual_time
+async def test_many_small_objects_are_left_alone_too() -> None:
+    compactor = Compactor(Indexer[Object]().entries)
+    async with background(compactor.run()):
+        for number in range(3_000):
+            compactor.settle(entry := pod(number, payload=""))
+            assert not entry.object.is_packed
+        await asyncio.sleep(1)
+        compactor.settle(entry := pod(1, payload=""))
+        assert not entry.object.is_packed
+
+
+@in_virtual_time
+async def test_two_caches_of_the_same_objects_leave_each_others_alone() -> None:
+    one, other = cache(), Indexer[Object]()
+    other.replace({entry.metadata.key: entry for entry in one.entries.list()}, "1")
+    async with compacting(one) as first, compacting(other) as second:
+        for version in range(2, 6):
+            await asyncio.sleep(60)
+            one.entries.bookmark(str(version))
+            other.entries.bookmark(str(version))
+        assert first.statistics().objects + second.statistics().objects <= 2 * COUNT
+
+
+def test_metadata_of_a_source_of_ones_own_may_be_anything() -> None:
+    metadata = ObjectMeta(name="a", raw_labels=cast("Any", {"a": ["b"]}))
+    Compactor(Indexer[str]().entries, storage="raw", model=str).settle(Entry(metadata, "text"))
+    assert metadata.labels == {"a": ["b"]}
+
+
+@in_virtual_time
 async def test_raw_objects_stay_raw() -> None:
     indexer = cache()
     compactor = Compactor(indexer.entries, storage="raw")

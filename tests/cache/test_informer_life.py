@@ -702,3 +702,22 @@ async def test_a_hundred_workers_add_and_remove_handlers_until_it_stops() -> Non
         await informer.stop()
     assert len(late) == 100
     assert all(str(error).endswith("because it has stopped already") for error in late)
+
+
+@in_virtual_time
+async def test_a_stop_while_the_first_list_is_taken_in_leaves_it_unsynced() -> None:
+    """What was not processed has not synced: nobody may act on an empty cache."""
+    building = asyncio.Event()
+
+    def index(_: Object) -> None:
+        building.set()
+
+    informer = SharedInformer(
+        source_of(*[f"thing-{number}" for number in range(6_000)]), indexers={"any": index}
+    )
+    await informer.start()
+    await building.wait()
+    await informer.stop()
+    assert (informer.has_synced, len(informer.lister.list())) == (False, 0)
+    with pytest.raises(UsageError):
+        await informer.wait_synced(1)

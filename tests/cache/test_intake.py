@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
-from kinform.cache.intake import Intake
+from kinform.cache.applying import apply_in_turns
+from kinform.cache.intake import TURN, Intake
 from kinform.cache.store import Store
+from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.errors import DecodeError, ResourceVersionRegressed
 from kinform.meta import Entry, ListMeta, ObjectMeta, ObjectName
 from kinform.objects import Object
@@ -451,3 +454,45 @@ def test_after_the_server_went_back_one_list_is_taken_as_it_is(distrusted: bool)
     assert store.entries.list()[0].object is held.object
     take(intake, listed(10, same))
     assert store.entries.list()[0].object is held.object
+
+
+async def test_no_list_takes_objects_of_a_history_that_another_list_is_about_to_replace() -> None:
+    """F-R07: what is known is of the old history until the new one is in the store."""
+    store, queue = ThreadSafeStore[Any](), RealFIFO[Any]()
+    intake = Intake(queue, name="pods", known=store)
+    filler = [entry(f"filler-{number}", number + 1) for number in range(600)]
+
+    def old_and_new(version: int, *more: Any) -> None:
+        intake.begin_list(reuse=True)
+        intake.add_page(listed(version, *filler, *more))
+        intake.finish_list(str(version))
+
+    def a_of(store: ThreadSafeStore[Any]) -> list[Any]:
+        return [one.object for one in store.list() if one.metadata.name == "a"]
+
+    async def pump() -> None:
+        while (batch := queue.pop_batch()) is not None:
+            await apply_in_turns(batch, store)
+            queue.done(batch)
+
+    old, new = entry("a", 1005), entry("a", 1005)
+    old_and_new(1010, old)
+    await pump()
+    intake.distrust()  # restored from a backup
+    old_and_new(1000, entry("a", 900))
+    async with asyncio.TaskGroup() as group:
+        group.create_task(pump())
+        await asyncio.sleep(0)  # it is being taken in
+        assert [held is old.object for held in a_of(store)] == [True]
+        old_and_new(1012, new)
+    assert [held is new.object for held in a_of(store)] == [True]
+
+
+async def test_a_page_of_many_objects_is_taken_in_turns() -> None:
+    store = Store[Any]()
+    intake = intake_of(store)
+    intake.begin_list()
+    page = listed(5, *[entry(f"n{number}", 1) for number in range(3 * TURN + 1)])
+    steps = intake.page_steps(page)
+    assert [intake.listed for _ in steps] == [TURN, 2 * TURN, 3 * TURN]
+    assert intake.finish_list("5") == 3 * TURN + 1

@@ -13,7 +13,7 @@ from kinform.cache.indexes import IndexFunctionError, function_index
 from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectName
-from kinform.sansio.deltas import ReplacedAll
+from kinform.sansio.deltas import Delta, DeltaType, ReplacedAll
 from kinform.sansio.queue import Batch
 from tests.cache.support_entries import entry_of, keyed
 
@@ -119,6 +119,41 @@ def test_what_was_not_ended_or_is_outdated_is_not_published() -> None:
     with pytest.raises(UsageError):
         store.publish(work)
     assert len(store) == 2
+
+
+@pytest.mark.parametrize("write", ["add", "delete", "apply", "bookmark"])
+def test_what_was_written_meanwhile_is_not_lost_in_silence(write: str) -> None:
+    store = _store()
+    store.replace(_many(2), "5")
+    work = store.replacing(_many(6, rv=2), "9")
+    work.advance()
+    entry = entry_of("ns/new", "new@7", 7)
+    key = entry.metadata.key
+    match write:
+        case "add":
+            store.add(key, entry)
+        case "delete":
+            store.delete(key)
+        case "apply":
+            store.apply([Delta(DeltaType.ADDED, key, entry)])
+        case _:
+            store.bookmark("8")
+    with pytest.raises(UsageError):
+        store.publish(work)
+
+
+def test_keys_are_those_that_were_given() -> None:
+    """A store of somebody's own keys: what metadata calls an object does not matter."""
+    store: ThreadSafeStore[str] = ThreadSafeStore()
+    a, b = entry_of("ns/z", "a", 1), entry_of("ns/z", "b", 2)
+    keys = [ObjectName("ns", "a"), ObjectName("ns", "b")]
+    store.replace(dict(zip(keys, (a, b), strict=True)), "5")
+    done = store.replace({keys[0]: a}, "6")
+    assert [gone.key for gone in done.deleted] == [keys[1]]
+    assert store.keys() == [keys[0]]
+    other = entry_of("ns/y", "c", 3)
+    store.apply([Delta(DeltaType.UPDATED, keys[0], other)])
+    assert other.metadata.name == "y"
 
 
 def test_an_index_function_that_fails_in_the_middle_changes_nothing() -> None:

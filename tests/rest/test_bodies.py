@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 from collections.abc import AsyncIterator
 
@@ -75,6 +76,16 @@ async def test_all_other_answers_are_left_to_aiohttp(
 ) -> None:
     async with _server(wire) as server:
         assert await body_of(new(), get(server)) == b"abcde"
+    assert parsers[0]._decoder is None
+
+
+async def test_a_head_without_returns_is_left_to_aiohttp_with_all_that_follows(
+    new: NewTransport, parsers: list[BodyParser]
+) -> None:
+    head = b"HTTP/1.1 200 OK\nTransfer-Encoding: chunked\n\n"
+    async with _server(head + b"6\r\na\r\n\r\nb\r\n0\r\n\r\n") as server:
+        with contextlib.suppress(TransportError):  # as aiohttp likes
+            assert await body_of(new(), get(server)) == b"a\r\n\r\nb"
     assert parsers[0]._decoder is None
 
 

@@ -97,6 +97,11 @@ def test_what_is_not_chunked_is_an_error_however_it_arrives(wire: bytes) -> None
         _decode([wire[place : place + 7] for place in range(0, len(wire), 7)])
 
 
+def test_zeros_in_front_of_a_size_mean_nothing() -> None:
+    body, decoder = _decode([b"0" * 30 + b"2\r\nab\r\n000\r\n\r\n"])
+    assert (body, decoder.ended) == (b"ab", True)
+
+
 def test_one_feed_gives_one_piece_for_many_chunks() -> None:
     decoder = ChunkedDecoder()
     assert decoder.feed(b"1\r\na\r\n2\r\nbc\r\n3\r\nde") == b"abcde"

@@ -12,6 +12,7 @@ needed, and no event has to be told to it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
@@ -95,6 +96,7 @@ class Compactor:
         "_form",
         "_is_provisional",
         "_packer",
+        "_replaced",
         "_returned",
         "_samples",
         "_sharing",
@@ -124,6 +126,7 @@ class Compactor:
         self._taught = asyncio.Event()  # there are samples enough, or will be no more
         self._codec: Codec | None = None
         self._is_provisional = False  # whether what the codec was trained on came by chance
+        self._replaced: Codec | None = None  # the provisional one, if another was better
         self._packer: Packer | None = None  # only while there is something to pack
         self._before = CompactionStatistics()
         self._returned = 0
@@ -138,7 +141,8 @@ class Compactor:
         """
         obj = entry.object
         if not isinstance(obj, Object) or obj.metadata is not entry.metadata:
-            self._sharing.metadata(entry.metadata)
+            with contextlib.suppress(TypeError):  # a source of somebody's own may give anything
+                self._sharing.metadata(entry.metadata)
         if isinstance(obj, Object):
             self._sharing.head(obj.head)
             if self._form == "zstd" and not obj.is_packed:
@@ -202,7 +206,8 @@ class Compactor:
             return
         try:
             for start in range(0, len(entries), _GLANCE):
-                for some in _slices(_unpacked(entries[start : start + _GLANCE], codec)):
+                glanced = _unpacked(entries[start : start + _GLANCE], self._replaced)
+                for some in _slices(glanced):
                     await offload(_pack, some, await self._packer_for(codec))
                     await self._return_memory(at_least=_RETURN_AFTER)
                 await asyncio.sleep(0)
@@ -219,15 +224,19 @@ class Compactor:
 
     async def _learn(self, entries: Sequence[Entry[object]]) -> None:
         """Have a codec that suits ``entries``, if they are worth one."""
-        if self._codec is None:
-            if _is_worth_it(entries):
-                self._codec = await offload(lambda: _learned_from(_samples(entries)))
-        elif self._is_provisional:
-            self._is_provisional = False
-            before = self._codec
-            codec = await offload(lambda: _better(before, entries))
-            if codec is not before:  # everything is packed anew, and counted anew
-                self._codec, self._packer, self._before = codec, None, CompactionStatistics()
+        before = self._codec
+        if before is not None and not self._is_provisional:
+            return
+        if not await offload(_is_worth_it, entries):
+            return
+        self._is_provisional = False
+        if before is None:
+            self._codec = await offload(lambda: _learned_from(_samples(entries)))
+            return
+        codec = await offload(lambda: _better(before, entries))
+        if codec is not before:  # everything is packed anew, and counted anew
+            self._codec, self._packer, self._replaced = codec, None, before
+            self._before = CompactionStatistics()
 
     async def _return_memory(self, *, at_least: int) -> None:
         # Freed bytes lie scattered in the heap, where they count as used until this is done.
@@ -253,7 +262,8 @@ class Samples:
         if len(raw) <= _LARGEST_SAMPLE:
             self.taken.append(raw)
             self._size += len(raw)
-        return len(self.taken) >= _MOST_SAMPLES or self._size >= _SAMPLED_BYTES
+        is_many = len(self.taken) >= _MOST_SAMPLES and self._size >= MIN_BYTES
+        return is_many or self._size >= _SAMPLED_BYTES
 
 
 def _learned_from(samples: Sequence[bytes]) -> Codec:
@@ -265,8 +275,15 @@ def _objects(entries: Sequence[Entry[object]]) -> list[Object]:
     return [obj for obj in objects if isinstance(obj, Object)]
 
 
-def _unpacked(entries: Sequence[Entry[object]], codec: Codec) -> list[Object]:
-    return [obj for obj in _objects(entries) if not obj.is_packed_for(codec)]
+def _unpacked(entries: Sequence[Entry[object]], replaced: Codec | None) -> list[Object]:
+    """Return what is still to be packed, or was packed for a codec that is no longer the one.
+
+    Not what somebody else has packed: he would do the same with ours.
+    """
+    objects = [obj for obj in _objects(entries) if not obj.is_packed]
+    if replaced is not None:
+        objects += [obj for obj in _objects(entries) if obj.is_packed_for(replaced)]
+    return objects
 
 
 def _is_worth_it(entries: Sequence[Entry[object]]) -> bool:
@@ -276,7 +293,8 @@ def _is_worth_it(entries: Sequence[Entry[object]]) -> bool:
 
 def _samples(entries: Sequence[Entry[object]]) -> list[bytes]:
     """Return the bytes of objects from all over the cache, as many as are worth it."""
-    chosen = [obj.raw for obj in _objects(entries[:: -(-len(entries) // _MOST_SAMPLES)])]
+    step = max(1, -(-len(entries) // _MOST_SAMPLES))
+    chosen = [obj.raw for obj in _objects(entries[::step])]
     samples = [raw for raw in chosen if len(raw) <= _LARGEST_SAMPLE]
     return samples[:: sum(map(len, samples)) // _SAMPLED_BYTES + 1]
 

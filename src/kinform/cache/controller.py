@@ -132,8 +132,8 @@ class Controller(Generic[T]):
                 log.exception("%s: processing a batch was cancelled; going on", self.name)
             except Exception:
                 log.exception("%s: a batch could not be processed; going on", self.name)
-            finally:
-                self.queue.done(batch)
+            # Not where we are cancelled ourselves: what was not processed has not synced.
+            self.queue.done(batch)
             self._on_done()
             if not self.queue.is_congested:
                 self._room.set()

@@ -220,7 +220,11 @@ class FieldIndex:
 
     def is_unchanged(self, old: Entry[Object], new: Entry[Object]) -> bool:
         """Tell whether both certainly have the same value."""
-        return new.object.shares_member(old.object, self.path[0])
+        was: object = old.object
+        now: object = new.object
+        if not isinstance(was, Object) or not isinstance(now, Object):
+            return False  # users err, and the function itself will say what is wrong
+        return now.shares_member(was, self.path[0])
 
 
 def index_by(*path: str | int) -> FieldIndex:

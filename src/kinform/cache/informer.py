@@ -24,7 +24,7 @@ from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.handlers import EventHandler, check_period, handler
 from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
-from kinform.cache.indexes import IndexFunc
+from kinform.cache.indexes import FieldIndex, IndexFunc
 from kinform.cache.intake import TransformFunc
 from kinform.cache.lifetime import GRACE, Lifetime
 from kinform.cache.lister import Lister
@@ -130,9 +130,11 @@ class SharedInformer(Generic[T]):
         model: type[object] = Object,
     ) -> None:
         _check_source(lw)
+        _check_indexers(indexers, model)
         if resync_period is not None:
             check_period(resync_period)
         self.name: Final = name
+        self._model = model
         self._options = options or ReflectorOptions()
         self._resync_period = resync_period
         self._index_errors = IndexErrors(name)
@@ -329,6 +331,7 @@ class SharedInformer(Generic[T]):
             UsageError: the informer has stopped, or there is an index of such a name.
         """
         self._life.refuse_unless_usable("an index cannot be added")
+        _check_indexers(indexers, self._model)
         self._indexer.add_indexers(indexers)
 
     # --- life
@@ -527,6 +530,15 @@ class SharedInformer(Generic[T]):
         # Past the queue: a resync that comes out of it in several batches would be told to
         # nobody but by its first.
         self._processor.distribute_resync(self._indexer.entries.list())
+
+
+def _check_indexers(indexers: Mapping[str, IndexFunc[T]] | None, model: type[object]) -> None:
+    wrong = [name for name, each in (indexers or {}).items() if isinstance(each, FieldIndex)]
+    if wrong and model is not Object:
+        raise UsageError(
+            f"the index {wrong[0]!r} is one of index_by(), which reads whole objects; for "
+            f"{model.__qualname__} write a function, for example lambda obj: obj.spec.nodeName"
+        )
 
 
 def _check_source(lw: object) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import itertools
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
@@ -29,7 +29,7 @@ from kinform.sansio import versions
 from kinform.sansio.queue import KnownObjects, ReflectorStore
 from kinform.sansio.watch import EventType
 
-__all__ = ["Intake", "TransformFunc"]
+__all__ = ["TURN", "Intake", "TransformFunc"]
 
 T = TypeVar("T")
 
@@ -37,6 +37,9 @@ log: Final = logging.getLogger(__name__)
 
 TransformFunc: TypeAlias = Callable[[T], T]
 """What is done to each object before it is stored; it must return an object of the same kind."""
+
+TURN: Final = 128
+"""How many objects of a page are taken before the others have a turn: some milliseconds at most."""
 
 # Reading a member off an enum costs as much as the comparison itself.
 _ADDED: Final = EventType.ADDED
@@ -78,6 +81,8 @@ class Intake(Generic[T]):
         self._reuses = self._has_reused = False
         # Whether the next list is known to show another history than the lists before.
         self._is_afresh = False
+        # Whether such a list was written and may not have reached what is known.
+        self._is_afresh_pending = False
         # Whether ADDED events may be of any age: a watch from no version begins with what is there.
         self._is_replaying = False
         self.version: str = ""
@@ -104,7 +109,10 @@ class Intake(Generic[T]):
         is so unless the list turns out to be older than what we have: then it is not finished.
         """
         self._listed, self._listed_unreadable = {}, {}
-        self._reuses = reuse and self._known is not None and not self._is_afresh
+        if getattr(self._store, "is_idle", True):  # a plain store has it at once
+            self._is_afresh_pending = False
+        in_doubt = self._is_afresh or self._is_afresh_pending
+        self._reuses = reuse and self._known is not None and not in_doubt
         self._has_reused = False
 
     def distrust(self) -> None:
@@ -120,16 +128,33 @@ class Intake(Generic[T]):
         Raises:
             DecodeError: the answer is no list of our kind.
         """
-        before = len(self._listed) + len(self._listed_unreadable)
+        before = self.listed
+        for _ in self.page_steps(page):
+            pass
+        return self.listed - before
+
+    @property
+    def listed(self) -> int:
+        """How many objects the list under way has brought so far."""
+        return len(self._listed) + len(self._listed_unreadable)
+
+    def page_steps(self, page: ListResult[T]) -> Iterator[None]:
+        """Take the objects of one page, and yield now and then for others to have a turn.
+
+        Raises:
+            DecodeError: the answer is no list of our kind.
+        """
         accepted = self._kinds.of_list(page)
         # A server that went back in time may show another state under a version we know.
         self._reuses = self._reuses and not versions.is_older(page.resource_version, self.version)
         entries = (_entry(entry.metadata, entry.object) for entry in page.entries())
-        for entry in entries if accepted is None else itertools.compress(entries, accepted):
+        chosen = entries if accepted is None else itertools.compress(entries, accepted)
+        for number, entry in enumerate(chosen, 1):
             self._list_one(entry)
+            if number % TURN == 0:
+                yield
         for item in page.unreadable:
             self._list_unreadable(item)
-        return len(self._listed) + len(self._listed_unreadable) - before
 
     def add_streamed(self, batch: Iterable[Received[T] | Unreadable]) -> str | None:
         """Take events of a streamed list; return the version of its end once that has come.
@@ -168,6 +193,7 @@ class Intake(Generic[T]):
             self.distrust()
             raise ResourceVersionRegressed(self.version, resource_version)
         if self._is_afresh or is_older:
+            self._is_afresh_pending = True
             self._store.replace(listed, resource_version, afresh=True)
         else:  # in words that a store also understands which knows nothing of that
             self._store.replace(listed, resource_version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
 from typing import Final, NamedTuple, TypeVar
@@ -53,7 +54,10 @@ async def take_list(
             async for page in pages:
                 count += 1
                 version = page.resource_version if count == 1 else version
-                barren = 0 if intake.add_page(page) else barren + 1
+                listed = intake.listed
+                for _ in intake.page_steps(page):
+                    await asyncio.sleep(0)
+                barren = 0 if intake.listed > listed else barren + 1
                 if barren > MAX_BARREN_PAGES:
                     raise DecodeError(f"{barren} pages in a row have brought nothing new")
                 on_page(page)

@@ -50,7 +50,9 @@ class Replacing(Generic[T]):
             [], [], [], [], before.version, resource_version
         )
         self.is_done: bool = False
+        self._writes = before.writes
         self._filings = filings
+        self._kept: set[ObjectName] = set()  # the keys of what is there already
         # Else equal versions prove nothing.
         self._is_comparable = not (afresh or self.result.regressed)
         self._compared: Iterator[tuple[ObjectName, Entry[T]]] = iter(entries.items())
@@ -77,14 +79,20 @@ class Replacing(Generic[T]):
             self.is_done = self._build(self.after, count)
         return self.is_done
 
+    def is_outdated(self, state: State[T]) -> bool:
+        """Tell whether ``state`` is not the one, or not as it was, when this was begun."""
+        return state is not self.before or state.writes != self._writes
+
     def _compare(self, count: int | None) -> bool:
         before, result, is_comparable = self.before.entries, self.result, self._is_comparable
-        some = list(itertools.islice(self._compared, count))
+        kept, some = self._kept, list(itertools.islice(self._compared, count))
         for key, entry in some:
             old = before.get(key)
             if old is None:
                 result.added.append(Transition(key, None, entry))
-            elif old is entry or (
+                continue
+            kept.add(key)
+            if old is entry or (
                 is_comparable and versions.same_version(old.metadata, entry.metadata)
             ):
                 result.unchanged.append(old)
@@ -93,11 +101,9 @@ class Replacing(Generic[T]):
         return count is None or len(some) < count
 
     def _find_deleted(self) -> None:
-        result, entries = self.result, self.before.entries
-        if len(result.changed) + len(result.unchanged) < len(entries):
-            kept = {change.key for change in result.changed}
-            kept.update(entry.metadata.key for entry in result.unchanged)
-            result.deleted.extend(
+        kept, entries = self._kept, self.before.entries
+        if len(kept) < len(entries):
+            self.result.deleted.extend(
                 Transition(key, old, None) for key, old in entries.items() if key not in kept
             )
 

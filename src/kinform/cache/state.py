@@ -35,17 +35,24 @@ Filed: TypeAlias = tuple[Index[T], Sequence[Values]]
 class State(Generic[T]):
     """The entries by key, the indexes by name, and the version they all show."""
 
-    __slots__ = ("entries", "indexes", "version")
+    __slots__ = ("entries", "indexes", "version", "writes")
 
     def __init__(self, indexes: dict[str, Index[T]], version: str) -> None:
         # Invariant: every entry is in every index, under the values that were given with it.
         self.entries: dict[ObjectName, Entry[T]] = {}
         self.indexes: dict[str, Index[T]] = indexes
         self.version: str = version
+        self.writes: int = 0
+        """How often something was written."""
 
     def emptied(self, version: str) -> State[T]:
         """Return a state of ``version`` with the same indexes, and nothing in it."""
         return State({name: index.emptied() for name, index in self.indexes.items()}, version)
+
+    def move_to(self, version: str) -> None:
+        """Show ``version``: the last step of every write."""
+        self.version = version
+        self.writes += 1
 
     def index(self, name: str) -> Index[T]:
         """Return the index of that name.

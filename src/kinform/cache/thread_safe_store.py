@@ -168,7 +168,7 @@ class ThreadSafeStore(Generic[T]):
         version = versions.newest(state.version, entry.metadata.resource_version)
         with self._lock:
             state.write(changes, filed)
-            state.version = version
+            state.move_to(version)
         return old
 
     def delete(self, key: ObjectName, *, resource_version: str = "") -> Entry[T] | None:
@@ -183,7 +183,7 @@ class ThreadSafeStore(Generic[T]):
         version = versions.newest(state.version, resource_version)
         with self._lock:
             state.write(changes, filed)
-            state.version = version
+            state.move_to(version)
         return old
 
     def apply(self, deltas: Iterable[Delta[T]]) -> builtins.list[Transition[T]]:
@@ -211,7 +211,7 @@ class ThreadSafeStore(Generic[T]):
         filed = self._filed(changes, state)
         with self._lock:
             state.write(changes, filed)
-            state.version = version
+            state.move_to(version)
         return planned
 
     def replace(
@@ -261,10 +261,10 @@ class ThreadSafeStore(Generic[T]):
             IndexFunctionError: an index function that was added meanwhile failed; nothing was
                 changed.
         """
-        if work.before is not self._state or not work.is_done:
+        if not work.is_done or work.is_outdated(self._state):
             raise UsageError("what was begun before the last write, or not ended, is not published")
         if work.after is None:
-            self._state.version = work.result.resource_version
+            self._state.move_to(work.result.resource_version)
             return work.result
         added = {
             name: index.emptied()
@@ -283,7 +283,7 @@ class ThreadSafeStore(Generic[T]):
         """
         state = self._state
         newest = versions.newest(state.version, resource_version)
-        state.version = resource_version if of_list else newest
+        state.move_to(resource_version if of_list else newest)
 
     def add_indexes(self, added: Iterable[Index[T]]) -> None:
         """Index what is held, and from now on what comes, by more functions.
@@ -314,38 +314,34 @@ class ThreadSafeStore(Generic[T]):
         return [(index, self._values(index, changes)) for index in state.indexes.values()]
 
     def _values(self, index: Index[T], changes: Iterable[Transition[T]]) -> builtins.list[Values]:
-        found: builtins.list[Values] = []
         is_unchanged = index.is_unchanged
+        if is_unchanged is None:
+            return [() if c.new is None else self._values_of(index, c.new) for c in changes]
+        found: builtins.list[Values] = []
+        ahead: dict[ObjectName, Values] = {}  # as they will be: a key may come twice
         for change in changes:
             key, old, new = change.key, change.old, change.new
-            if (
-                is_unchanged is not None
-                and old is not None
-                and new is not None
-                and is_unchanged(old, new)
-            ):
-                found.append(index.kept_values(key, old))
-                continue
-            try:
-                found.append(() if new is None else index.values_of(new))
-            except IndexFunctionError as error:
-                if self._on_index_error is None:
-                    raise
-                self._on_index_error(error)
-                found.append(())
+            if new is None:
+                values: Values = ()
+            elif old is not None and is_unchanged(old, new):
+                values = ahead[key] if key in ahead else index.kept_values(key, old)
+            else:
+                values = self._values_of(index, new)
+            ahead[key] = values
+            found.append(values)
         return found
+
+    def _values_of(self, index: Index[T], entry: Entry[T]) -> Values:
+        try:
+            return index.values_of(entry)
+        except IndexFunctionError as error:
+            if self._on_index_error is None:
+                raise
+            self._on_index_error(error)
+            return ()
 
     def _filings(
         self, entry: Entry[T], indexes: Mapping[str, Index[T]]
     ) -> builtins.list[Filing[T]]:
         """Run the functions of ``indexes`` on ``entry``. Nothing is changed yet."""
-        filings: builtins.list[Filing[T]] = []
-        for index in indexes.values():
-            try:
-                filings.append((index, index.values_of(entry)))
-            except IndexFunctionError as error:
-                if self._on_index_error is None:
-                    raise
-                self._on_index_error(error)
-                filings.append((index, ()))
-        return filings
+        return [(index, self._values_of(index, entry)) for index in indexes.values()]

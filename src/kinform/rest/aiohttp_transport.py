@@ -586,8 +586,13 @@ def _parse_bodies(connection: Connection) -> None:
     """
     protocol: Any = connection.protocol
     if (parser := getattr(protocol, "_parser", None)) is not None:
+
+        def on_surplus() -> None:
+            protocol.force_close()
+            protocol.close()
+
         protocol._parser = BodyParser(  # noqa: SLF001 - there is no other way in
-            parser, broken=aiohttp.ClientPayloadError, on_surplus=protocol.force_close
+            parser, broken=aiohttp.ClientPayloadError, on_surplus=on_surplus
         )
 
 

@@ -124,6 +124,9 @@ class BodyParser:
         """Give the library a head, and nothing behind it."""
         seen = self._tail + data
         end = seen.find(_HEAD_END)
+        if b"\n\n" in (seen if end < 0 else seen[:end]):  # a head without returns, it seems
+            self._is_left_alone = True
+            return self._parser.feed_data(data)
         if end < 0:
             self._tail = seen[-3:]
             fed = self._parser.feed_data(data)
@@ -162,6 +165,6 @@ class BodyParser:
             payload.feed_data(piece)
         if decoder.ended:
             self._payload = None
-            payload.feed_eof()
-            if decoder.surplus:
+            if decoder.surplus:  # first: with the end, the connection goes back to its pool
                 self._on_surplus()
+            payload.feed_eof()

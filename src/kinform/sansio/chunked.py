@@ -17,7 +17,7 @@ from kinform.errors import DecodeError
 
 __all__ = ["ChunkedDecoder"]
 
-_SIZE: Final = re.compile(rb"([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+_SIZE: Final = re.compile(rb"0*([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
 _NEWLINE: Final = b"\r\n"
 _END: Final = _NEWLINE * 2
 _LONGEST_LINE: Final = 8 * 1024

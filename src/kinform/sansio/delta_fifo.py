@@ -335,6 +335,11 @@ class DeltaFIFO(Generic[T]):
         return not self._order
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and no batch is out: all that was written is handled."""
+        return not self._order and not self._handover.is_out
+
+    @property
     def has_synced(self) -> bool:
         """Whether all keys of the first list, and of its tombstones, are handled."""
         return self._handover.has_synced

@@ -186,6 +186,11 @@ class Queue(ReflectorStore[T], Protocol[T]):
         ...
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and no batch is out: all that was written is handled."""
+        ...
+
+    @property
     def has_synced(self) -> bool:
         """Whether everything of the first list is handled; never becomes false again.
 
@@ -248,6 +253,11 @@ class Handover(Generic[T]):
         self._size = 0  # how many of ``initial`` the batch that is out accounts for
         self._peak = 0
         self._batches = 0
+
+    @property
+    def is_out(self) -> bool:
+        """Whether a batch is out."""
+        return self._batch is not None
 
     @property
     def has_synced(self) -> bool:

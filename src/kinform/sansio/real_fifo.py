@@ -223,6 +223,11 @@ class RealFIFO(Generic[T]):
         return not self._changes
 
     @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits and no batch is out: all that was written is handled."""
+        return not self._changes and not self._handover.is_out
+
+    @property
     def has_synced(self) -> bool:
         """Whether the first list is handled; an empty one too has to be popped and done."""
         return self._handover.has_synced
