@@ -57,7 +57,7 @@ def syncs(label: str, *microseconds: float, part: str = "life") -> list[Lived]:
     """Lives whose first sync took so many microseconds of CPU per object, one for each round."""
     return [
         lived(label, number, part=part, sync_cpu_ns=each * 1_000 * 1_000, sync_settle_cpu_ns=0,
-              sync_wall_ns=each * 1_000 * 1_000, ready_resident=1e6, sync_resident=9e6)
+              sync_wall_ns=each * 1_000 * 1_000, ready_resident=1e6, sync_alone=9e6)
         for number, each in enumerate(microseconds)
     ]  # fmt: skip
 
@@ -98,8 +98,11 @@ def test_latency_rounds_count_with_those_of_the_life():
 
 
 def test_memory_per_object_is_the_growth_since_the_start():
-    life = lived(RAW.label, objects=1_000, ready_resident=5e6, sync_resident=12e6)
+    life = lived(
+        RAW.label, objects=1_000, ready_resident=5e6, sync_alone=12e6, sync_resident=11e6
+    )
     assert MEASURES["memory"].of(life) == 7_000
+    assert MEASURES["memory_needed"].of(life) == 6_000
 
 
 def test_every_column_of_a_table_is_a_known_quantity():
@@ -163,7 +166,7 @@ def test_bar_without_figures_is_not_reached():
 def test_bar_on_growth_compares_the_largest_with_the_smallest():
     bar = Bar(name="growth", measure="memory", limit=1.25, part="growth", growth=(-1, 0))
     lives = [
-        lived(RAW.label, part="growth", objects=size, ready_resident=0, sync_resident=size * each)
+        lived(RAW.label, part="growth", objects=size, ready_resident=0, sync_alone=size * each)
         for size, each in ((10, 100.0), (100, 150.0), (1_000, 120.0))
     ]
     found = verdict(bar, record(*lives))
@@ -194,7 +197,7 @@ def whole() -> Record:
     for size in (1_000, 10_000):
         made.lives.append(
             lived(RAW.label, part="growth", objects=size, sync_cpu_ns=size * 6e4, ready_resident=0,
-                  sync_settle_cpu_ns=0, sync_resident=size * 7e3)
+                  sync_settle_cpu_ns=0, sync_alone=size * 7e3)
         )  # fmt: skip
     return made
 

@@ -413,12 +413,19 @@ def test_expired_watches_list_the_latest_state(
 
 def test_bookmark_has_the_latest_version(do: Do, client: Client) -> None:
     do("serve", objects=10)
-    client.get("/api/v1/pods?watch=true")
+    client.get("/api/v1/pods?watch=true&allowWatchBookmarks=true")
     do("pace", events=1, per_second=10)
     assert do("bookmark") == {"bookmarked": 1}
     _, bookmark = client.events(2)
     assert bookmark["type"] == "BOOKMARK"
     assert bookmark["object"]["metadata"] == {"resourceVersion": str(FIRST + 10)}
+
+
+def test_who_did_not_ask_for_bookmarks_gets_none(do: Do, client: Client) -> None:
+    do("serve", objects=10)
+    client.get("/api/v1/pods?watch=true")
+    do("pace", events=1, per_second=10)
+    assert do("bookmark") == {"bookmarked": 0}
 
 
 def test_events_that_were_prepared_before_others_are_not_sent(do: Do, client: Client) -> None:
@@ -613,7 +620,9 @@ def test_server_closes_what_is_open(server: Server, do: Do, client: Client) -> N
 
 def spawned(*arguments: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", *arguments]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT)
+    # Without buffers: of two answers that come at once, the second must be seen by `heard`.
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=ROOT, bufsize=0)
 
 
 def tell(program: subprocess.Popen[bytes], **command: object) -> None:

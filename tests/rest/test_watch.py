@@ -316,7 +316,8 @@ async def test_a_poison_object_is_an_error_that_names_it_and_costs_no_other() ->
 @in_virtual_time
 async def test_only_a_large_streamed_list_is_left_alone_between_two_reads(is_list: bool) -> None:
     """Who waits for an event must not wait a moment longer, and small lists are there at once."""
-    pieces = [ADDED, ADDED * 6_000, ADDED, BOOKMARK, MODIFIED, MODIFIED]
+    plenty = ADDED * 6_000
+    pieces = [ADDED, plenty, ADDED, ADDED, plenty, BOOKMARK, MODIFIED, MODIFIED]
     response = stream(*pieces)
     options = {"send_initial_events": True, "resource_version_match": "NotOlderThan"}
     events, _ = watch(response, **(options if is_list else {}))
@@ -324,4 +325,5 @@ async def test_only_a_large_streamed_list_is_left_alone_between_two_reads(is_lis
         async for _ in events.with_bookmarks().batches():
             pass
     waited = [gather > 0 for gather in response.gathered]
-    assert waited == [False, False, is_list, is_list, False, False, False]
+    # Not where the read before brought plenty: the server is faster than we are.
+    assert waited == [False, False, False, is_list, is_list, False, False, False, False]

@@ -43,6 +43,8 @@ _GATHER: Final = 0.005
 """Seconds in which the bytes of a large list may gather between two reads."""
 _LARGE: Final = 256 * 1024
 """From how many bytes on a list is a large one."""
+_PLENTY: Final = 64 * 1024
+"""What a read has to bring for it to be worth waking up."""
 
 # Reading a member off an enum costs as much as the comparison itself.
 _BOOKMARK: Final = EventType.BOOKMARK
@@ -96,7 +98,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         self._frames: deque[Frame] = deque()
         self._ending: KinformError | StopAsyncIteration | None = None
         self._is_list = is_list  # whether the end of the initial events is still to come
-        self._received = 0
+        self._received = self._last = 0
         self.resource_version: str = resource_version
         """The version of the last event or bookmark handed out; a new watch may go on from it."""
         self.initial_events_end: bool = False
@@ -183,17 +185,19 @@ class Watch(AsyncIterator[WatchEvent[T]]):
                 method="GET",
                 url=self._url,
             ) from exc
-        self._received += len(piece)
+        self._last = len(piece)
+        self._received += self._last
         return piece
 
     def _gather(self) -> float:
         """Return how long to leave the connection alone before it is read.
 
         A server sends the objects of a streamed list one by one, as it encodes them, and nobody
-        waits for a single one. Events are read as they come, and so are plain lists: they are
-        sent as fast as they are read.
+        waits for a single one. Where it sends them faster than we read there is always plenty, and
+        to wait would only make it wait. Events are read as they come.
         """
-        return _GATHER if self._is_list and self._received >= _LARGE else 0.0
+        is_slow_list = self._is_list and self._received >= _LARGE and self._last < _PLENTY
+        return _GATHER if is_slow_list else 0.0
 
     def _split(self, frames: list[Frame]) -> tuple[list[Frame], KinformError | None]:
         """Separate the frames before the first ERROR from the error that ends the stream."""
