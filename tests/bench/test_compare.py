@@ -98,9 +98,7 @@ def test_latency_rounds_count_with_those_of_the_life():
 
 
 def test_memory_per_object_is_the_growth_since_the_start():
-    life = lived(
-        RAW.label, objects=1_000, ready_resident=5e6, sync_alone=12e6, sync_resident=11e6
-    )
+    life = lived(RAW.label, objects=1_000, ready_resident=5e6, sync_alone=12e6, sync_resident=11e6)
     assert MEASURES["memory"].of(life) == 7_000
     assert MEASURES["memory_needed"].of(life) == 6_000
 
