@@ -218,10 +218,9 @@ class FieldIndex:
     def __repr__(self) -> str:
         return f"index_by({', '.join(map(repr, self.path))})"
 
-    def is_unchanged(self, old: Entry[Object], new: Entry[Object]) -> bool:
+    def is_unchanged(self, old: Entry[object], new: Entry[object]) -> bool:
         """Tell whether both certainly have the same value."""
-        was: object = old.object
-        now: object = new.object
+        was, now = old.object, new.object
         if not isinstance(was, Object) or not isinstance(now, Object):
             return False  # users err, and the function itself will say what is wrong
         return now.shares_member(was, self.path[0])
