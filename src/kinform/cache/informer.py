@@ -130,7 +130,6 @@ class SharedInformer(Generic[T]):
         model: type[object] = Object,
     ) -> None:
         _check_source(lw)
-        _check_indexers(indexers, model)
         if resync_period is not None:
             check_period(resync_period)
         self.name: Final = name
@@ -139,6 +138,7 @@ class SharedInformer(Generic[T]):
         self._resync_period = resync_period
         self._index_errors = IndexErrors(name)
         self._indexer: Indexer[T] = Indexer(indexers=indexers, on_index_error=self._index_errors)
+        _check_indexers(indexers, model)
         self._lister = Lister(self._indexer)
         self._compactor = Compactor(self._indexer.entries, storage=storage, model=model)
         self._controller: Controller[T] = Controller(
