@@ -533,8 +533,10 @@ class SharedInformer(Generic[T]):
 
 
 def _check_indexers(indexers: Mapping[str, IndexFunc[T]] | None, model: type[object]) -> None:
-    wrong = [name for name, each in (indexers or {}).items() if isinstance(each, FieldIndex)]
-    if wrong and model is not Object:
+    if model is Object or not isinstance(indexers, Mapping):  # the indexer says what is wrong
+        return
+    wrong = [name for name, each in indexers.items() if isinstance(each, FieldIndex)]
+    if wrong:
         raise UsageError(
             f"the index {wrong[0]!r} is one of index_by(), which reads whole objects; for "
             f"{model.__qualname__} write a function, for example lambda obj: obj.spec.nodeName"
