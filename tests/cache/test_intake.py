@@ -35,8 +35,16 @@ def intake_of(store: Any, **more: Any) -> Intake[Any]:
 def take(intake: Intake[Any], *pages: ListResult[Any]) -> None:
     intake.begin_list()
     for page in pages:
-        intake.add_page(page)
+        add_page(intake, page)
     intake.finish_list(pages[0].resource_version)
+
+
+def add_page(intake: Intake[Any], page: ListResult[Any]) -> int:
+    """Have all of a page taken; return how many of its objects are new to the list."""
+    before = intake.listed
+    for _ in intake.add_page(page):
+        pass
+    return intake.listed - before
 
 
 def versions(store: Store[Any]) -> dict[str, str]:
@@ -50,7 +58,7 @@ def test_a_list_is_in_the_store_when_it_is_finished_and_not_before() -> None:
     store = Store[Any]()
     intake = intake_of(store)
     intake.begin_list()
-    assert intake.add_page(listed(5, entry("a", 1), entry("b", 2))) == 2
+    assert add_page(intake, listed(5, entry("a", 1), entry("b", 2))) == 2
     assert (len(store), intake.version) == (0, "")
     assert intake.finish_list("5") == 2
     assert (versions(store), intake.version) == ({"a": "1", "b": "2"}, "5")
@@ -74,7 +82,7 @@ def test_a_list_that_begins_anew_forgets_the_one_before() -> None:
     store = Store[Any]()
     intake = intake_of(store)
     intake.begin_list()
-    intake.add_page(listed(5, entry("old", 1)))
+    add_page(intake, listed(5, entry("old", 1)))
     take(intake, listed(6, entry("new", 2)))
     assert names(store) == {"new"}
 
@@ -83,10 +91,10 @@ def test_an_object_on_two_pages_is_one_and_the_later_counts() -> None:
     store = Store[Any]()
     intake = intake_of(store)
     intake.begin_list()
-    assert intake.add_page(listed(5, entry("a", 1), entry("b", 1))) == 2
-    assert intake.add_page(listed(5, entry("a", 2))) == 0
+    assert add_page(intake, listed(5, entry("a", 1), entry("b", 1))) == 2
+    assert add_page(intake, listed(5, entry("a", 2))) == 0
     bad = listed(5, unreadable=[unreadable("b", 2)])
-    assert intake.add_page(bad) == 0
+    assert add_page(intake, bad) == 0
     intake.finish_list("5")
     assert versions(store) == {"a": "2"}
     assert [key.name for key in intake.unreadable] == ["b"]
@@ -143,7 +151,7 @@ def test_what_may_be_a_list_of_something_else_is_refused(page: ListResult[Any]) 
     intake = intake_of(Store(), expected_kind="Pod")
     intake.begin_list()
     with pytest.raises(DecodeError):
-        intake.add_page(page)
+        add_page(intake, page)
 
 
 @pytest.mark.parametrize("kind", ["Status", "Table"])
@@ -151,7 +159,7 @@ def test_what_is_no_list_of_anything_is_refused_whatever_is_expected(kind: str) 
     intake = intake_of(Store())
     intake.begin_list()
     with pytest.raises(DecodeError, match=f"answered with a {kind}"):
-        intake.add_page(listed(5, kind=kind, api_version="meta.k8s.io/v1"))
+        add_page(intake, listed(5, kind=kind, api_version="meta.k8s.io/v1"))
 
 
 def test_metadata_alone_is_a_list_of_any_kind() -> None:
@@ -182,7 +190,7 @@ def test_what_did_not_change_is_kept_if_the_list_is_surely_not_older(
     store.add(held)
     intake.version = "5"
     intake.begin_list(reuse=reuse)
-    intake.add_page(listed(version, entry("a", 3)))
+    add_page(intake, listed(version, entry("a", 3)))
     intake.finish_list(str(version))
     assert (replaced[0][held.metadata.key] is held) is kept
 
@@ -213,7 +221,7 @@ def test_something_without_uid_or_version_is_never_the_same() -> None:
     intake = intake_of(store, known=store.entries)
     new = entry("a", "", uid="")
     intake.begin_list(reuse=True)
-    intake.add_page(listed("", new))
+    add_page(intake, listed("", new))
     intake.finish_list("")
     assert store.get("default/a") is new.object
 
@@ -464,7 +472,7 @@ async def test_no_list_takes_objects_of_a_history_that_another_list_is_about_to_
 
     def old_and_new(version: int, *more: Any) -> None:
         intake.begin_list(reuse=True)
-        intake.add_page(listed(version, *filler, *more))
+        add_page(intake, listed(version, *filler, *more))
         intake.finish_list(str(version))
 
     def a_of(store: ThreadSafeStore[Any]) -> list[Any]:
@@ -493,6 +501,6 @@ async def test_a_page_of_many_objects_is_taken_in_turns() -> None:
     intake = intake_of(store)
     intake.begin_list()
     page = listed(5, *[entry(f"n{number}", 1) for number in range(3 * TURN + 1)])
-    steps = intake.page_steps(page)
+    steps = intake.add_page(page)
     assert [intake.listed for _ in steps] == [TURN, 2 * TURN, 3 * TURN]
     assert intake.finish_list("5") == 3 * TURN + 1

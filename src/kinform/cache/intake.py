@@ -122,23 +122,12 @@ class Intake(Generic[T]):
         """
         self._is_afresh = True
 
-    def add_page(self, page: ListResult[T]) -> int:
-        """Take the objects of one page; return how many of them are new to this list.
-
-        Raises:
-            DecodeError: the answer is no list of our kind.
-        """
-        before = self.listed
-        for _ in self.page_steps(page):
-            pass
-        return self.listed - before
-
     @property
     def listed(self) -> int:
         """How many objects the list under way has brought so far."""
         return len(self._listed) + len(self._listed_unreadable)
 
-    def page_steps(self, page: ListResult[T]) -> Iterator[None]:
+    def add_page(self, page: ListResult[T]) -> Iterator[None]:
         """Take the objects of one page, and yield now and then for others to have a turn.
 
         Raises:
@@ -147,7 +136,7 @@ class Intake(Generic[T]):
         accepted = self._kinds.of_list(page)
         # A server that went back in time may show another state under a version we know.
         self._reuses = self._reuses and not versions.is_older(page.resource_version, self.version)
-        entries = (_entry(entry.metadata, entry.object) for entry in page.entries())
+        entries = map(_lean, page.entries())
         chosen = entries if accepted is None else itertools.compress(entries, accepted)
         for number, entry in enumerate(chosen, 1):
             self._list_one(entry)
@@ -176,7 +165,7 @@ class Intake(Generic[T]):
                 self._listed.pop(event.metadata.key, None)
                 self._listed_unreadable.pop(event.metadata.key, None)
             elif self._kinds.accepts(event.object):
-                self._list_one(_entry(event.metadata, event.object))
+                self._list_one(_lean(Entry(event.metadata, event.object)))
         return None
 
     def finish_list(self, resource_version: str) -> int:
@@ -256,7 +245,7 @@ class Intake(Generic[T]):
         if not self._kinds.accepts(obj):
             return
         self.events += 1
-        entry = _entry(metadata, obj)
+        entry = _lean(Entry(metadata, obj))
         if kind is _DELETED:
             # A transform may matter to who is told of the final state; if it fails, it is gone
             # all the same.
@@ -346,15 +335,16 @@ class Intake(Generic[T]):
         unreadable[key] = item.error
 
 
-def _entry(metadata: ObjectMeta, obj: T) -> Entry[T]:
+def _lean(entry: Entry[T]) -> Entry[T]:
     """Return what is kept: of a projection's metadata not the annotations, which may be large.
 
     Nobody reads them there: an `Object` has them, a model has those that it declares.
     """
-    if metadata.raw_annotations and not isinstance(obj, Object):
-        metadata = copy.copy(metadata)  # the other one may be somebody's
-        force_setattr(metadata, "raw_annotations", None)
-    return Entry(metadata, obj)
+    if not entry.metadata.raw_annotations or isinstance(entry.object, Object):
+        return entry
+    metadata = copy.copy(entry.metadata)  # the other one may be somebody's
+    force_setattr(metadata, "raw_annotations", None)
+    return Entry(metadata, entry.object)
 
 
 def _nameless(event: WatchEvent[T] | Unreadable) -> DecodeError:

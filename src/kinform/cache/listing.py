@@ -55,7 +55,7 @@ async def take_list(
                 count += 1
                 version = page.resource_version if count == 1 else version
                 listed = intake.listed
-                for _ in intake.page_steps(page):
+                for _ in intake.add_page(page):
                     await asyncio.sleep(0)
                 barren = 0 if intake.listed > listed else barren + 1
                 if barren > MAX_BARREN_PAGES:
