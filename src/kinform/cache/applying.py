@@ -12,7 +12,8 @@ client-go: controller.go processDeltas, processDeltasInBatch, processReplacedAll
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar, final
 
@@ -29,6 +30,7 @@ T = TypeVar("T")
 
 _TURN: Final = 256
 """How many objects of a list are written before the others have a turn: some milliseconds."""
+_TOLD_PER_TURN: Final = 16 * _TURN  # to tell of one takes so much less than to write it
 _SYNC: Final = DeltaType.SYNC
 _REPLACED: Final = DeltaType.REPLACED
 
@@ -90,19 +92,31 @@ async def apply_in_turns(batch: Batch[T], entries: ThreadSafeStore[T]) -> Applie
     work = entries.replacing(content.entries, content.resource_version, afresh=content.afresh)
     while not work.advance(_TURN):  # noqa: ASYNC110 - it is we who work
         await asyncio.sleep(0)
-    replacement = entries.publish(work)
-    told = _of_replacement(replacement, initial=batch.in_initial_list)
-    return Applied(told, replacement=replacement)
+    told: list[Notification[T]] = []
+    for _ in _tell_of_replacement(told, work.result, initial=batch.in_initial_list):
+        await asyncio.sleep(0)
+    return Applied(told, replacement=entries.publish(work))
 
 
 def _of_replacement(done: Replacement[T], *, initial: bool) -> list[Notification[T]]:
+    told: list[Notification[T]] = []
+    for _ in _tell_of_replacement(told, done, initial=initial):
+        pass
+    return told
+
+
+def _tell_of_replacement(
+    told: list[Notification[T]], done: Replacement[T], *, initial: bool
+) -> Iterator[None]:
+    """Add what there is to tell, and yield now and then for others to have a turn."""
     # Deletes first: who counts what there is never counts too much.
-    told = [
+    told += [
         Notification(gone.key, gone.old, None, final_state_unknown=True) for gone in done.deleted
     ]
-    for transition in (*done.changed, *done.added):
+    for number, transition in enumerate(itertools.chain(done.changed, done.added), 1):
         _tell_of_present(told, transition, initial=initial)
-    return told
+        if number % _TOLD_PER_TURN == 0:
+            yield
 
 
 def _of_deltas(

@@ -84,7 +84,7 @@ class Replacing(Generic[T]):
         return state is not self.before or state.writes != self._writes
 
     def _compare(self, count: int | None) -> bool:
-        before, result, is_comparable = self.before.entries, self.result, self._is_comparable
+        before, result = self.before.entries, self.result
         kept, some = self._kept, list(itertools.islice(self._compared, count))
         for key, entry in some:
             old = before.get(key)
@@ -92,13 +92,16 @@ class Replacing(Generic[T]):
                 result.added.append(Transition(key, None, entry))
                 continue
             kept.add(key)
-            if old is entry or (
-                is_comparable and versions.same_version(old.metadata, entry.metadata)
-            ):
+            if self._is_same(old, entry):
                 result.unchanged.append(old)
             else:
                 result.changed.append(Transition(key, old, entry))
         return count is None or len(some) < count
+
+    def _is_same(self, old: Entry[T], entry: Entry[T]) -> bool:
+        return old is entry or (
+            self._is_comparable and versions.same_version(old.metadata, entry.metadata)
+        )
 
     def _find_deleted(self) -> None:
         kept, entries = self._kept, self.before.entries
@@ -108,14 +111,11 @@ class Replacing(Generic[T]):
             )
 
     def _build(self, after: State[T], count: int | None) -> bool:
-        before, is_comparable = self.before.entries, self._is_comparable
+        before = self.before.entries
         some = list(itertools.islice(self._to_build, count))
         for key, entry in some:
             old = before.get(key)
-            if old is not None and (
-                old is entry
-                or (is_comparable and versions.same_version(old.metadata, entry.metadata))
-            ):
+            if old is not None and self._is_same(old, entry):
                 kept = [(new, was.kept_values(key, old)) for was, new in self._pairs]
                 after.enter(key, old, kept)
             else:
