@@ -98,6 +98,7 @@ __all__ = [
 ]
 
 _HOMES: Final[dict[str, str]] = {
+    "FieldIndex": "kinform.cache.indexes",
     "NAMESPACE_INDEX": "kinform.cache.indexes",
     "OWNER_INDEX": "kinform.cache.indexes",
     "Added": "kinform.cache.events",
@@ -108,9 +109,7 @@ _HOMES: Final[dict[str, str]] = {
     "EventHandler": "kinform.cache.handlers",
     "EventStream": "kinform.cache.event_stream",
     "HandlerStatistics": "kinform.cache.listener",
-    "FieldIndex": "kinform.cache.indexes",
     "IndexFunctionError": "kinform.cache.indexes",
-    "index_by": "kinform.cache.indexes",
     "Indexer": "kinform.cache.indexer",
     "IndexerInformer": "kinform.cache.indexer_informer",
     "InformerGroup": "kinform.cache.group",
@@ -138,6 +137,7 @@ _HOMES: Final[dict[str, str]] = {
     "WaitTimeoutError": "kinform.cache.conditions",
     "UnmetConditionError": "kinform.cache.conditions",
     "handler": "kinform.cache.handlers",
+    "index_by": "kinform.cache.indexes",
     "until": "kinform.cache.conditions",
     "until_with_sync": "kinform.cache.conditions",
     "until_without_retry": "kinform.cache.conditions",
