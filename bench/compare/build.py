@@ -9,6 +9,7 @@ import importlib.util
 import shutil
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +18,7 @@ from bench.compare.peers import (
     CLIENT_GO,
     CLIENT_GO_PROGRAM,
     KINFORM,
+    KUBE_RS,
     KUBE_RS_PROGRAM,
     ROOT,
     UVLOOP,
@@ -24,7 +26,7 @@ from bench.compare.peers import (
     Peer,
 )
 
-__all__ = ["BuildError", "built", "protobuf_corpus"]
+__all__ = ["PROGRAMS", "BuildError", "Program", "built", "missing", "protobuf_corpus"]
 
 _TIMEOUT: Final = 1_200.0
 _IMPORTS: Final[Mapping[str, Sequence[str]]] = {
@@ -38,6 +40,34 @@ _IMPORTS: Final[Mapping[str, Sequence[str]]] = {
     ZSTD.label: ("zstandard",),
 }
 """What the Python peers import."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A peer that has to be built."""
+
+    folder: Path
+    language: str
+    command: tuple[str, ...]
+    """Builds it, in ``folder``."""
+
+
+PROGRAMS: Final[Mapping[str, Program]] = {
+    CLIENT_GO: Program(
+        folder=ROOT / "bench" / "peers" / "client-go",
+        language="Go",
+        command=("go", "build", "-p", "2", "-o", str(CLIENT_GO_PROGRAM), "."),
+    ),
+    KUBE_RS: Program(
+        folder=ROOT / "bench" / "peers" / "kube-rs",
+        language="Rust",
+        command=(
+            "cargo", "build", "--release", "-j", "2", "--target-dir",
+            str(KUBE_RS_PROGRAM.parents[1]),
+        ),
+    ),
+}  # fmt: skip
+"""By the names of their peers."""
 
 
 class BuildError(Exception):
@@ -77,12 +107,20 @@ def protobuf_corpus(source: Path, *, tell: Callable[[str], None]) -> Path:
     return unfinished.replace(twin)
 
 
+def missing(peer: Peer) -> str | None:
+    """Return what this peer lacks to run as things are, and how to get it; None if nothing."""
+    path = Path(peer.command[0])
+    if (program := PROGRAMS.get(peer.name)) is not None and not path.exists():
+        how = f"in {program.folder.relative_to(ROOT)}: {' '.join(program.command)}"
+        return f"{path.name} is not built ({how})"
+    return _missing_import(peer)
+
+
 def _reason_against(name: str, tell: Callable[[str], None]) -> str | None:
+    if name not in PROGRAMS:
+        return None
     try:
-        if name == CLIENT_GO:
-            _build_client_go(tell)
-        elif name == "kube-rs":
-            _build_kube_rs(tell)
+        _build(name, tell)
     except BuildError as exc:
         return str(exc)
     return None
@@ -96,21 +134,12 @@ def _missing_import(peer: Peer) -> str | None:
     return None
 
 
-def _build_client_go(tell: Callable[[str], None]) -> None:
-    folder = ROOT / "bench" / "peers" / "client-go"
-    if shutil.which("go") is None:
-        raise BuildError("there is no Go toolchain to build it with")
-    tell("building client-go's peer (the first time takes minutes)")
-    _run(["go", "build", "-p", "2", "-o", str(CLIENT_GO_PROGRAM), "."], folder=folder)
-
-
-def _build_kube_rs(tell: Callable[[str], None]) -> None:
-    folder = ROOT / "bench" / "peers" / "kube-rs"
-    if shutil.which("cargo") is None:
-        raise BuildError("there is no Rust toolchain to build it with")
-    tell("building kube-rs' peer (the first time takes minutes)")
-    target = KUBE_RS_PROGRAM.parents[1]
-    _run(["cargo", "build", "--release", "-j", "2", "--target-dir", str(target)], folder=folder)
+def _build(name: str, tell: Callable[[str], None]) -> None:
+    program = PROGRAMS[name]
+    if shutil.which(program.command[0]) is None:
+        raise BuildError(f"there is no {program.language} toolchain to build it with")
+    tell(f"building the peer of {name} (the first time takes minutes)")
+    _run(program.command, folder=program.folder)
 
 
 def _run(command: Sequence[str], *, folder: Path) -> None:

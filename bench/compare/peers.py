@@ -18,6 +18,7 @@ __all__ = [
     "CLIENT_GO_PROGRAM",
     "JSON",
     "KINFORM",
+    "KUBE_RS",
     "KUBE_RS_PROGRAM",
     "LIGHTKUBE",
     "NULL",
@@ -39,6 +40,7 @@ KUBE_RS_PROGRAM: Final = BUILD / "kube-rs-target" / "release" / "kube-rs-peer"
 
 CLIENT_GO: Final = "client-go"
 KINFORM: Final = "kinform"
+KUBE_RS: Final = "kube-rs"
 NULL: Final = "null"
 
 
@@ -134,7 +136,7 @@ PEERS: Final[Sequence[Peer]] = (
     ZSTD,
     TYPED,
     Peer(
-        name="kube-rs", label="kube-rs", command=(str(KUBE_RS_PROGRAM),), start=0.2, sync_us=120,
+        name=KUBE_RS, label="kube-rs", command=(str(KUBE_RS_PROGRAM),), start=0.2, sync_us=120,
         event_us=120,
     ),
     LIGHTKUBE,

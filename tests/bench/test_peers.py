@@ -1,173 +1,226 @@
-"""Every Python client does what a peer is asked for, against the replay server."""
+"""Every client does what a peer is asked for, against the replay server.
+
+Programs are built by hand, not by the tests: the first time takes minutes.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final
 
 import pytest
 
 from bench import corpus
-from bench.compare.processes import Answer, Child, ChildError
+from bench.compare.peers import KINFORM, LIGHTKUBE, PROTOBUF, RAW, TYPED, Peer
+from bench.compare.processes import Child, ChildError
 from bench.peers import goals
+from tests.bench.support_peers import (
+    CLIENTS,
+    FORMS,
+    KUBE_RS_PEER,
+    PODS,
+    TIMEOUT,
+    Replay,
+    ask,
+    figures,
+    is_program,
+    replaying,
+    started,
+    then,
+)
 
 pytestmark = pytest.mark.slow
 
-_PODS: Final = 200
 _EVENTS: Final = 300
+_REPEATED: Final = 900
+"""More events than pods: some keys are queued again."""
 _NAMESPACES: Final = 3
-_TIMEOUT: Final = 60.0
-_ROOT: Final = Path(__file__).parent.parent.parent
-
-CLIENTS: Final = {
-    "kinform": "kinform_informer",
-    "kubernetes": "official_informer",
-    "kubernetes_asyncio": "kubernetes_asyncio_watch",
-    "lightkube": "lightkube_watch",
-    "kr8s": "kr8s_watch",
-    "kopf": "kopf_event",
-}
-FORMS: Final = [
-    *((client,) for client in CLIENTS),
-    ("kinform", "--form", "zstd"),
-    ("kinform", "--form", "typed"),
-    ("kinform", "--loop", "uvloop"),
-]
 _UNSUPPORTED: Final = {"unsupported": True}
+_BOOKMARKED: Final = {KINFORM, "kopf", "kubernetes_asyncio"}
+"""The Python clients that ask for bookmarks."""
+_PROGRAMS: Final = [peer for peer in CLIENTS if is_program(peer)]
+_STREAMING: Final = [peer for peer in CLIENTS if peer.name in {KINFORM, "kopf"}]
+_SCENES: Final = [
+    *((peer, "whole") for peer in FORMS),
+    *((peer, "pages") for peer in FORMS if is_program(peer) or peer in CLIENTS),
+    *((peer, "stream") for peer in FORMS if is_program(peer) or peer in _STREAMING),
+]
 
 
-def _ask(child: Child, do: str, key: str, **rest: object) -> Answer:
-    return child.ask({"do": do, **rest}, timeout=_TIMEOUT, key=key)
+def _label(value: object) -> str | None:
+    return value.label if isinstance(value, Peer) else None
 
 
-def _then(child: Child, key: str) -> Answer:
-    return child.answer(key, timeout=_TIMEOUT, what=f"say {key}")
-
-
-def _figures(answer: Answer) -> dict[str, float]:
-    return {name: value for name, value in answer.items() if isinstance(value, int | float)}
-
-
-class Replay:
-    """The replay server, with some pods."""
-
-    def __init__(self, child: Child, url: str) -> None:
-        self.child: Final = child
-        self.url: Final = url
-
-    def serve(self, lists: str, *, namespaces: int = 0) -> None:
-        _ask(self.child, "serve", "serving", objects=_PODS, lists=lists, namespaces=namespaces)
-
-    def blast(self, events: int, *, watchers: int = 1) -> None:
-        _ask(self.child, "prepare", "prepared", events=events)
-        assert _ask(self.child, "blast", "sent", watchers=watchers)["sent"] == events
-
-    def peer(self, client: str, *arguments: str) -> Child:
-        pytest.importorskip(client)
-        command = [sys.executable, "-m", f"bench.peers.{CLIENTS[client]}", "--url", self.url]
-        return Child(client, [*command, "--timeout", "60", *arguments], folder=_ROOT)
+def _lacks(peer: Peer) -> set[str]:
+    """Return the commands for which this client has nothing."""
+    match peer.name:
+        case "client-go":
+            return set()
+        case "kinform":
+            return {"latency"} if peer is TYPED else set()
+        case "kube-rs":
+            return {"join", "queue"}
+        case "kr8s":
+            return {"join", "queue", "controller", "relisted"}
+        case _:
+            return {"join", "queue", "controller"}
 
 
 @pytest.fixture(scope="module", name="replay")
 def fixture_replay(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replay]:
-    file = corpus.json_file(_PODS, folder=tmp_path_factory.mktemp("corpus"))
-    command = [sys.executable, "-m", "bench.replay", "--json", str(file)]
-    with Child("replay", command, folder=_ROOT) as child:
-        port = child.answer("port", timeout=_TIMEOUT, what="start")["port"]
-        yield Replay(child, f"http://127.0.0.1:{port}")
+    with replaying(tmp_path_factory.mktemp("corpus")) as replay:
+        yield replay
 
 
-@pytest.mark.parametrize("form", FORMS, ids=" ".join)
-def test_a_peer_follows_all_commands(replay: Replay, form: tuple[str, ...]) -> None:
-    replay.serve("whole")
-    with replay.peer(*form, "--fields") as peer:
-        ready = peer.answer("ready", timeout=_TIMEOUT, what="start")
-        assert isinstance(ready["versions"], dict)
-        told = {"synced": True, "objects": _PODS, "told": _PODS}
-        assert _ask(peer, "start", "synced", objects=_PODS) == told
+@pytest.mark.parametrize(("peer", "lists"), _SCENES, ids=_label)
+def test_a_peer_follows_all_commands(replay: Replay, peer: Peer, lists: str) -> None:
+    replay.serve(lists)
+    with started(peer, replay.url, "--lists", lists, "--fields") as child:
+        assert isinstance(then(child, "ready")["versions"], dict)
+        told = {"synced": True, "objects": PODS, "told": PODS}
+        assert ask(child, "start", "synced", objects=PODS) == told
+        _check_events(child, replay)
+        lacks = _lacks(peer)
+        for command in lacks:
+            assert ask(child, command, "unsupported", items=1, events=1) == _UNSUPPORTED
+        if "latency" not in lacks:
+            _check_latency(child, replay)
+        _check_reads(child)
+        if "join" not in lacks:
+            assert ask(child, "join", "joined_ms")["told"] == PODS
+        if "relisted" not in lacks:
+            _check_relist(child, replay, asks_for_bookmarks=peer.name in _BOOKMARKED)
+        if "controller" not in lacks:
+            # kinform's peer counts keys, the others events.
+            _check_controller(child, replay, PODS if peer.name == KINFORM else _REPEATED)
+        if "queue" not in lacks:
+            _check_queue(child)
+        assert ask(child, "release", "released") == {"released": True}
+        assert ask(child, "something else", "unsupported") == _UNSUPPORTED
+        assert child.quit() == 0
 
-        assert _ask(peer, "expect", "expecting", events=_EVENTS) == {"expecting": _EVENTS}
-        replay.blast(_EVENTS)
-        assert _then(peer, "told") == {"told": _EVENTS}
 
-        if _ask(peer, "latency", "expecting", events=20) != _UNSUPPORTED:
-            _ask(replay.child, "pace", "sent", events=20, per_second=200)
-            ranks = _figures(_then(peer, "p999"))
-            assert 0 < ranks["p50"] <= ranks["p99"] <= ranks["p999"] == ranks["max"]
-        else:
-            assert "typed" in form
+def _check_events(child: Child, replay: Replay) -> None:
+    assert ask(child, "expect", "expecting", events=_EVENTS) == {"expecting": _EVENTS}
+    replay.blast(_EVENTS)
+    assert then(child, "told") == {"told": _EVENTS}
 
-        found = _figures(_ask(peer, "lookup", "key_ns", rounds=100))
-        assert found["index_objects"] == corpus.PODS_PER_NODE
-        assert 0 < found["selector_objects"] < _PODS
-        assert _ask(peer, "release", "released") == {"released": True}
-        assert _ask(peer, "something else", "unsupported") == _UNSUPPORTED
-        assert peer.quit() == 0
+
+def _check_latency(child: Child, replay: Replay) -> None:
+    assert ask(child, "latency", "expecting", events=50) == {"expecting": 50}
+    ask(replay.child, "pace", "sent", events=50, per_second=1_000, watchers=1)
+    ranks = figures(then(child, "p999"))
+    assert ranks["told"] == 50
+    assert 0 < ranks["p50"] <= ranks["p99"] <= ranks["p999"] == ranks["max"] < TIMEOUT * 1e9
+
+
+def _check_reads(child: Child) -> None:
+    found = figures(ask(child, "lookup", "key_ns", rounds=100))
+    assert found["index_objects"] == corpus.PODS_PER_NODE
+    assert 0 < found["selector_objects"] < PODS
+    assert all(found[key] > 0 for key in ("key_ns", "index_ns", "list_ms", "selector_ms"))
+
+
+def _check_relist(child: Child, replay: Replay, *, asks_for_bookmarks: bool) -> None:
+    if asks_for_bookmarks:
+        ask(replay.child, "bookmark", "bookmarked")
+    before = replay.statistics()
+    assert ask(child, "relisted", "expecting") == {"expecting": "relist"}
+    assert ask(replay.child, "expire", "expired") == {"expired": 1}
+    assert then(child, "relisted") == {"relisted": True, "objects": PODS}
+    after = replay.statistics()
+    assert (after["lists"], after["streams"]) != (before["lists"], before["streams"])
+    _check_events(child, replay)  # it goes on as before
+
+
+def _check_controller(child: Child, replay: Replay, items: int) -> None:
+    """What the relist tells of unchanged pods is not taken for an event."""
+    assert ask(child, "controller", "expecting", items=items) == {"expecting": items}
+    replay.blast(items)
+    done = then(child, "done")
+    done.pop("reconciled", None)  # client-go alone tells
+    assert done == {"done": items}
+
+
+def _check_queue(child: Child) -> None:
+    found = figures(ask(child, "queue", "items", items=10_000))
+    assert found["items"] == 10_000
+    assert found["wall_ns"] > 0
+    assert found["cpu_ns"] > 0
 
 
 @pytest.mark.parametrize(
-    ("client", "lists"),
-    [*((client, "pages") for client in CLIENTS), ("kinform", "stream"), ("kopf", "stream")],
+    ("lists", "requests", "streams"), [("whole", 1, 0), ("pages", 2, 0), ("stream", 0, 1)]
 )
-def test_a_peer_lists_as_the_server_does_and_once_more_when_it_must(
-    replay: Replay, client: str, lists: str
+@pytest.mark.parametrize("peer", [*_PROGRAMS, RAW], ids=_label)
+def test_lists_are_streamed_only_where_asked_for(
+    replay: Replay, peer: Peer, lists: str, requests: int, streams: int
 ) -> None:
     replay.serve(lists)
-    with replay.peer(client, "--lists", lists) as peer:
-        peer.answer("ready", timeout=_TIMEOUT, what="start")
-        _ask(peer, "start", "synced", objects=_PODS)
-        _ask(peer, "expect", "expecting", events=_EVENTS)
-        replay.blast(_EVENTS)  # there is a watch now
-        _then(peer, "told")
-        if client in {"kinform", "kopf", "kubernetes_asyncio"}:  # the others do not ask for any
-            _ask(replay.child, "bookmark", "bookmarked")
-        if _ask(peer, "relisted", "expecting") == _UNSUPPORTED:
-            assert client == "kr8s"
-            return
-        assert _ask(replay.child, "expire", "expired")["expired"] == 1
-        assert _then(peer, "relisted") == {"relisted": True, "objects": _PODS}
-
-        _ask(peer, "expect", "expecting", events=_EVENTS)  # it goes on as before
-        replay.blast(_EVENTS)
-        assert _then(peer, "told") == {"told": _EVENTS}
+    before = replay.statistics()
+    with started(peer, replay.url, "--lists", lists) as child:
+        then(child, "ready")
+        assert replay.statistics() == before  # ready means that nothing was sent yet
+        ask(child, "start", "synced", objects=PODS)
+        after = replay.statistics()
+    made = [after[key] - before[key] for key in ("lists", "streams")]
+    assert made == [requests, streams]
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_peer_watches_many_namespaces(replay: Replay, client: str) -> None:
+@pytest.mark.parametrize("peer", CLIENTS, ids=_label)
+def test_a_peer_watches_many_namespaces(replay: Replay, peer: Peer) -> None:
     replay.serve("whole", namespaces=_NAMESPACES)
-    with replay.peer(client, "--namespaces", str(_NAMESPACES)) as peer:
-        peer.answer("ready", timeout=_TIMEOUT, what="start")
+    with started(peer, replay.url, "--namespaces", str(_NAMESPACES)) as child:
+        then(child, "ready")
         count = 20 * _NAMESPACES
-        assert _ask(peer, "start", "synced", objects=count)["objects"] == count
-        assert _figures(_ask(peer, "lookup", "key_ns", rounds=10))["key_ns"] > 0
+        assert ask(child, "start", "synced", objects=count)["objects"] == count
+        found = ask(child, "lookup", "key_ns", rounds=10)
+        assert found == _UNSUPPORTED if is_program(peer) else figures(found)["key_ns"] > 0
 
 
-def test_kinform_has_a_second_handler_a_queue_and_a_controller(replay: Replay) -> None:
+@pytest.mark.parametrize("peer", [*_PROGRAMS, RAW], ids=_label)
+def test_each_namespace_has_a_watch_that_lists_again(replay: Replay, peer: Peer) -> None:
+    replay.serve("stream", namespaces=_NAMESPACES)
+    arguments = ("--namespaces", str(_NAMESPACES), "--lists", "stream")
+    with started(peer, replay.url, *arguments) as child:
+        then(child, "ready")
+        count = 20 * _NAMESPACES
+        assert ask(child, "start", "synced", objects=count)["objects"] == count
+        assert replay.statistics()["open"] == _NAMESPACES
+        ask(child, "relisted", "expecting")
+        assert ask(replay.child, "expire", "expired") == {"expired": _NAMESPACES}
+        assert then(child, "relisted") == {"relisted": True, "objects": count}
+
+
+@pytest.mark.parametrize(
+    ("peer", "words"),
+    [
+        (PROTOBUF, r"start: waited .* for 601 notifications"),
+        (KUBE_RS_PEER, "waited 1 s for 601 objects at the start"),
+    ],
+    ids=["client-go", "kube-rs"],
+)
+def test_a_peer_that_waits_for_objects_in_vain_says_so(
+    replay: Replay, peer: Peer, words: str
+) -> None:
+    replay.serve("stream")
+    with started(peer, replay.url, "--timeout", "1") as child:
+        then(child, "ready")
+        with pytest.raises(ChildError, match=words):
+            ask(child, "start", "synced", objects=PODS + 1)
+
+
+def test_a_peer_that_waits_for_events_in_vain_says_so(replay: Replay) -> None:
     replay.serve("whole")
-    with replay.peer("kinform") as peer:
-        peer.answer("ready", timeout=_TIMEOUT, what="start")
-        _ask(peer, "start", "synced", objects=_PODS)
-        assert _ask(peer, "join", "joined_ms")["told"] == _PODS
-        assert _figures(_ask(peer, "queue", "wall_ns", items=1000))["cpu_ns"] > 0
-        assert _ask(peer, "controller", "expecting", items=_PODS) == {"expecting": _PODS}
-        replay.blast(_PODS)
-        assert _then(peer, "done") == {"done": _PODS}
-
-
-def test_a_peer_that_waits_in_vain_says_for_what(replay: Replay) -> None:
-    replay.serve("whole")
-    with replay.peer("lightkube", "--timeout", "2") as peer:
-        peer.answer("ready", timeout=_TIMEOUT, what="start")
-        _ask(peer, "start", "synced", objects=_PODS)
-        _ask(peer, "expect", "expecting", events=7)
+    with started(LIGHTKUBE, replay.url, "--timeout", "2") as child:
+        then(child, "ready")
+        ask(child, "start", "synced", objects=PODS)
+        ask(child, "expect", "expecting", events=7)
         with pytest.raises(ChildError, match="events told: 0 of 7 within 2 s"):
-            _then(peer, "told")
+            then(child, "told")
 
 
 def test_a_percentile_is_the_nearest_rank() -> None:
-    figures = range(1, 1001)
-    ranks = [goals.percentile(figures, share) for share in (0.5, 0.99, 0.999, 1.0)]
+    ranks = [goals.percentile(range(1, 1001), share) for share in (0.5, 0.99, 0.999, 1.0)]
     assert ranks == [500, 990, 999, 1000]
     assert goals.percentile([7], 0.5) == 7
