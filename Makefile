@@ -14,7 +14,7 @@ PYTEST := $(PY) -m pytest
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
         layers docs conformance contract record clientset captures news bench bench-quick bench-report \
-        bench-parts bench-gate control-plane check clean venv
+        bench-peers bench-parts bench-gate control-plane check clean venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
@@ -88,6 +88,9 @@ bench-quick: venv ## the same with fewer objects and rounds (minutes); build/ben
 
 bench-report: venv ## the table and the plots anew, from the figures of the last full run
 	$(PY) -m bench.compare --report bench/results/latest.json $(ARGS)
+
+bench-peers: venv ## build the peers that are programs: client-go, and kube-rs where cargo is
+	$(PY) -m bench.compare --build $(ARGS)
 
 bench-parts: venv ## the benchmarks of single parts of kinform
 	$(PY) -m bench $(ARGS)

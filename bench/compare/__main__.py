@@ -1,7 +1,8 @@
 """Compare kinform with client-go and other clients.
 
 ``python -m bench.compare --quick`` takes minutes, ``--full`` about half an hour. Ctrl-C ends it
-early: what there is by then is written, marked as partial.
+early: what there is by then is written, marked as partial. ``--build`` only builds the peers that
+are programs, which a run does by itself.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ _INTERRUPTED: Final = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run, or report a run; return the exit code: 0 if no bar was missed and nothing failed."""
+    """Run, build, or report a run; return 0 if no bar was missed and nothing failed."""
     options = _options(arguments)
+    if options.build is not None:
+        return _build(options.build)
     if options.report is not None:
         record = results.load(options.report)
         _finish(record, options.out or options.report.parent, with_record=False)
@@ -60,11 +63,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     what.add_argument("--quick", action="store_true", help="10,000 objects; minutes")
     what.add_argument("--full", action="store_true", help="100,000 objects; half an hour")
     what.add_argument("--report", type=Path, metavar="FILE", help="tables and plots of a record")
+    names = ", ".join(build.PROGRAMS)
+    what.add_argument("--build", nargs="*", metavar="NAME", help=f"build some of {names}, or all")
     parser.add_argument("--only", default="", metavar="PEER,...", help="these peers alone")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {','.join(PARTS)}")
     parser.add_argument("--rounds", type=int, help="how often each peer lives")
     parser.add_argument("--out", type=Path, metavar="DIR", help="where the results go")
     options = parser.parse_args(arguments)
+    if strange := set(options.build or ()) - set(build.PROGRAMS):
+        parser.error(f"no program {min(strange)!r}; there is {names}")
     options.parts = [part for part in options.parts.split(",") if part]
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"no part {min(unknown)!r}; there is {', '.join(PARTS)}")
@@ -73,6 +80,15 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     except ValueError as exc:
         parser.error(str(exc))
     return options
+
+
+def _build(names: Sequence[str]) -> int:
+    try:
+        build.build(names, tell=_say)
+    except build.BuildError as exc:
+        _say(str(exc))
+        return 1
+    return 0
 
 
 def _scale(options: argparse.Namespace) -> Scale:

@@ -26,7 +26,7 @@ from bench.compare.peers import (
     Peer,
 )
 
-__all__ = ["PROGRAMS", "BuildError", "Program", "built", "missing", "protobuf_corpus"]
+__all__ = ["PROGRAMS", "BuildError", "Program", "build", "built", "missing", "protobuf_corpus"]
 
 _TIMEOUT: Final = 1_200.0
 _IMPORTS: Final[Mapping[str, Sequence[str]]] = {
@@ -74,6 +74,21 @@ class BuildError(Exception):
     """Something that a run needs cannot be made."""
 
 
+def build(names: Sequence[str], *, tell: Callable[[str], None]) -> None:
+    """Build these programs; without names all, but Rust's only where cargo is.
+
+    Raises:
+        BuildError: One cannot be built.
+    """
+    for name in names or PROGRAMS:
+        if not names and name == KUBE_RS and shutil.which("cargo") is None:
+            tell(f"{name} is left out: there is no cargo")
+            continue
+        if (reason := _reason_against(name, tell)) is not None:
+            raise BuildError(f"{name} is not built: {reason}")
+        tell(f"{name} is built")
+
+
 def built(
     peers: Iterable[Peer], *, tell: Callable[[str], None]
 ) -> tuple[list[Peer], dict[str, str]]:
@@ -110,9 +125,8 @@ def protobuf_corpus(source: Path, *, tell: Callable[[str], None]) -> Path:
 def missing(peer: Peer) -> str | None:
     """Return what this peer lacks to run as things are, and how to get it; None if nothing."""
     path = Path(peer.command[0])
-    if (program := PROGRAMS.get(peer.name)) is not None and not path.exists():
-        how = f"in {program.folder.relative_to(ROOT)}: {' '.join(program.command)}"
-        return f"{path.name} is not built ({how})"
+    if peer.name in PROGRAMS and not path.exists():
+        return f"{path.name} is not built (`make bench-peers ARGS={peer.name}` builds it)"
     return _missing_import(peer)
 
 

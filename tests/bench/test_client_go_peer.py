@@ -9,7 +9,7 @@ import pytest
 
 from bench import corpus
 from bench.compare.peers import JSON, PROTOBUF, Peer
-from tests.bench.support_peers import encoded, skip_where_missing, started, then
+from tests.bench.support_peers import encoded, require, started, then
 
 pytestmark = pytest.mark.slow
 
@@ -18,7 +18,7 @@ _PODS: Final = 200
 
 @pytest.fixture(autouse=True)
 def fixture_program() -> None:
-    skip_where_missing(PROTOBUF)
+    require(PROTOBUF)
 
 
 @pytest.mark.parametrize("peer", [JSON, PROTOBUF], ids=lambda peer: peer.label)

@@ -298,6 +298,35 @@ def test_peers_are_chosen_by_name_or_label():
         peers.chosen(["nobody"])
 
 
+# --- programs
+
+
+def test_a_program_that_nobody_knows_is_not_built(capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit, match="2"):
+        main(["--build", "client-go", "kinform"])
+    assert "no program 'kinform'; there is client-go, kube-rs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [
+        ([], "client-go is not built: there is no Go toolchain to build it with"),
+        (["kube-rs"], "kube-rs is not built: there is no Rust toolchain to build it with"),
+    ],
+    ids=["all", "kube-rs"],
+)
+def test_a_program_without_its_toolchain_is_an_error(
+    names: list[str],
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert main(["--build", *names]) == 1
+    assert text in capsys.readouterr().err
+
+
 # --- children
 
 GOOD = """

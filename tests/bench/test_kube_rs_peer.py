@@ -12,7 +12,7 @@ from tests.bench.support_peers import (
     KUBE_RS_PEER,
     THREADS,
     TIMEOUT,
-    skip_where_missing,
+    require,
     started,
     then,
 )
@@ -22,7 +22,7 @@ _NOWHERE = "http://127.0.0.1:1"
 
 @pytest.fixture(autouse=True)
 def fixture_program() -> None:
-    skip_where_missing(KUBE_RS_PEER)
+    require(KUBE_RS_PEER)
 
 
 @pytest.mark.parametrize("peer", [KUBE_RS_PEER, THREADS], ids=lambda peer: peer.label)

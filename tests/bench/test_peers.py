@@ -1,11 +1,12 @@
 """Every client does what a peer is asked for, against the replay server.
 
-Programs are built by hand, not by the tests: the first time takes minutes.
+``make bench-peers`` builds those that are programs, not the tests: the first time takes minutes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Final
 
 import pytest
@@ -25,6 +26,7 @@ from tests.bench.support_peers import (
     figures,
     is_program,
     replaying,
+    require,
     started,
     then,
 )
@@ -218,6 +220,26 @@ def test_a_peer_that_waits_for_events_in_vain_says_so(replay: Replay) -> None:
         ask(child, "expect", "expecting", events=7)
         with pytest.raises(ChildError, match="events told: 0 of 7 within 2 s"):
             then(child, "told")
+
+
+@pytest.mark.parametrize(
+    ("peer", "ci", "outcome"),
+    [
+        (PROTOBUF, "true", pytest.fail.Exception),
+        (PROTOBUF, "", pytest.skip.Exception),
+        (KUBE_RS_PEER, "true", pytest.skip.Exception),
+    ],
+    ids=["client-go in CI", "client-go elsewhere", "kube-rs in CI"],
+)
+def test_a_program_that_is_not_built_is_skipped_but_not_client_go_in_ci(
+    monkeypatch: pytest.MonkeyPatch, peer: Peer, ci: str, outcome: type[BaseException]
+) -> None:
+    monkeypatch.setenv("CI", ci)
+    either = (pytest.fail.Exception, pytest.skip.Exception)  # a skip of its own would go unseen
+    words = f"ghost is not built .`make bench-peers ARGS={peer.name}` builds it"
+    with pytest.raises(either, match=words) as caught:
+        require(replace(peer, command=("/nowhere/ghost",)))
+    assert caught.type is outcome
 
 
 def test_a_percentile_is_the_nearest_rank() -> None:
