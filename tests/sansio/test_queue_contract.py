@@ -154,6 +154,30 @@ def test_nothing_popped_is_kept_alive(make: QueueFactory) -> None:
     assert [False, False] == alive
 
 
+def test_a_queue_is_idle_when_nothing_waits_and_no_batch_is_out(make: QueueFactory) -> None:
+    queue: Queue[int] = make()
+    idle = [queue.is_idle]
+    queue.add(entry("a", 1))
+    idle.append(queue.is_idle)
+    batch = queue.pop_batch()
+    assert batch is not None
+    assert queue.is_empty
+    idle.append(queue.is_idle)
+    queue.done(batch)
+    idle.append(queue.is_idle)
+    assert [True, False, False, True] == idle
+
+
+def test_a_queue_that_was_written_to_meanwhile_is_not_idle_after_done(make: QueueFactory) -> None:
+    queue: Queue[int] = make()
+    queue.add(entry("a", 1))
+    batch = queue.pop_batch()
+    assert batch is not None
+    queue.add(entry("b", 2))
+    queue.done(batch)
+    assert not queue.is_idle
+
+
 # --- the first list ---------------------------------------------------------------------------
 
 
