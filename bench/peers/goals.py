@@ -28,13 +28,14 @@ class Goal:
         self._what = what
         self._reached = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        self._count = itertools.count(1).__next__
+        self.count = itertools.count(1).__next__
+        """Take one step and return which it was; who gets to ``steps`` calls `reach`."""
         if steps <= 0:
             self._reached.set()
 
     def step(self) -> None:
         """Come one nearer. Steps beyond the goal do no harm."""
-        if self._count() == self.steps:
+        if self.count() == self.steps:
             self.reach()
 
     def reach(self) -> None:
@@ -52,7 +53,7 @@ class Goal:
             async with limit:
                 await self._reached.wait()
         except TimeoutError:
-            made = self._count() - 1
+            made = self.count() - 1
             text = f"{self._what}: {made} of {self.steps} within {timeout:g} s"
             raise TimeoutError(text) from None
 
@@ -63,7 +64,7 @@ def quiet(_: object) -> None:
 
 def telling(goal: Goal, look: Tell | None = None) -> Tell:
     """Return what counts one step for each object, after a look at it if one is wanted."""
-    count, steps, reach = itertools.count(1).__next__, goal.steps, goal.reach
+    count, steps, reach = goal.count, goal.steps, goal.reach
 
     def counted(_: object) -> None:
         if count() == steps:
@@ -83,7 +84,7 @@ def latencies(goal: Goal, sent: Callable[[Any], str], into: list[int]) -> Tell:
 
     To read when that was, which is a text in the object, is part of the time.
     """
-    count, steps, reach = itertools.count(1).__next__, goal.steps, goal.reach
+    count, steps, reach = goal.count, goal.steps, goal.reach
     now, note = time.time_ns, into.append
 
     def timed(obj: object) -> None:
