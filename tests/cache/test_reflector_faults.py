@@ -162,7 +162,7 @@ async def test_a_server_that_closes_every_watch_at_once_is_not_asked_more_than_i
     """F-R03: two in a row make the version suspect."""
     source = filled()
     front = Front(source)
-    async with following(source, front, options=PLAIN, within=35) as reflector:
+    async with following(source, front, options=PLAIN) as reflector:
         front.ends = True
         source.close_watches()
         source.add(config("missed"))
