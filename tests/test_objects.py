@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import json
 import subprocess
 import sys
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 
 from kinform import objects
 from kinform.errors import DecodeError, KinformError, UsageError
-from kinform.meta import GroupVersionKind, ObjectMeta, ObjectName
+from kinform.meta import Entry, GroupVersionKind, ObjectMeta, ObjectName
 from kinform.objects import Object
 from kinform.sansio.heads import Head
 
@@ -50,6 +51,21 @@ def unread(text: str, *, name: str = "bad") -> Object:
 
 
 # --- metadata ---------------------------------------------------------------------------------
+
+
+def test_a_key_can_be_taken_apart_sorted_and_looked_up() -> None:
+    web, node = ObjectName("default", "web-0"), ObjectName("", "node-1")
+    namespace, name = web
+    assert (namespace, name, str(node)) == ("default", "web-0", "node-1")
+    assert sorted([web, node]) == [node, web]
+    assert {web: 1}[ObjectName.parse("default/web-0")] == 1
+
+
+def test_the_garbage_collector_is_spared_keys_and_metadata() -> None:
+    """A cache has one of each for every object, for as long as the program runs."""
+    obj = pod()
+    kept = (Entry(obj.metadata, obj), obj.metadata, obj.metadata.raw_labels, obj.key, obj.head)
+    assert not any(map(gc.is_tracked, kept))
 
 
 def test_metadata_is_typed_and_at_hand() -> None:

@@ -9,7 +9,6 @@ whoever needs the bytes asks for them once: they may be compressed, and be so fr
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, TypeVar, cast, final
@@ -306,8 +305,10 @@ class Object(Mapping[str, object]):
     def _value(self, path: Path) -> object:
         """Return the plain value at ``path``, fresh; None or `UNSET` where there is none."""
         if (part := self._window(path)) is not UNSET:
-            with contextlib.suppress(msgspec.DecodeError):  # the whole tells what is wrong
+            try:
                 return _reader(path[1:])(part)
+            except msgspec.DecodeError:  # the whole tells what is wrong
+                pass
         raw = self.raw
         try:
             try:

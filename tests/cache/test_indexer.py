@@ -169,7 +169,7 @@ def test_a_function_returns_one_value_or_several_or_none(
     indexer = Indexer(indexers={"x": lambda _: returned})
     indexer.add(having("a", ""))
     assert sorted(indexer.list_index_values("x")) == values
-    assert all(indexer.index_keys("x", value) == [("ns", "a")] for value in values)
+    assert all(indexer.index_keys("x", value) == [ObjectName("ns", "a")] for value in values)
 
 
 def test_what_a_function_returned_is_kept_and_never_asked_for_again() -> None:
@@ -216,9 +216,9 @@ def test_namespaces_and_owners_are_indexed_from_metadata_alone() -> None:
     indexer.add(entry_of("b/x", (), owners=["o1", "o2", "o1"]))
     indexer.add(entry_of("cluster-scoped", ()))
     assert sorted(indexer.list_index_values(NAMESPACE_INDEX)) == ["", "a", "b"]
-    assert indexer.index_keys(NAMESPACE_INDEX, "") == [("", "cluster-scoped")]
-    assert indexer.index_keys(OWNER_INDEX, "o1") == [("a", "x"), ("b", "x")]
-    assert indexer.index_keys(OWNER_INDEX, "o2") == [("b", "x")]
+    assert indexer.index_keys(NAMESPACE_INDEX, "") == [ObjectName("", "cluster-scoped")]
+    assert indexer.index_keys(OWNER_INDEX, "o1") == [ObjectName("a", "x"), ObjectName("b", "x")]
+    assert indexer.index_keys(OWNER_INDEX, "o2") == [ObjectName("b", "x")]
 
 
 def test_an_object_that_changes_owners_is_found_by_the_new_ones() -> None:
@@ -339,7 +339,7 @@ def test_a_function_that_fails_is_named_and_the_cache_stays_as_it_was(
         with pytest.raises(IndexFunctionError) as caught:
             write()
         assert str(caught.value) == f"index 'first' failed on ns/bad: {problem}"
-        assert (caught.value.index, caught.value.key) == ("first", ("ns", "bad"))
+        assert (caught.value.index, caught.value.key) == ("first", ObjectName("ns", "bad"))
         assert isinstance(caught.value, KinformError)
         assert indexer.entries.list() == indexer.entries.by_index("first", "red") == [good]
         assert (indexer.resource_version, indexer.list_index_values("word")) == ("5", ["red"])

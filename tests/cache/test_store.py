@@ -76,7 +76,7 @@ def test_what_is_added_is_found_until_it_is_deleted(store: Store[str]) -> None:
     assert store.add(entry_of("node", "cluster-scoped")) is None
     assert (store.get("ns/a"), store.get("node")) == ("one", "cluster-scoped")
     assert sorted(store.list()) == ["cluster-scoped", "one"]
-    assert sorted(store.list_keys()) == [("", "node"), ("ns", "a")]
+    assert sorted(store.list_keys()) == [ObjectName("", "node"), ObjectName("ns", "a")]
     assert len(store) == 2
     assert store.delete("ns/a") == entry_of("ns/a", "one")
     assert (store.get("ns/a"), "ns/a" in store, len(store)) == (None, False, 1)

@@ -204,7 +204,7 @@ class Intake(Generic[T]):
             self._listed_unreadable.pop(key, None)
             self._listed[key] = held
             self._has_reused = True
-        elif (prepared := self._prepared(entry, self._listed_unreadable)) is not None:
+        elif (prepared := self._prepared(key, entry, self._listed_unreadable)) is not None:
             if self._settle is not None:
                 self._settle(prepared)
             self._listed[key] = prepared
@@ -249,7 +249,7 @@ class Intake(Generic[T]):
         if kind is _DELETED:
             # A transform may matter to who is told of the final state; if it fails, it is gone
             # all the same.
-            prepared = self._prepared(entry, {}) if self._transform else entry
+            prepared = self._prepared(metadata.key, entry, {}) if self._transform else entry
             self._store.delete(prepared or metadata.key)
             self._unreadable.pop(metadata.key, None)
         else:
@@ -260,7 +260,7 @@ class Intake(Generic[T]):
         if self._transform is None and not self._unreadable:  # the usual case, without calls
             prepared: Entry[T] | None = entry
         else:
-            prepared = self._prepared(entry, self._unreadable)
+            prepared = self._prepared(entry.metadata.key, entry, self._unreadable)
         if prepared is None:
             self._delete_unseen(entry.metadata)
         elif is_new:
@@ -306,10 +306,9 @@ class Intake(Generic[T]):
     # --- single objects
 
     def _prepared(
-        self, entry: Entry[T], unreadable: dict[ObjectName, DecodeError]
+        self, key: ObjectName, entry: Entry[T], unreadable: dict[ObjectName, DecodeError]
     ) -> Entry[T] | None:
         """Return the entry as it is stored; if the transform fails, set it apart."""
-        key = entry.metadata.key
         if self._transform is None:
             unreadable.pop(key, None)
             return entry

@@ -53,8 +53,10 @@ class Revision(Generic[T]):
 
         An object that was given as an `Entry` has no fields but its name and namespace.
         """
-        if path in {"metadata.name", "metadata.namespace"}:
-            return self.entry.metadata.key[path == "metadata.name"]
+        if path == "metadata.name":
+            return self.entry.metadata.name
+        if path == "metadata.namespace":
+            return self.entry.metadata.namespace
         if not isinstance(self.content, Object):
             return None
         value: object = self.content.at(*path.split("."))
