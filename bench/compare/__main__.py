@@ -18,7 +18,19 @@ from pathlib import Path
 from typing import Final
 
 from bench import corpus
-from bench.compare import bars, build, machine, peers, plan, real, report, results, runner
+from bench.compare import (
+    bars,
+    build,
+    machine,
+    packing,
+    peers,
+    plan,
+    quotes,
+    real,
+    report,
+    results,
+    runner,
+)
 from bench.compare.extras import extra_jobs
 from bench.compare.peers import BUILD, CLIENT_GO, NULL, ROOT, Peer
 from bench.compare.plan import FULL, PARTS, QUICK, Job, Scale
@@ -28,6 +40,7 @@ __all__ = ["main"]
 
 _SEED: Final = 1
 _RESULTS: Final = ROOT / "bench" / "results"
+_README: Final = ROOT / "README.md"
 _INTERRUPTED: Final = 130
 
 
@@ -145,12 +158,16 @@ def _corpus(scale: Scale, able: Sequence[Peer], record: Record) -> tuple[Path, l
         command += ["--proto", str(twin)]
     _say("compressing the pods with zstd -19, to tell how regular they are")
     zstd = corpus.zstd_size(source) / scale.objects
-    record.corpus = {**record.corpus, "bytes each under zstd -19": zstd}
+    sizes = packing.packed_sizes(source)
+    record.corpus = {**record.corpus, "bytes each under zstd -19": zstd, **sizes}
     return source, command
 
 
 def _finish(record: Record, folder: Path, *, with_record: bool) -> None:
     written = report.write(record, folder, with_record=with_record)
+    if folder.resolve() == _RESULTS:
+        quotes.write(record, _README)
+        written.append(_README)
     print((folder / "latest.md").read_text(encoding="utf-8"))
     for path in written:
         _say(f"wrote {path}")
