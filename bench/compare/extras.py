@@ -62,7 +62,7 @@ def _fields(scale: Scale, peers: Sequence[Peer]) -> list[Job]:
     jobs: list[Job] = []
     for number in range(scale.rounds):
         for peer in rotated(those, number):
-            if peer.is_slow and number:
+            if number >= peer.rounds:
                 continue
             objects = min(scale.extra_objects, peer.most, *([2_000] if peer.is_slow else []))
             jobs.append(

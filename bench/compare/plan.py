@@ -122,7 +122,7 @@ def rotated(peers: Sequence[Peer], by: int) -> list[Peer]:
 
 
 def main_jobs(scale: Scale, peers: Iterable[Peer], parts: Sequence[str]) -> list[Job]:
-    """Return the whole life of each peer, round by round; slow ones live once.
+    """Return the whole life of each peer, round by round, as often as it has rounds.
 
     Peers other than kinform do all of it in the first round alone: after that they have fewer
     events and no relist, which takes them as long as the first sync. Rounds after the last whole
@@ -140,7 +140,7 @@ def main_jobs(scale: Scale, peers: Iterable[Peer], parts: Sequence[str]) -> list
                 if peer.label not in {PROTOBUF.label, RAW.label, UVLOOP.label}:
                     continue
                 job = replace(job, part="latency", steps=("sync", "latency"), events=0)
-            elif number and peer.is_slow:
+            elif number >= peer.rounds:
                 continue
             elif number and peer.name != KINFORM:
                 kept = tuple(step for step in job.steps if step != "relist")
