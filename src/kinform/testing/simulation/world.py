@@ -30,7 +30,7 @@ BUDGET: Final = 8
 """Lists, and watches, that an informer may ask for in any minute."""
 SETTLE: Final = 600.0
 """Seconds after which everything is equal, once all faults are over: longer than any watch."""
-_TICK: Final = 1.0
+_TICK: Final = 2.5
 _AFTER_RESTORE: Final = 75.0
 """Seconds after a restore in which a lease may be in the hands of two: it was edited."""
 
