@@ -14,7 +14,7 @@ PYTEST := $(PY) -m pytest
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
         layers docs conformance contract record clientset captures news bench bench-quick bench-report \
-        bench-peers bench-parts bench-gate control-plane simulate check clean venv
+        bench-peers bench-parts bench-gate fuzz simulate control-plane check clean venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
@@ -100,6 +100,9 @@ bench-gate: venv ## what the hot paths cost, against bench/gate/baseline.json
 
 simulate: venv  ## 10,000 seeded schedules of faults (half an hour); ARGS="--seeds 500" for fewer
 	$(PY) -m kinform simulate --seeds 10000 $(ARGS)
+
+fuzz: venv      ## look for inputs that parsers fail on, ten minutes; ARGS="watch --seconds 60 --seed 2"
+	$(PY) -m tools.fuzz --jobs $(JOBS) $(ARGS)
 
 control-plane:  ## build etcd, kube-apiserver and friends into a per-user cache (needs Go)
 	$(PYTHON) tools/control-plane/build.py $(ARGS)
