@@ -30,7 +30,7 @@ from bench.scoreboard.scenarios import Scenario
 __all__ = ["main"]
 
 _RESULTS: Final = ROOT / "bench" / "results"
-_LANES: Final = 4
+_LANES: Final = 6
 _LONGEST: Final = 180.0
 """Seconds that a cell may take beyond its own deadline: much more than it needs."""
 _POLL: Final = 0.1

@@ -31,6 +31,8 @@ _SNMP: Final = Path("/proc/net/snmp")
 _START: Final = 60.0
 _ANSWER: Final = 15.0
 _POLL: Final = 0.25
+_SETTLED: Final = 1.5
+"""Seconds that the watch is left alone before the fault: to end a younger one is another fault."""
 _EXCEPTION: Final = re.compile(r"[\w.]*(Error|Exception|Group|Expired)\b")
 _TOKEN: Final = re.compile(r"/~[\w-]+")
 _AWAKE: Final = "default/last"
@@ -110,6 +112,7 @@ class _Cell:
             if time.monotonic() > deadline:
                 return
             time.sleep(_POLL)
+        time.sleep(_SETTLED)
         self._note(has_synced=True)
 
     def _break(self) -> None:
@@ -224,6 +227,8 @@ def _kept(values: Sequence[str]) -> Kept:
 def _summary(error: str) -> str:
     """Return what a client's end was, in a line: its own last words, if it had any."""
     first, *said = error.splitlines()
+    if code := re.search(r"exit code -?\d+", first):
+        first = code[0]
     words = [line.strip(" |+-") for line in said]
     named = [line for line in words if _EXCEPTION.match(line)]
     ending = next(reversed(named or [line for line in words if line]), "")

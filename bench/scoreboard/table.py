@@ -100,19 +100,19 @@ def _text(cell: Cell) -> str:
             text = str(verdict.outcome)
         case Outcome.HOT:
             text = f"**{verdict.outcome}** {verdict.detail}"
-        case Outcome.FAIL | Outcome.GHOSTS | Outcome.STALL:
+        case Outcome.FAIL | Outcome.GHOSTS:
             text = f"**{verdict.outcome}**: {verdict.detail}"
         case _:
             text = f"**{verdict.outcome}**"
-    return f"{text}{marks}"
+    return f"{text} {marks}".strip()
 
 
 def _details(cells: Iterable[Cell]) -> str:
     """Return a line for each cell that did not simply pass."""
     lines = [
         f"- *{cell.scenario}*, {cell.client}: {cell.verdict.outcome}"
-        + (f", {cell.verdict.detail}" if cell.verdict.detail else "")
-        + f" ({_figures(cell)})"
+        + (f", `{_one_line(cell.verdict.detail)}`" if cell.verdict.detail else "")
+        + (f" ({_figures(cell)})" if cell.seen.fault else "")
         for cell in sorted(cells, key=_order)
         if cell.verdict.outcome is not Outcome.PASSED
     ]
@@ -133,8 +133,12 @@ def _figures(cell: Cell) -> str:
     if seen.restarts:
         parts.append(f"restarted {seen.restarts} times")
     if seen.said:
-        parts.append(f"said: `{seen.said[:140].replace('`', '')}`")
+        parts.append(f"said: `{_one_line(seen.said)}`")
     return "; ".join(parts)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.replace("`", "").replace("|", "/").split())[:160]
 
 
 def _versions(record: Record, shown: Iterable[clients.Client]) -> str:

@@ -37,13 +37,8 @@ func (j *journal) note(what string, obj any) {
 // follow adds a handler that writes into the journal.
 func (j *journal) follow(informer *informer) error {
 	_, err := informer.shared.AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: func(obj any) { j.note("add", obj) },
-		UpdateFunc: func(old, obj any) {
-			// The same version again is what a relist tells of each unchanged object.
-			if old.(*corev1.Pod).ResourceVersion != obj.(*corev1.Pod).ResourceVersion {
-				j.note("update", obj)
-			}
-		},
+		AddFunc:    func(obj any) { j.note("add", obj) },
+		UpdateFunc: func(_, obj any) { j.note("update", obj) },
 		DeleteFunc: func(obj any) { j.note("delete", obj) },
 	})
 	return err
