@@ -24,20 +24,23 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, ClassVar, Final, TypeAlias, final
 
 from bench.peers import goals, lookups
+from bench.peers.journal import Journal
 
-__all__ = ["SENT", "Options", "Peer", "Unsupported", "main"]
+__all__ = ["SENT", "Kept", "Options", "Peer", "Unsupported", "main"]
 
 SENT: Final = "bench.example.com/sent"
 """The annotation with the Unix time in nanoseconds at which an event was sent."""
 
 Command: TypeAlias = dict[str, Any]
 Answer: TypeAlias = dict[str, object]
+Kept: TypeAlias = tuple[str | None, str | None, str]
+"""What tells an object's state: its resourceVersion, its uid and its annotation `SENT`."""
 
 
 class Unsupported(Exception):
@@ -59,6 +62,13 @@ class Options:
     """So many watches, one for each namespace; 0: one for all pods."""
     loop: str
     timeout: float
+    journal: bool = False
+    """Whether what the handler is told is written down."""
+    restart: float | None = None
+    """After so many seconds a loop that its client's exception has ended begins anew; None: then
+    the process ends. Clients with a cache of their own need no such loop."""
+    compression: bool = False
+    """Whether the client asks for compressed bodies as it does by itself; else for plain ones."""
 
     @property
     def scopes(self) -> Sequence[str]:
@@ -84,6 +94,8 @@ class Peer(abc.ABC):
     def __init__(self, options: Options) -> None:
         self.options = options
         self.tell: goals.Tell = goals.quiet
+        self.journal: Journal | None = Journal() if options.journal else None
+        self.restarts = 0
 
     # --- what every client has
 
@@ -115,7 +127,17 @@ class Peer(abc.ABC):
     def relisted(self) -> Awaitable[object]:
         """Return what waits until each watch has listed again, from this call on."""
 
+    def content(self) -> Mapping[str, Kept]:
+        """Return what is in the cache, by ``namespace/name``."""
+        raise Unsupported
+
     # --- what some have
+
+    async def stop(self, tasks: Sequence[asyncio.Task[object]]) -> None:
+        """End the client as its users do; ``tasks`` are those that `start` has begun."""
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def settle(self) -> None:  # noqa: B027 - most have nothing to wait for
         """Wait until the cache is in the form in which it is to stay."""
@@ -168,6 +190,9 @@ def _options(peer: type[Peer], arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--namespaces", type=int, default=0, metavar="K")
     parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each command")
+    parser.add_argument("--journal", action="store_true", help="write down what is told")
+    parser.add_argument("--restart", type=float, metavar="SECONDS", help="a loop that failed")
+    parser.add_argument("--compression", action="store_true", help="as the client has it")
     return Options(**vars(parser.parse_args(arguments)))
 
 
@@ -214,7 +239,10 @@ class _Driver:
             "relisted": self._relisted,
             "queue": self._queue,
             "controller": self._controller,
+            "content": self._content,
+            "stop": self._stop,
         }
+        self._tasks: Sequence[asyncio.Task[object]] = ()
 
     async def run(self) -> None:
         """Answer commands until ``quit``."""
@@ -243,7 +271,9 @@ class _Driver:
     async def _start(self, objects: int, group: asyncio.TaskGroup) -> Answer:
         goal = goals.Goal(objects, what="objects told of at first")
         self._peer.tell = goals.telling(goal, self._look)
+        before = asyncio.all_tasks()
         await self._peer.start(group)
+        self._tasks = [task for task in asyncio.all_tasks() if task not in before]
         await goal.wait(self._timeout)
         self._rest()
         kept = self._peer.count()
@@ -312,6 +342,16 @@ class _Driver:
         await goal.wait(self._timeout)
         self._rest()
         return {"done": goal.steps}
+
+    async def _content(self, command: Command) -> Answer:
+        peer, journal = self._peer, self._peer.journal
+        told = journal.entries if journal is not None and command.get("told") else None
+        return {"content": dict(peer.content()), "told": told, "restarts": peer.restarts}
+
+    async def _stop(self, _: Command) -> Answer:
+        began = time.perf_counter_ns()
+        await self._peer.stop(self._tasks)
+        return {"stopped_ms": (time.perf_counter_ns() - began) / 1e6}
 
     def _rest(self) -> None:
         self._peer.tell = self._look or goals.quiet

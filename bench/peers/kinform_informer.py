@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import itertools
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 import msgspec
@@ -63,12 +63,20 @@ class KinformPeer(driver.Peer):
         self._stack = contextlib.AsyncExitStack()
         config = loading.load(self.options.url, kubeconfig=self.options.kubeconfig)
         # As the client-go peer, and kube-controller-manager: the network is quicker than gzip.
-        connected = kinform.connect(dataclasses.replace(config, compression=False))
+        if not self.options.compression:
+            config = dataclasses.replace(config, compression=False)
+        connected = kinform.connect(config)
         client = await self._stack.enter_async_context(connected)
         informers = {scope: self._informer(client, scope) for scope in self.options.scopes}
         self._group: InformerGroup[Any] = InformerGroup(informers)
         self._informers = list(informers.values())
         self._group.add_event_handler(on_add=self._added, on_update=self._updated)
+        if self.journal is not None:
+            self._group.add_event_handler(
+                on_add=lambda event: self._note("add", event.obj),
+                on_update=lambda event: self._note("update", event.new),
+                on_delete=lambda event: self._note("delete", event.obj),
+            )
         self._queue: kinform.WorkQueue[kinform.ObjectName] = kinform.WorkQueue("bench")
         self._worked: goals.Goal | None = None
 
@@ -115,7 +123,26 @@ class KinformPeer(driver.Peer):
         found: str = pod.annotations[driver.SENT]
         return found
 
+    def _note(self, what: str, pod: kinform.Object) -> None:
+        assert self.journal is not None
+        self.journal.note(what, str(pod.key), uid=pod.uid, version=pod.resource_version)
+
     # --- the cache
+
+    def content(self) -> Mapping[str, driver.Kept]:
+        """Return what all caches hold."""
+        if self.options.form == "typed":
+            raise driver.Unsupported
+        return {
+            str(pod.key): (pod.resource_version, pod.uid, self.sent(pod))
+            for informer in self._informers
+            for pod in informer.lister.list()
+        }
+
+    async def stop(self, tasks: Sequence[asyncio.Task[object]]) -> None:
+        """End the informers and the client, as the end of their blocks does."""
+        await self._stack.aclose()
+        await super().stop(tasks)
 
     def count(self) -> int:
         """Return how many objects all caches hold."""

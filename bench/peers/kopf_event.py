@@ -100,6 +100,11 @@ class KopfPeer(TablePeer):
         version: str = pod["metadata"]["resourceVersion"]
         return version
 
+    def uid_of(self, pod: Any) -> str | None:
+        """Return its uid."""
+        uid: str = pod["metadata"]["uid"]
+        return uid
+
     def sent(self, pod: Any) -> str:
         """Read the annotation."""
         found: str = pod["metadata"]["annotations"][driver.SENT]

@@ -7,6 +7,7 @@ does not tell of a 410 either: it repeats its request, with the version that was
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -41,7 +42,7 @@ class Kr8sPeer(TablePeer):
             # Clients are shared by those who give the same arguments.
             api = await self._connect(**place, namespace=scopes[first] or None)
             for scope in scopes[first : first + _WATCHES_OF_A_CLIENT]:
-                group.create_task(self._run(api, scope))
+                group.create_task(self.lasting(functools.partial(self._run, api, scope)))
 
     async def _run(self, api: Any, scope: str) -> None:
         namespace = scope or self._all
@@ -57,6 +58,7 @@ class Kr8sPeer(TablePeer):
                     self.lost(pod)
                 else:
                     self.saw(pod)
+            await self.pause()
 
     def relisted(self) -> Awaitable[object]:
         """Refuse: nobody learns that it is necessary."""
@@ -88,6 +90,11 @@ class Kr8sPeer(TablePeer):
         """Return its resourceVersion."""
         version: str = pod.metadata.resourceVersion
         return version
+
+    def uid_of(self, pod: Any) -> str | None:
+        """Return its uid."""
+        uid: str = pod.metadata.uid
+        return uid
 
     def sent(self, pod: Any) -> str:
         """Read the annotation."""

@@ -43,7 +43,7 @@ class KubernetesAsyncioPeer(TablePeer):
     async def start(self, group: asyncio.TaskGroup) -> None:
         """Begin a task for each namespace."""
         for scope in self.options.scopes:
-            group.create_task(self._run(scope))
+            group.create_task(self.lasting(functools.partial(self._run, scope)))
 
     async def _run(self, scope: str) -> None:
         call = self._api.list_pod_for_all_namespaces
@@ -56,6 +56,7 @@ class KubernetesAsyncioPeer(TablePeer):
             version: str | None = await self._list(call, scope)
             while version:
                 version = await self._watch(call, version)
+                await self.pause()
 
     async def _list(self, call: Any, scope: str) -> str:
         """Replace what is known by what is there; return the list's version."""
@@ -111,6 +112,11 @@ class KubernetesAsyncioPeer(TablePeer):
         """Return its resourceVersion."""
         version: str | None = pod.metadata.resource_version
         return version
+
+    def uid_of(self, pod: Any) -> str | None:
+        """Return its uid."""
+        uid: str | None = pod.metadata.uid
+        return uid
 
     def sent(self, pod: Any) -> str:
         """Read the annotation."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
@@ -48,7 +49,7 @@ class LightkubePeer(TablePeer):
         """Begin a task for each namespace."""
         for number, scope in enumerate(self.options.scopes):
             client = self._clients[number // _WATCHES_OF_A_CLIENT]
-            group.create_task(self._run(client, scope))
+            group.create_task(self.lasting(functools.partial(self._run, client, scope)))
 
     async def _run(self, client: AsyncClient, scope: str) -> None:
         while True:
@@ -65,6 +66,7 @@ class LightkubePeer(TablePeer):
             except self._error as error:
                 if error.status.code != 410:
                     raise
+                await self.pause()
 
     async def _list(self, client: AsyncClient, scope: str) -> str:
         """Replace what is known by what is there; return the list's version."""
@@ -95,6 +97,10 @@ class LightkubePeer(TablePeer):
     def version_of(self, pod: Pod) -> str | None:
         """Return its resourceVersion."""
         return pod.metadata.resourceVersion if pod.metadata else None
+
+    def uid_of(self, pod: Pod) -> str | None:
+        """Return its uid."""
+        return pod.metadata.uid if pod.metadata else None
 
     def sent(self, pod: Any) -> str:
         """Read the annotation."""

@@ -7,7 +7,8 @@ whatever the server could do.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+import functools
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bench.peers import driver, goals
@@ -18,6 +19,8 @@ __all__ = ["OfficialPeer"]
 _NEVER: Final = 24 * 3600
 """Seconds between two lists. With a period the watch tells of the first 410 (it would first repeat
 its request); without one it would not."""
+
+_WORDS: Final = {"ADDED": "add", "MODIFIED": "update", "DELETED": "delete"}
 
 
 class OfficialPeer(driver.Peer):
@@ -47,6 +50,9 @@ class OfficialPeer(driver.Peer):
             made.add_event_handler(informer.MODIFIED, self._saw)
             made.add_event_handler(informer.DELETED, self._lost)
             made.add_event_handler(informer.ERROR, self._failed)
+            if self.journal is not None:
+                for what, word in _WORDS.items():
+                    made.add_event_handler(what, functools.partial(self._note, word))
             self._informers.append(made)
         self._node_of: dict[str, str | None] = {}
         self._on_node: dict[str | None, set[str]] = {}
@@ -72,6 +78,12 @@ class OfficialPeer(driver.Peer):
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         self._leave(self._node_of.pop(key, None), key)
         self.tell(pod)
+
+    def _note(self, what: str, pod: Any) -> None:
+        assert self.journal is not None
+        metadata = pod.metadata
+        key = f"{metadata.namespace}/{metadata.name}"
+        self.journal.note(what, key, uid=metadata.uid, version=metadata.resource_version)
 
     def _leave(self, node: str | None, key: str) -> None:
         if (others := self._on_node.get(node)) is not None:
@@ -99,6 +111,24 @@ class OfficialPeer(driver.Peer):
     def count(self) -> int:
         """Return how many objects all caches hold."""
         return sum(len(informer.cache.list_keys()) for informer in self._informers)
+
+    def content(self) -> Mapping[str, driver.Kept]:
+        """Return what all caches hold."""
+        return {
+            f"{pod.metadata.namespace}/{pod.metadata.name}": (
+                pod.metadata.resource_version,
+                pod.metadata.uid,
+                self.sent(pod),
+            )
+            for informer in self._informers
+            for pod in informer.cache.list()
+        }
+
+    async def stop(self, tasks: Sequence[asyncio.Task[object]]) -> None:
+        """Stop the informers, which waits for their threads."""
+        del tasks
+        for informer in self._informers:
+            await asyncio.get_running_loop().run_in_executor(None, informer.stop)
 
     def lookups(self) -> Lookups:
         """Return the cache's methods; for several namespaces, those that find the cache first."""

@@ -7,13 +7,17 @@ they have seen, and it keeps both dicts right and tells the handler, in this ord
 from __future__ import annotations
 
 import abc
-from collections.abc import Awaitable, Iterable, Mapping
-from typing import Any, TypeAlias
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from typing import Any, Final, TypeAlias
 
 from bench.peers import driver, goals
 from bench.peers.lookups import SELECTOR, Lookups
 
 __all__ = ["Key", "TablePeer"]
+
+log: Final = logging.getLogger("bench.peers")
 
 Key: TypeAlias = tuple[str, str]
 """Namespace and name."""
@@ -53,15 +57,41 @@ class TablePeer(driver.Peer):
     def version_of(self, pod: Any) -> str | None:
         """Return its resourceVersion."""
 
+    @abc.abstractmethod
+    def uid_of(self, pod: Any) -> str | None:
+        """Return its uid."""
+
     # --- what a watch loop calls
+
+    async def lasting(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run a loop of lists and watches; after an exception anew, if that is wanted."""
+        while True:
+            try:
+                await run()
+            except Exception as error:
+                if self.options.restart is None:
+                    raise
+                log.warning("begins anew after %s: %s", type(error).__name__, error)
+            self.restarts += 1
+            await self.pause()
+
+    async def pause(self) -> None:
+        """Wait before a loop goes on, if it is to begin anew by itself: no hot loop is ours."""
+        if self.options.restart is not None:
+            await asyncio.sleep(self.options.restart)
 
     def saw(self, pod: Any) -> None:
         """Keep a new or changed object, and tell the handler."""
-        self._put(self.key_of(pod), pod)
+        key = self.key_of(pod)
+        if self.journal is not None:
+            self._note("update" if key in self._pods else "add", pod)
+        self._put(key, pod)
         self.tell(pod)
 
     def lost(self, pod: Any) -> None:
         """Forget a deleted object, and tell the handler."""
+        if self.journal is not None:
+            self._note("delete", pod)
         self._remove(self.key_of(pod))
         self.tell(pod)
 
@@ -71,14 +101,23 @@ class TablePeer(driver.Peer):
         known = self._pods
         gone = [key for key in known if key not in new and (not scope or key[0] == scope)]
         for key in gone:
-            self.tell(self._remove(key))
+            pod = self._remove(key)
+            self._note("delete", pod)
+            self.tell(pod)
         for key, pod in new.items():
             old = known.get(key)
             self._put(key, pod)
             if old is None or self.version_of(old) != self.version_of(pod):
+                self._note("add" if old is None else "update", pod)
                 self.tell(pod)
         if self._relists is not None:
             self._relists.step()
+
+    def _note(self, what: str, pod: Any) -> None:
+        if self.journal is not None:
+            key = "/".join(self.key_of(pod))
+            uid, version = self.uid_of(pod), self.version_of(pod)
+            self.journal.note(what, key, uid=uid, version=version)
 
     def _put(self, key: Key, pod: Any) -> None:
         old, node = self._pods.get(key), self.node_of(pod)
@@ -112,6 +151,13 @@ class TablePeer(driver.Peer):
     def count(self) -> int:
         """Return how many objects the dict holds."""
         return len(self._pods)
+
+    def content(self) -> Mapping[str, driver.Kept]:
+        """Return what the dict holds."""
+        return {
+            "/".join(key): (self.version_of(pod), self.uid_of(pod), self.sent(pod))
+            for key, pod in self._pods.items()
+        }
 
     def lookups(self) -> Lookups:
         """Return what one writes by hand for such dicts."""

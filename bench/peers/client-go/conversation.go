@@ -16,6 +16,7 @@ type command struct {
 	Events  int    `json:"events"`
 	Rounds  int    `json:"rounds"`
 	Items   int    `json:"items"`
+	Told    bool   `json:"told"`
 }
 
 // answer is one line to the runner.

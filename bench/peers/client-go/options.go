@@ -21,6 +21,9 @@ type options struct {
 	fields     bool
 	namespaces int
 	timeout    time.Duration
+	journal    bool
+	// compression leaves it to client-go, which asks for gzip.
+	compression bool
 }
 
 func parse(args []string) (options, error) {
@@ -32,6 +35,8 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.lists, "lists", "stream", "whole, pages or stream")
 	flags.BoolVar(&o.fields, "fields", false, "the handler reads node name, phase and labels")
 	flags.IntVar(&o.namespaces, "namespaces", 0, "one informer for each of this many namespaces")
+	flags.BoolVar(&o.journal, "journal", false, "write down what the handler is told")
+	flags.BoolVar(&o.compression, "compression", false, "ask for gzip, as client-go does by itself")
 	timeout := flags.Float64("timeout", 900, "the longest wait for anything, in seconds")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -52,15 +57,15 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// restConfig returns how to reach the server: no limit on requests, no compression (as
-// kube-controller-manager and kube-scheduler set it), everything else as client-go has it.
+// restConfig returns how to reach the server: no limit on requests, no compression unless it is
+// asked for (as kube-controller-manager and kube-scheduler set it), all else as client-go has it.
 func (o options) restConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags(o.url, o.kubeconfig)
 	if err != nil {
 		return nil, err
 	}
 	config.QPS = -1
-	config.DisableCompression = true
+	config.DisableCompression = !o.compression
 	config.UserAgent = "client-go-peer"
 	config.ContentType = "application/json"
 	config.AcceptContentTypes = "application/json"

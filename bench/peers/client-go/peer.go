@@ -19,6 +19,9 @@ type peer struct {
 	informers []*informer
 	telling   *telling
 	versions  map[string]string
+	// journal is nil unless it was asked for.
+	journal *journal
+	cancel  context.CancelFunc
 }
 
 func newPeer(o options) (*peer, error) {
@@ -34,10 +37,18 @@ func newPeer(o options) (*peer, error) {
 		return nil, err
 	}
 	p := &peer{telling: newTelling(o.fields), versions: versions()}
+	if o.journal {
+		p.journal = &journal{}
+	}
 	for _, namespace := range o.watched() {
 		informer, err := newInformer(client, namespace, p.telling)
 		if err != nil {
 			return nil, err
+		}
+		if p.journal != nil {
+			if err := p.journal.follow(informer); err != nil {
+				return nil, err
+			}
 		}
 		p.informers = append(p.informers, informer)
 	}
@@ -72,6 +83,7 @@ func versions() map[string]string {
 func (p *peer) serve(c *conversation) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	p.cancel = cancel
 	if err := c.answer(answer{"ready": true, "versions": p.versions}); err != nil {
 		return err
 	}
@@ -109,6 +121,10 @@ func (p *peer) do(ctx context.Context, c *conversation, cmd command) error {
 		return p.relisted(c)
 	case "queue":
 		return queue(c, cmd.Items)
+	case "content":
+		return p.content(c, cmd.Told)
+	case "stop":
+		return p.stop(c)
 	case "controller":
 		return p.controller(c, cmd.Items)
 	}

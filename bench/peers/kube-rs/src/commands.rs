@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::channel::mpsc;
 use kube::{
-    Client, Config,
+    Client, Config, ResourceExt,
     config::{KubeConfigOptions, Kubeconfig},
 };
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::{
     arguments::{Arguments, Server},
     cache::{self, Cache},
     controller,
-    handler::{Handler, Task},
+    handler::{Handler, SENT, Task},
     lookup, wire,
 };
 
@@ -75,6 +75,7 @@ impl Peer {
                 None => Ok(wire::unsupported()),
             },
             "controller" => self.control(number(command, "items")?).await,
+            "content" => Ok(self.content()),
             // join: whoever subscribes late to a store is not told of what is in it.
             // queue: the queue is inside of the controller.
             _ => Ok(wire::unsupported()),
@@ -149,6 +150,18 @@ impl Peer {
                 progress.told >= wanted
             })
             .await
+    }
+
+    /// Version, uid and stamp of each object in the stores. What the handler was told is not kept:
+    /// a watcher's events do not say whether an object is new.
+    fn content(&self) -> Value {
+        let mut kept = serde_json::Map::new();
+        for pod in self.caches.iter().flat_map(|cache| cache.store.state()) {
+            let key = format!("{}/{}", pod.namespace().unwrap_or_default(), pod.name_any());
+            let stamp = pod.annotations().get(SENT);
+            kept.insert(key, json!([pod.resource_version(), pod.uid(), stamp]));
+        }
+        json!({"content": kept, "told": null, "restarts": 0})
     }
 
     fn objects(&self) -> u64 {

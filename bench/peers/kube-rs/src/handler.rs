@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 use crate::index;
 
-const SENT: &str = "bench.example.com/sent";
+pub const SENT: &str = "bench.example.com/sent";
 
 /// What happens to each object that the handler is told of, besides counting it.
 pub enum Task {
