@@ -34,7 +34,7 @@ class Moment(enum.Enum):
     ANY_STEP = "as any task begins to wait"
     WOKEN = "as the task itself is woken"
     """What it waited for is there already, and is lost unless somebody takes care of it."""
-    TWICE = "as any task begins to wait, and once more at the next step of its own"
+    TWICE = "as the task itself begins to wait, and once more at its next step"
     """The second one meets whatever cleans up after the first."""
 
 
@@ -43,7 +43,7 @@ class Cut:
     """Cancels ``target`` at one step; counts the steps since it was set.
 
     Attributes:
-        target: who is cancelled, and of whose steps `Moment.WOKEN` speaks.
+        target: who is cancelled, and whose steps alone count unless it is `Moment.ANY_STEP`.
         steps: how many there were.
         has_cut: whether the target was running when its time had come.
         when: the loop's time at that moment.
@@ -64,7 +64,7 @@ class Cut:
         return AFTERMATH if self._moment is Moment.TWICE else 0.0
 
     def create_task(
-        self, loop: asyncio.AbstractEventLoop, work: Work, **options: Any
+        self, loop: asyncio.AbstractEventLoop, work: Any, /, **options: Any
     ) -> asyncio.Task[Any]:
         """Make a task whose steps count: a task factory."""
         return asyncio.Task(_Stepping(work, self.step), loop=loop, **options)
@@ -77,7 +77,7 @@ class Cut:
         if self._is_second_due and is_own:
             self._is_second_due = False
             self.target.cancel()
-        if self._moment is Moment.WOKEN and not is_own:
+        if self._moment is not Moment.ANY_STEP and not is_own:
             return
         self.steps += 1
         if self.steps != self._count:

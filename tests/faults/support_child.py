@@ -175,6 +175,8 @@ async def main(server: str, *options: str) -> None:
                         limit_descriptors(None)
                     case "state":
                         answer |= beliefs(informer, notes)
+                    case _:
+                        pass
                 print(json.dumps(answer), flush=True)  # noqa: T201
 
 

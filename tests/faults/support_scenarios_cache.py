@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
-from typing import Any, Final
+from typing import Final
 
 import kinform
 from kinform import Added, Deleted, Object, SharedInformer, SharedInformerFactory, Updated
 from kinform.cache import (
     Controller,
+    Event,
     IndexerInformer,
     Processor,
     RealFIFO,
@@ -143,7 +144,7 @@ async def waiting_for_a_cache(here: Scene) -> AsyncGenerator[Work]:
             while seen != shown(informer):
                 note(await anext(events))
 
-        def note(event: Any) -> None:
+        def note(event: Event[Object]) -> None:
             match event:
                 case Added(obj=obj) | Updated(new=obj):
                     seen[obj.name] = obj.resource_version

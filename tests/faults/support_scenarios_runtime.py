@@ -21,7 +21,7 @@ from kinform import (
     StreamSource,
     TimerSource,
 )
-from kinform.runtime import apply, apply_status
+from kinform.runtime import Source, apply, apply_status
 from kinform.tasks import background
 from tests.faults.support_cancelling import Scenario, Scene, Work
 
@@ -67,7 +67,7 @@ async def ticks() -> AsyncIterator[str]:
 def manager_of(here: Scene, reconcile: Children, **options: Any) -> Manager:
     channel = ChannelSource()
     channel.send(ObjectName("default", "c"))
-    sources = [
+    sources: list[Source] = [
         TimerSource(2, [ObjectName("default", "a")]),
         StreamSource(ticks, lambda name: ObjectName("default", name)),
         channel,
@@ -81,7 +81,7 @@ async def all_have_children(here: Scene) -> None:
     secrets = here.client.resource(SECRETS, namespace="default")
     async with asyncio.timeout(LIMIT):
         while len(await secrets.list()) < 3:  # noqa: ASYNC110 - time is virtual
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.4)
 
 
 @contextlib.asynccontextmanager
@@ -91,7 +91,7 @@ async def a_manager_that_runs(here: Scene) -> AsyncGenerator[Work]:
 
     async def stop_soon(manager: Manager) -> None:
         await all_have_children(here)
-        await asyncio.sleep(3)
+        await asyncio.sleep(1)
         await manager.stop()
 
     async def work() -> None:

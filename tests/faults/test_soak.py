@@ -35,10 +35,10 @@ def samples(seconds: int, growth: float, *, tasks: float = 0.0, seed: int = 3) -
     ]
 
 
-def record(seconds: int = 1200, growth: float = 0.0, **more: float) -> Record:
+def record(seconds: int = 1200, growth: float = 0.0, tasks: float = 0.0) -> Record:
     checkpoint = Checkpoint(at=30, took=1, objects=2, tasks=20, wrong=[])
     made = Record(server="embedded", seed=1, minutes=seconds / 60, checkpoints=[checkpoint])
-    made.samples = samples(seconds, growth, **more)
+    made.samples = samples(seconds, growth, tasks=tasks)
     return made
 
 
@@ -77,6 +77,11 @@ def test_what_a_process_takes_to_warm_up_does_not_count() -> None:
     trend = trend_of(points)
     assert trend is not None
     assert trend.slope == 0
+
+
+def test_a_run_of_two_minutes_does_not_judge_memory_but_tasks() -> None:
+    (problem,) = found_in(record(seconds=120, growth=500e6, tasks=600))
+    assert problem.startswith("tasks grows by ")
 
 
 def test_tasks_that_grow_in_number_are_found() -> None:

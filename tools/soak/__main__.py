@@ -61,7 +61,9 @@ def report(record: Record, folder: Path) -> int:
     except ImportError:
         print("no picture: matplotlib is not installed")
     for name, trend in found.items():
-        if trend is not None:
+        if trend is None:
+            print(f"{name}: too short a run to tell")
+        else:
             interval = f"{trend.low:+,.1f} to {trend.high:+,.1f}"
             print(f"{name}: {trend.slope:+,.1f} an hour ({interval}; {60 * trend.hours:.0f} min)")
     wrong = list(problems(record, found))

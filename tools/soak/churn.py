@@ -20,6 +20,10 @@ _TIMEOUT: Final = 10.0
 _LABEL, _, _CHOSEN = SELECTED.partition("=")
 
 
+def _name(number: int) -> str:
+    return f"soak-{number:03}"
+
+
 @final
 class Churn:
     """Some writers on one client, who can be made to pause."""
@@ -44,6 +48,11 @@ class Churn:
         finally:
             self._may_write.set()
 
+    async def fill(self) -> None:
+        """Create every object, so that the number of them does not grow any more."""
+        for number in range(_NAMES):
+            await self._maps.create(self._body(_name(number)))
+
     async def run(self) -> None:
         """Write until cancelled."""
         self._may_write.set()
@@ -52,7 +61,7 @@ class Churn:
             self._writing += 1
             try:
                 async with asyncio.timeout(_TIMEOUT):
-                    await self._write(f"soak-{self._random.randrange(_NAMES):03}")
+                    await self._write(_name(self._random.randrange(_NAMES)))
                 self.writes += 1
             except (KinformError, TimeoutError):
                 self.refused += 1  # gone, there already, or the server is in trouble

@@ -21,10 +21,10 @@ from tools.soak.targets import NAMESPACE, TARGETS, Target, Trouble
 
 __all__ = ["SubjectLost", "soak"]
 
-PATIENCE: Final = 150.0
+PATIENCE: Final = 90.0
 """Seconds within which everybody must know what the server has, once all is well again.
 
-The longest wait of a reflector is a minute, before its watch and again before its list.
+A watch that has fallen silent is given up after 50 seconds; the longest wait is 8.
 """
 _WRITERS: Final = 4
 _END: Final = 20.0
@@ -212,6 +212,7 @@ async def soak(record: Record, tell: Callable[[str], object]) -> None:
         contextlib.AsyncExitStack() as stack,
     ):
         churn = Churn(client, NAMESPACE, random.Random(f"writes {record.seed}"))
+        await churn.fill()
         for _ in range(_WRITERS):
             await stack.enter_async_context(background(churn.run()))
         subject = await stack.enter_async_context(_subject(target.address(relay.port), record))

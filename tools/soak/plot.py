@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tools.soak.record import Record
 from tools.soak.trends import Trend
@@ -27,8 +27,7 @@ def draw(record: Record, memory: Trend | None, path: Path) -> None:
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    settings: dict[str, Any] = {"svg.hashsalt": "kinform", "axes.spines.top": False}
-    with mpl.rc_context(settings):
+    with mpl.rc_context({"svg.hashsalt": "kinform", "axes.spines.top": False}):
         figure, (above, below) = plt.subplots(
             2, 1, sharex=True, figsize=(9, 5), layout="constrained"
         )

@@ -15,6 +15,9 @@ __all__ = ["Checkpoint", "Fault", "Record", "differences", "problems", "trends",
 
 _MOST: Final = 5
 
+_WARM_UP: Final[Mapping[str, float]] = {"rss": 180.0}
+"""Seconds that memory takes to settle at least, and for as long it is then looked at."""
+
 GROWTH: Final[Mapping[str, tuple[float, float]]] = {
     "rss": (50e3, 1024 * 1024.0),
     "tasks": (0.0, 1.0),
@@ -76,7 +79,11 @@ def differences(state: State, truth: Views) -> list[str]:
 def trends(record: Record) -> dict[str, Trend | None]:
     """Return how memory, tasks and descriptors changed."""
     return {
-        name: trend_of([(one.at, float(getattr(one, name))) for one in record.samples])
+        name: trend_of(
+            [(one.at, float(getattr(one, name))) for one in record.samples],
+            warm_up=_WARM_UP.get(name, 0.0),
+            shortest=_WARM_UP.get(name, 0.0),
+        )
         for name in GROWTH
     }
 

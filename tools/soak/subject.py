@@ -16,6 +16,7 @@ import msgspec
 import kinform
 from kinform import Added, Deleted, Object, ReflectorOptions, SharedInformer, Updated
 from kinform.errors import KinformError, ResourceVersionRegressed
+from kinform.sansio.backoff import Backoff
 from kinform.tasks import background
 from tools.soak.messages import Address, Said, Sample, State
 
@@ -23,7 +24,9 @@ __all__ = ["SELECTED", "Handler", "main", "state_of"]
 
 KIND: Final = "v1/configmaps"
 SELECTED: Final = "soak=chosen"
-OPTIONS: Final = ReflectorOptions(watch_timeout=20, idle_timeout=45, probe_period=15)
+OPTIONS: Final = ReflectorOptions(
+    watch_timeout=20, idle_timeout=45, probe_period=15, backoff=Backoff(cap=4.0)
+)
 """A day's reconnects in an hour."""
 _MOST_COMPLAINTS: Final = 100
 _STATM: Final = Path("/proc/self/statm")

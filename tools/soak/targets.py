@@ -67,7 +67,9 @@ class EmbeddedTarget:
         makers: dict[str, Callable[[random.Random], faults.Fault]] = {
             "500": lambda _: faults.status(500, **WATCHES),
             "429": lambda _: faults.status(429, retry_after=1, **WATCHES),
-            "410": lambda _: faults.error_event(410, after_events=2, **WATCHES, times=2),
+            "410": lambda _: faults.error_event(
+                410, after_events=2, verb="watch", resource="configmaps", times=2
+            ),
             "closed": lambda rng: faults.close_watch(
                 after_events=rng.randint(1, 9), resource="configmaps"
             ),
@@ -77,7 +79,7 @@ class EmbeddedTarget:
             "repeating": lambda _: faults.duplicate_events(**WATCHES),
             "stale": lambda rng: faults.stale(revisions=rng.randint(1, 50), **WATCHES),
             "half open": lambda rng: faults.half_open(
-                after_events=rng.randint(0, 5), **WATCHES, times=1
+                after_events=rng.randint(0, 5), verb="watch", resource="configmaps", times=1
             ),
         }
         planned = {name: self._planned(make) for name, make in makers.items()}

@@ -43,11 +43,16 @@ class Trend:
         return self.low > max(per_hour, resolution / self.hours)
 
 
-def trend_of(points: Sequence[Point], *, seed: int = 0) -> Trend | None:
-    """Return the trend of (seconds, figure), without the first fifth; None: there are too few."""
-    settled = points[int(len(points) * _WARM_UP) :]
+def trend_of(
+    points: Sequence[Point], *, warm_up: float = 0.0, shortest: float = 0.0, seed: int = 0
+) -> Trend | None:
+    """Return the trend of (seconds, figure), without the first fifth, and ``warm_up`` at least.
+
+    None: what is left is too little to tell, or less than ``shortest`` seconds.
+    """
+    settled = [point for point in points[int(len(points) * _WARM_UP) :] if point[0] >= warm_up]
     binned = _binned(settled)
-    if len(binned) < 8:
+    if len(binned) < 8 or settled[-1][0] - settled[0][0] < shortest:
         return None
     rng = random.Random(seed)
     slopes = sorted(_slope(rng.choices(binned, k=len(binned))) for _ in range(_ROUNDS))
