@@ -20,6 +20,8 @@ from kinform.sansio.backoff import Backoff
 pytestmark = pytest.mark.slow
 
 AT_ONCE = ReflectorOptions(backoff=Backoff(first=0.001, cap=0.001))
+PARTS = 8
+"""Tests that share the bytes between them."""
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
@@ -126,15 +128,17 @@ async def is_cut(server: APIServer, after: int, ending: Ending, expected: dict[s
         return between.has_cut
 
 
-@pytest.mark.parametrize("ending", Ending)
-async def test_a_streamed_list_may_be_cut_at_any_byte(ending: Ending) -> None:
+@pytest.mark.parametrize("first", range(PARTS))
+async def test_a_streamed_list_may_be_cut_at_any_byte(first: int) -> None:
+    """Every byte is the last one of one run: of even ones in good order, else by a reset."""
+    ending = Ending.RST if first % 2 else Ending.FIN
     async with APIServer(seed=1) as server, server.connect() as client:
         maps = client.resource("v1/configmaps", namespace="default")
         expected: dict[str, str] = {}
         for name, text in (("a", "x"), ("b", "ü\u0085\u2028")):
             made = await maps.create({"metadata": {"name": name}, "data": {"k": text}})
             expected[name] = made.resource_version
-        after = 0
+        after = first
         while await is_cut(server, after, ending, expected):
-            after += 1
+            after += PARTS
         assert after > 1000

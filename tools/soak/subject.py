@@ -6,6 +6,7 @@ It reads an `Address` from its standard input, then a line for each question, an
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 from pathlib import Path
@@ -183,6 +184,7 @@ async def _sampled(subject: Subject) -> None:
 
 async def main() -> None:
     """Run until the standard input ends."""
+    logging.getLogger("kinform").setLevel(logging.ERROR)  # failures are what this is about
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
