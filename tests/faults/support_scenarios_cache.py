@@ -198,8 +198,7 @@ async def parts(here: Scene) -> AsyncGenerator[Work]:
             store = Store[Object]()
             reflector = Reflector(lw, store)
             await for_a_while(getattr(reflector, run)(), lambda: bool(store.list()))  # noqa: B023
-        queue = RealFIFO[Object]
-        controller = Controller(lw, process=lambda batch: None, queue=queue)
+        controller = Controller(lw, process=lambda batch: None, queue=RealFIFO)
         await for_a_while(controller.run(), lambda: controller.has_synced)
         informer = IndexerInformer(lw, handler(on_add=lambda event: None))
         await for_a_while(informer.run(), lambda: informer.has_synced)

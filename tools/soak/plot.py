@@ -27,7 +27,10 @@ def draw(record: Record, memory: Trend | None, path: Path) -> None:
     mpl.use("svg")
     from matplotlib import pyplot as plt
 
-    with mpl.rc_context({"svg.hashsalt": "kinform", "axes.spines.top": False}):
+    style = mpl.rc_context(  # pyright: ignore[reportUnknownMemberType] - matplotlib's
+        {"svg.hashsalt": "kinform", "axes.spines.top": False}
+    )
+    with style:
         figure, (above, below) = plt.subplots(
             2, 1, sharex=True, figsize=(9, 5), layout="constrained"
         )
@@ -55,7 +58,9 @@ def draw(record: Record, memory: Trend | None, path: Path) -> None:
                 axes.axvline(checkpoint.at / 60, color=color, alpha=0.4, lw=0.6)
         below.legend(frameon=False, fontsize=8)
         path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, format="svg", metadata={"Date": None})
+        figure.savefig(  # pyright: ignore[reportUnknownMemberType] - matplotlib's
+            path, format="svg", metadata={"Date": None}
+        )
         plt.close(figure)
 
 

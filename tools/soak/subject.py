@@ -17,6 +17,7 @@ import msgspec
 import kinform
 from kinform import Added, Deleted, Object, ReflectorOptions, SharedInformer, Updated
 from kinform.errors import KinformError, ResourceVersionRegressed
+from kinform.rest.config import TlsConfig
 from kinform.sansio.backoff import Backoff
 from kinform.tasks import background
 from tools.soak.messages import Address, Said, Sample, State
@@ -163,9 +164,7 @@ class Subject:
 
 
 def _connect(address: Address) -> kinform.Client:
-    tls = kinform.rest.config.TlsConfig(
-        ca_data=address.ca, cert_data=address.cert, key_data=address.key
-    )
+    tls = TlsConfig(ca_data=address.ca, cert_data=address.cert, key_data=address.key)
     return kinform.connect(kinform.Config(server=address.url, token=address.token, tls=tls))
 
 
