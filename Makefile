@@ -14,7 +14,8 @@ PYTEST := $(PY) -m pytest
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
         layers docs conformance contract record clientset captures news bench bench-quick bench-report \
-        bench-peers bench-parts bench-gate fuzz simulate scoreboard control-plane check clean venv
+        bench-peers bench-parts bench-gate fuzz simulate scoreboard soak control-plane check clean \
+        venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
@@ -106,6 +107,9 @@ fuzz: venv      ## look for inputs that parsers fail on, ten minutes; ARGS="watc
 
 scoreboard: venv ## the same faults for every client (20 minutes); bench/results/scoreboard.md
 	$(PY) -m bench.scoreboard $(ARGS)
+
+soak: venv      ## churn and random faults for 20 minutes (ARGS="--hours 24"); build/soak
+	$(PY) -m tools.soak $(ARGS)
 
 control-plane:  ## build etcd, kube-apiserver and friends into a per-user cache (needs Go)
 	$(PYTHON) tools/control-plane/build.py $(ARGS)
