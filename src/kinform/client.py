@@ -24,7 +24,7 @@ from kinform.rest import loading
 from kinform.rest.aiohttp_transport import AiohttpTransport
 from kinform.rest.auth import Credentials
 from kinform.rest.client import RESTClient
-from kinform.rest.config import Config
+from kinform.rest.config import Config, CredentialPluginPolicy
 from kinform.rest.connection import Connection
 from kinform.rest.decoding import model_or_object
 from kinform.rest.discovery import Discovery
@@ -56,6 +56,7 @@ def connect(
     context: str | None = None,
     kubeconfig: str | os.PathLike[str] | None = None,
     namespace: str | None = None,
+    credential_plugin_policy: CredentialPluginPolicy | None = None,
     transport: Transport | None = None,
     rate_limiter: RateLimiter | None = None,
     warning_handler: WarningHandler | None = None,
@@ -74,13 +75,21 @@ def connect(
         context: the kubeconfig context to use instead of the current one.
         kubeconfig: the file to read instead of the default ones.
         namespace: the default namespace, instead of the context's.
+        credential_plugin_policy: which programs a kubeconfig may have us run for credentials:
+            ``"AllowAll"``, ``"DenyAll"``, or a list of paths and names; by default all, as kubectl.
         transport: what carries the requests, instead of HTTP sockets.
         rate_limiter: makes requests wait their turn; none by default.
         warning_handler: told of the server's warnings; by default each is logged once.
     """
 
     def load() -> Config:
-        return loading.load(config, context=context, kubeconfig=kubeconfig, namespace=namespace)
+        return loading.load(
+            config,
+            context=context,
+            kubeconfig=kubeconfig,
+            namespace=namespace,
+            credential_plugin_policy=credential_plugin_policy,
+        )
 
     return Client(
         load, transport=transport, rate_limiter=rate_limiter, warning_handler=warning_handler

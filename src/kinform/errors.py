@@ -256,7 +256,8 @@ class DecodeError(KinformError):
     def __str__(self) -> str:
         request = f"{self.method} {self.url}".strip()
         where = f"{self.message} at {self.path}" if self.path else self.message
-        return ": ".join(part for part in (request, self.key, where) if part)
+        key = self.key if self.key.isprintable() else repr(self.key)[1:-1]
+        return ": ".join(part for part in (request, key, where) if part)
 
 
 @final

@@ -144,6 +144,16 @@ class ObjectName(msgspec.Struct, frozen=True, order=True, gc=False):
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
+    @property
+    def shown(self) -> str:
+        r"""The key as logs and terminals may show it: names of some kinds hold any character.
+
+        >>> ObjectName("", "a\x1b[2Jb").shown
+        'a\\x1b[2Jb'
+        """
+        key = str(self)
+        return key if key.isprintable() else repr(key)[1:-1]
+
 
 class OwnerReference(msgspec.Struct, frozen=True, gc=False):
     """Who owns an object, as the garbage collector reads it."""

@@ -279,7 +279,7 @@ class Object(Mapping[str, object]):
     def __repr__(self) -> str:
         kind = str(self.gvk) if self.api_version or self.kind else ""
         version = f"rv={self.resource_version}" if self.resource_version else ""
-        return f"<{' '.join(part for part in ('Object', kind, str(self.key), version) if part)}>"
+        return f"<{' '.join(part for part in ('Object', kind, self.key.shown, version) if part)}>"
 
     def _unpacked(self, packed: Packed) -> bytes:
         try:

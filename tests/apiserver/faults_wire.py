@@ -43,8 +43,9 @@ class Wire:
     async def send(self, target: str, *, method: str = "GET", body: Any = None) -> None:
         content = b"" if body is None else json.dumps(body).encode()
         head = (
-            f"{method} {target} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {self._server.token}"
-            f"\r\nContent-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
+            f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n"
+            f"Authorization: Bearer {self._server.token}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(content)}\r\n\r\n"
         )
         self._writer.write(head.encode() + content)
         await self._writer.drain()

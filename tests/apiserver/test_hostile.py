@@ -335,7 +335,7 @@ class Sockets:
     async def send(self, head: str, *headers: str, body: bytes = b"") -> asyncio.StreamReader:
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         self._writers.append(writer)
-        lines = [f"{head} HTTP/1.1", "Host: a", "Authorization: Bearer x", *headers]
+        lines = [f"{head} HTTP/1.1", "Host: localhost", "Authorization: Bearer x", *headers]
         lines += [f"Content-Length: {len(body)}", "", ""]
         writer.write("\r\n".join(lines).encode() + body)
         await writer.drain()

@@ -26,7 +26,7 @@ async def ask(server: APIServer, target: str, *, method: str = "GET", body: byte
     """Send one request by hand and return all that comes back."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
     head = (
-        f"{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+        f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
         f"Authorization: Bearer {server.token}\r\nContent-Length: {len(body)}\r\n\r\n"
     )
     writer.write(head.encode() + body)
@@ -75,7 +75,7 @@ async def test_a_request_that_cannot_be_read_is_not_quoted_in_the_log(
 ) -> None:
     port = int(server.url.rpartition(":")[2])
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(f"GET /~{server.token}/ a b c\r\nHost: x\r\n\r\n".encode())
+    writer.write(f"GET /~{server.token}/ a b c\r\nHost: localhost\r\n\r\n".encode())
     answer = await reader.read()
     writer.close()
     assert b" 400 " in answer.partition(b"\r\n")[0]
@@ -116,7 +116,7 @@ async def test_a_watch_that_nobody_reads_is_dropped_and_costs_nothing(server: AP
     port = await door.start()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     path = "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0"
-    head = f"GET {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {server.token}\r\n\r\n"
+    head = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {server.token}\r\n\r\n"
     writer.write(head.encode())
     await reader.readuntil(b"\r\n\r\n")
     connection = writer.transport

@@ -15,8 +15,10 @@ from typing import Final, final
 
 from aiohttp import web
 
+from kinform.apiserver import browsers
 from kinform.apiserver.application import Application
 from kinform.apiserver.listening import Listener
+from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import BODY_LIMIT, Broken, Burst, Ending, Request, Response
 from kinform.errors import UsageError
 
@@ -99,6 +101,9 @@ class HttpServer:
             await runner.cleanup()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        if (why := browsers.refusal(request.headers)) is not None:
+            refused = StatusError(403, "Forbidden", why)
+            return web.json_response(refused.to_dict(), status=refused.code)
         body = await _body(request)
         try:
             response = await self._application.handle(

@@ -122,4 +122,4 @@ class IndexerInformer(Generic[T]):
                 await result
         except (Exception, asyncio.CancelledError):
             pass_on_cancellation()  # unless it is only something that the handler waited for
-            log.exception("%s: the handler failed on %s", self.name, notification.key)
+            log.exception("%s: the handler failed on %s", self.name, notification.key.shown)

@@ -88,7 +88,7 @@ class IndexFunctionError(KinformError):
         self.problem = problem
 
     def __str__(self) -> str:
-        return f"index {self.index!r} failed on {self.key}: {self.problem}"
+        return f"index {self.index!r} failed on {self.key.shown}: {self.problem}"
 
 
 @final

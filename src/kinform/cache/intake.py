@@ -329,7 +329,7 @@ class Intake(Generic[T]):
         key = item.metadata.key
         known = self._unreadable.get(key) or unreadable.get(key)
         if known is None or str(known) != str(item.error):
-            what = key if key.name else "an object"
+            what = key.shown if key.name else "an object"
             log.error("%s: %s cannot be read: %s", self._name, what, item.error)
         unreadable[key] = item.error
 

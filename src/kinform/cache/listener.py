@@ -322,7 +322,7 @@ class Listener(Generic[T]):
                 raise error
             # Nobody cancelled us: the callback awaited something that somebody else cancelled.
         self._errors += 1
-        self._last_error = f"{type(error).__qualname__} on {notification.key}"
+        self._last_error = f"{type(error).__qualname__} on {notification.key.shown}"
         if not _is_worth_a_line(self._errors):
             return
         said = {**self._about(notification), "errors": self._errors}
@@ -365,7 +365,7 @@ class Listener(Generic[T]):
                 event = "Deleted"
             case _:
                 event = "Updated"
-        return {"handler": self.name, "event": event, "key": str(notification.key)}
+        return {"handler": self.name, "event": event, "key": notification.key.shown}
 
 
 def _is_worth_a_line(count: int) -> bool:

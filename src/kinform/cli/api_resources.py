@@ -11,6 +11,7 @@ from kinform.cli import problems
 from kinform.cli.lines import columns_text
 from kinform.cli.options import Access, access_options
 from kinform.cli.outputs import to_json
+from kinform.cli.rows import printable
 from kinform.cli.running import asynchronously, warn
 from kinform.rest.mapping import APIResource
 
@@ -87,7 +88,8 @@ def _text(found: Sequence[APIResource], form: str) -> str:
 
 
 def _name(one: APIResource) -> str:
-    return f"{one.gvr.resource}.{one.gvr.group}" if one.gvr.group else one.gvr.resource
+    name = f"{one.gvr.resource}.{one.gvr.group}" if one.gvr.group else one.gvr.resource
+    return printable(name)
 
 
 def _members(one: APIResource) -> dict[str, object]:

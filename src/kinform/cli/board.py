@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final, final
 
 from kinform.cli.feeds import Change
-from kinform.cli.rows import Row, row_texts, shown
+from kinform.cli.rows import Row, cell_text, header_texts, row_texts
 from kinform.cli.targets import Target
 from kinform.meta import ObjectName
 
@@ -118,7 +118,7 @@ class Board:
             latest = sorted(keys, key=lambda key: -lines[key].changed)[: max(0, room)]
             keys = sorted(latest)
         columns = next(iter(lines.values())).row.columns
-        header = [columns[at].name.upper() for at in shown(columns, wide=self._wide)]
+        header = header_texts(columns, wide=self._wide)
         with_namespace = self._with_namespace and target.resource.namespaced
         if with_namespace:
             header.insert(0, "NAMESPACE")
@@ -126,7 +126,7 @@ class Board:
         for key in keys:
             cells = self._cells(lines[key], now=now, wall=wall)
             if with_namespace:
-                cells.insert(0, Cell(key.namespace, cells[0].mark if cells else ""))
+                cells.insert(0, Cell(cell_text(key.namespace), cells[0].mark if cells else ""))
             rows.append(cells)
         return Section(target.label, header, rows, len(lines) - len(keys))
 

@@ -12,7 +12,7 @@ from kinform.cli import problems, wire
 from kinform.cli.lines import columns_text
 from kinform.cli.options import Access, Selection, access_options, selection_options
 from kinform.cli.outputs import Output, to_json, to_yaml, without_managed_fields
-from kinform.cli.rows import Row, parse_table, row_texts, shown
+from kinform.cli.rows import Row, header_texts, parse_table, row_texts
 from kinform.cli.running import asynchronously
 from kinform.cli.sources import TABLE, Wanted, collection
 from kinform.cli.targets import Target, resolve, split_words
@@ -132,7 +132,7 @@ async def _rows(wanted: Wanted) -> list[Row]:
 def _table_text(wanted: Wanted, rows: Sequence[Row], output: Output, *, kind: str) -> str:
     columns = rows[0].columns
     with_namespace = wanted.target.resource.namespaced and wanted.namespace == ""
-    header = [columns[at].name.upper() for at in shown(columns, wide=output.is_wide)]
+    header = header_texts(columns, wide=output.is_wide)
     table = [["NAMESPACE", *header] if with_namespace else header]
     wall = clock.SYSTEM.wall()
     for row in rows:

@@ -7,7 +7,7 @@ from typing import Final, final
 
 from kinform.cli.feeds import Change
 from kinform.cli.outputs import Output, to_json, to_yaml, without_managed_fields
-from kinform.cli.rows import Row, row_texts, shown
+from kinform.cli.rows import Row, cell_text, header_texts, printable, row_texts
 from kinform.cli.targets import Target
 
 __all__ = ["Lines", "columns_text"]
@@ -48,7 +48,7 @@ class Lines:
                 content = without_managed_fields(change.row.obj.to_dict())
                 return to_json({"type": change.type, "object": content}, compact=True) + "\n"
             case "yaml":
-                where = f"{change.target.label} {change.key}"
+                where = printable(f"{change.target.label} {change.key}")
                 content = without_managed_fields(change.row.obj.to_dict())
                 return f"---\n# {change.type} {where}\n{to_yaml(content)}"
             case "jsonpath":
@@ -77,15 +77,14 @@ class Lines:
         return _GAP.join([event.ljust(_EVENT_WIDTH), *padded]).rstrip() + "\n"
 
     def _header(self, target: Target, row: Row) -> list[str]:
-        places = shown(row.columns, wide=self._output.is_wide)
-        names = [row.columns[at].name.upper() for at in places]
+        names = header_texts(row.columns, wide=self._output.is_wide)
         return ["NAMESPACE", *names] if self._shows_namespace(target) else names
 
     def _cells(self, target: Target, row: Row, wall: float) -> list[str]:
         cells = row_texts(row, wide=self._output.is_wide, wall=wall)
         if self._with_kind and cells:
             cells[0] = f"{target.label}/{cells[0]}"
-        return [row.obj.namespace, *cells] if self._shows_namespace(target) else cells
+        return [cell_text(row.obj.namespace), *cells] if self._shows_namespace(target) else cells
 
     def _shows_namespace(self, target: Target) -> bool:
         return self._with_namespace and target.resource.namespaced
@@ -104,9 +103,10 @@ def columns_text(table: list[list[str]]) -> str:
     NAME    AGE
     web-0   5s
     """
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    rows = [[cell_text(cell) for cell in row] for row in table]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = (
         _GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in table
+        for row in rows
     )
     return "".join(f"{line}\n" for line in lines)

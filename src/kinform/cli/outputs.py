@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import unicodedata
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast, final
 
@@ -80,15 +81,42 @@ def complete_output(_ctx: click.Context, _param: click.Parameter, incomplete: st
 
 
 def to_json(value: object, *, compact: bool = False) -> str:
-    """Return ``value`` as JSON: in one line, or laid out for people as kubectl does."""
+    """Return ``value`` as JSON: in one line, or laid out for people as kubectl does.
+
+    What a terminal would obey is escaped, as in `to_yaml`; whoever parses it gets it back.
+    """
     if compact:
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
-    return json.dumps(value, indent=4, ensure_ascii=False, sort_keys=True)
+        text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    else:
+        text = json.dumps(value, indent=4, ensure_ascii=False, sort_keys=True)
+    return _escaped(text, _json_escape)
 
 
 def to_yaml(value: object) -> str:
     """Return ``value`` as a YAML document, several lines of text as a block."""
-    return yaml.dump(value, Dumper=_Dumper, allow_unicode=True, width=10_000)
+    text = yaml.dump(value, Dumper=_Dumper, allow_unicode=True, width=10_000)
+    return _escaped(text, _yaml_escape)
+
+
+def _escaped(document: str, escape: Callable[[str], str]) -> str:
+    """Return a document with escapes for what a terminal obeys, all of which is within quotes."""
+    if document.isascii() and "\x7f" not in document:
+        return document
+    return "".join(
+        char if _is_harmless(char) or char == "\n" else escape(char) for char in document
+    )
+
+
+def _is_harmless(char: str) -> bool:
+    return char.isprintable() or unicodedata.category(char) == "Zs"
+
+
+def _json_escape(char: str) -> str:
+    return json.dumps(char)[1:-1] if char != "\x7f" else "\\u007f"
+
+
+def _yaml_escape(char: str) -> str:
+    return f"\\U{ord(char):08X}"
 
 
 class _Dumper(yaml.SafeDumper):
@@ -97,6 +125,8 @@ class _Dumper(yaml.SafeDumper):
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
     style = "|" if "\n" in text else None
+    if not text.isprintable() and not all(_is_harmless(char) or char == "\n" for char in text):
+        style = '"'  # where `_escaped` may escape
     return dumper.represent_scalar(  # pyright: ignore[reportUnknownMemberType] - stub without types
         "tag:yaml.org,2002:str", text, style=style
     )

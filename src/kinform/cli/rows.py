@@ -17,9 +17,12 @@ __all__ = [
     "Row",
     "Table",
     "age",
+    "cell_text",
     "duration",
+    "header_texts",
     "parse_table",
     "plain",
+    "printable",
     "row_texts",
     "shown",
 ]
@@ -138,6 +141,11 @@ def shown(columns: Sequence[Column], *, wide: bool) -> list[int]:
     return [at for at, column in enumerate(columns) if wide or column.priority == 0]
 
 
+def header_texts(columns: Sequence[Column], *, wide: bool) -> list[str]:
+    """Return the names above the columns to show."""
+    return [cell_text(columns[at].name).upper() for at in shown(columns, wide=wide)]
+
+
 def row_texts(row: Row, *, wide: bool, wall: float) -> list[str]:
     """Return the texts of a row's cells at the time ``wall``; its age goes on with it."""
     texts: list[str] = []
@@ -160,8 +168,16 @@ def cell_text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     first, *rest = str(value).splitlines() or [""]
-    text = "".join(char if char.isprintable() else "?" for char in first)
-    return f"{text}..." if rest else text
+    return f"{printable(first)}..." if rest else printable(first)
+
+
+def printable(text: str) -> str:
+    r"""Return ``text`` without what a terminal obeys: control and bidirectional characters.
+
+    >>> printable("a\x1b[31mb\u202ec")
+    'a?[31mb?c'
+    """
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def age(obj: Object, wall: float) -> str:

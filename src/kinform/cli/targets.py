@@ -10,6 +10,7 @@ from typing import Final, final
 import click
 
 from kinform.cli.problems import Problem
+from kinform.cli.rows import printable
 from kinform.client import Client
 from kinform.errors import UnknownResourceError
 from kinform.objects import Object
@@ -33,13 +34,13 @@ class Target:
         """The kind as people say it: ``pods``, ``widgets.example.com``."""
         gvr = self.resource.gvr
         is_custom = "." in gvr.group and not gvr.group.endswith(".k8s.io")
-        return f"{gvr.resource}.{gvr.group}" if is_custom else gvr.resource
+        return printable(f"{gvr.resource}.{gvr.group}" if is_custom else gvr.resource)
 
     def name_of(self, obj: Object) -> str:
         """Return kubectl's ``-o name``: ``pod/web-0``, ``deployment.apps/web``."""
         kind = self.resource.kind.lower()
         group = self.resource.gvr.group
-        return f"{kind}.{group}/{obj.name}" if group else f"{kind}/{obj.name}"
+        return printable(f"{kind}.{group}/{obj.name}" if group else f"{kind}/{obj.name}")
 
 
 def split_words(words: Sequence[str]) -> list[tuple[str, str]]:

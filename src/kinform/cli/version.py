@@ -9,6 +9,7 @@ import click
 from kinform.cli import problems
 from kinform.cli.options import Access, access_options
 from kinform.cli.outputs import to_json
+from kinform.cli.rows import printable
 from kinform.cli.running import asynchronously, warn
 from kinform.client import VersionInfo
 from kinform.errors import ConfigError
@@ -43,7 +44,8 @@ def command(*, access: Access, client_only: bool, output: str) -> int:
         click.echo(to_json({**ours, "server": server}))
     elif found is not None:
         url, version = found
-        click.echo(f"server  {version.git_version} ({version.platform}) at {url}")
+        said = printable(f"{version.git_version} ({version.platform})")
+        click.echo(f"server  {said} at {url}")
     return problems.OK
 
 

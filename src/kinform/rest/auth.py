@@ -14,7 +14,7 @@ from collections.abc import ItemsView, Iterator, Mapping, Sequence
 from typing import Final, final
 from urllib.parse import urlsplit
 
-from kinform.rest import exec_plugin, sources
+from kinform.rest import exec_plugin, plugin_policy, sources
 from kinform.rest.config import Config, Impersonation
 from kinform.rest.tls import TlsSource
 
@@ -140,7 +140,8 @@ def check(config: Config) -> None:
 
     Raises:
         ConfigError: a token together with a password, a token or a name that no header can hold,
-            or a secret that would travel without TLS to another machine.
+            a plugin that may not run, or a secret that would travel without TLS to another machine.
+        UsageError: a policy for plugins that is none.
     """
     has_token, has_password = bool(config.token or config.token_file), _has_password(config)
     if has_token and has_password:
@@ -151,6 +152,7 @@ def check(config: Config) -> None:
     for name, value in _impersonation_fields(config.impersonate):
         if _CONTROL.search(value):
             raise config.error("impersonate", f"the value for {name} holds control characters")
+    plugin_policy.check(config)
     if config.is_tls or _is_loopback(config.server):
         return
     if has_token or has_password or config.exec_plugin is not None:
@@ -168,7 +170,7 @@ def _source(config: Config) -> sources.CredentialSource:
         return sources.FixedSource(
             "Basic " + base64.b64encode(pair.encode("utf-8", "surrogateescape")).decode("ascii")
         )
-    if config.exec_plugin is not None and not (config.tls.cert_data or config.tls.cert_file):
+    if plugin_policy.is_used(config):
         return sources.ExecSource(config)
     return sources.FixedSource(None)
 

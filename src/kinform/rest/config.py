@@ -11,11 +11,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from kinform.errors import ConfigError
 
-__all__ = ["Config", "ExecPlugin", "Impersonation", "Origin", "TlsConfig"]
+__all__ = [
+    "Config",
+    "CredentialPluginPolicy",
+    "ExecPlugin",
+    "Impersonation",
+    "Origin",
+    "TlsConfig",
+]
+
+CredentialPluginPolicy: TypeAlias = Literal["AllowAll", "DenyAll"] | Sequence[str]
+"""Which credential plugins may run, in the words of kubectl's ``credentialPluginPolicy``.
+
+``"AllowAll"``, ``"DenyAll"``, or the allowlist itself: absolute paths, and names that are looked
+up in PATH. A plugin may run if it is found at the same path as an entry.
+"""
 
 _CLUSTER_KEYS: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -110,6 +124,8 @@ class Origin:
     """The way to it within the file, for example ``clusters[dev].cluster``."""
     user_source: str
     user_key: str
+    is_file: bool = True
+    """Whether the sources are files, and not what somebody calls a document."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +143,8 @@ class Config:
     username: str | None = None
     password: str | None = field(default=None, repr=False)
     exec_plugin: ExecPlugin | None = None
+    credential_plugin_policy: CredentialPluginPolicy = "AllowAll"
+    """Whether ``exec_plugin`` may run: a program that a file names is code that a file names."""
     impersonate: Impersonation | None = None
     proxy_url: str | None = field(default=None, repr=False)  # may hold a password
     """An ``http://`` or ``https://`` proxy; ``None``: what HTTPS_PROXY and NO_PROXY say."""
@@ -141,6 +159,40 @@ class Config:
     source: str = "Config"
     """Where this came from, for messages: a file and context, ``in-cluster``, a URL."""
     origin: Origin | None = field(default=None, repr=False, compare=False)
+
+    @classmethod
+    def from_kubeconfig(
+        cls,
+        document: str | bytes | Mapping[str, object],
+        *,
+        context: str | None = None,
+        source: str = "kubeconfig",
+        credential_plugin_policy: CredentialPluginPolicy = "DenyAll",
+    ) -> Config:
+        """Return what a kubeconfig says that came from elsewhere: a Secret, an answer, a form.
+
+        It is not trusted: no plugin runs unless ``credential_plugin_policy`` allows it, and it may
+        name no files, switch off no verification and impersonate nobody. What you want of that is
+        set in code, with `dataclasses.replace`. Nothing else is read, and nothing is run. The path
+        of a file of your own goes to `kinform.connect` instead.
+
+        Args:
+            document: YAML or JSON, or what was read from it.
+            context: the context to use instead of the current one.
+            source: where it came from, for messages.
+            credential_plugin_policy: which plugins may run.
+
+        Raises:
+            ConfigError: it is wrong, or wants what it may not; names the key.
+        """
+        from kinform.rest import loading
+
+        return loading.from_document(
+            document,
+            context=context,
+            source=source,
+            credential_plugin_policy=credential_plugin_policy,
+        )
 
     @property
     def is_tls(self) -> bool:

@@ -9,7 +9,7 @@ carry pieces of the text, never become the ``__cause__`` of ours.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
@@ -17,11 +17,14 @@ import yaml
 
 from kinform.errors import ConfigError
 
-__all__ = ["Scalar", "Value", "native", "parse"]
+__all__ = ["Scalar", "Value", "native", "parse", "plain"]
 
 MAX_DEPTH: Final = 100
 MAX_ALIASES: Final = 32
 """More than any honest kubeconfig has; none may stand within what another one repeats."""
+
+MAX_VALUES: Final = 100_000
+"""The most values that `plain` copies: parts that are there several times count each time."""
 
 _TOO_DEEP: Final = f"is nested more than {MAX_DEPTH} levels deep"
 
@@ -71,6 +74,36 @@ def parse(data: bytes, *, source: str) -> Value:
         complaint = "is not valid YAML: a value does not fit its tag"
     # Raised out here so that the library's error, with its piece of the text, is forgotten.
     raise ConfigError(complaint, source=source)
+
+
+def plain(document: object, *, source: str) -> Value:
+    """Return a copy of what somebody else has read from YAML or JSON.
+
+    Raises:
+        ConfigError: it is nested too deeply, larger than any kubeconfig, or holds what neither
+            YAML nor JSON has.
+    """
+    try:
+        return _plain(document, [MAX_VALUES], depth=0)
+    except _Refused as exc:
+        raise ConfigError(str(exc), source=source) from None
+
+
+def _plain(value: object, left: list[int], *, depth: int) -> Value:
+    left[0] -= 1
+    if left[0] < 0:
+        raise _Refused(f"holds more than {MAX_VALUES} values; is it a kubeconfig?")
+    if depth > MAX_DEPTH:
+        raise _Refused(_TOO_DEEP)
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, Mapping):
+        members = cast("Mapping[object, object]", value).items()
+        return {str(key): _plain(item, left, depth=depth + 1) for key, item in members}
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
+        items = cast("Sequence[object]", value)
+        return [_plain(item, left, depth=depth + 1) for item in items]
+    raise _Refused(f"holds a {type(value).__name__}, which no kubeconfig has; give it as text")
 
 
 def native(value: Value) -> object:

@@ -23,7 +23,7 @@ from typing import Final, cast, final
 import msgspec
 
 from kinform import clock
-from kinform.rest import files
+from kinform.rest import files, plugin_policy
 from kinform.rest.config import Config, ExecPlugin
 from kinform.rest.tls import ClientCertificate
 
@@ -79,12 +79,14 @@ async def run(config: Config) -> ExecCredential:
     Cancelling kills it with its children, and waits until it is gone.
 
     Raises:
-        ConfigError: if it is missing, fails, hangs, or says something else than a credential;
-            names the kubeconfig and the key.
+        ConfigError: if it may not run, is missing, fails, hangs, or says something else than a
+            credential; names the kubeconfig and the key.
+        UsageError: if the configured policy is none.
     """
     plugin = config.exec_plugin
     if plugin is None:
         raise config.error("exec_plugin", "is not set; there is no plugin to run")
+    plugin_policy.check(config)
     interactive = _is_interactive(config, plugin)
     command = await clock.offload(_find, config, plugin)
     info = await clock.offload(_exec_info, config, plugin, interactive=interactive)
@@ -147,14 +149,15 @@ def _is_interactive(config: Config, plugin: ExecPlugin) -> bool:
 
 
 def _find(config: Config, plugin: ExecPlugin) -> str:
-    """Return the path of the program. Blocks."""
+    """Return the path of the program, which may be run. Blocks."""
     found = shutil.which(plugin.command)
     if found is not None and (Path(found).is_absolute() or found == plugin.command):
+        plugin_policy.check_found(config, plugin, found)
         return found
     if found is not None:
         message = f"{plugin.command!r} was found through a relative entry of PATH; give its path"
         raise config.error(_COMMAND, message)
-    if Path(plugin.command).is_file():
+    if Path(plugin.command).name != plugin.command and Path(plugin.command).is_file():
         raise config.error(_COMMAND, f"{plugin.command!r} is not executable; set its x bit")
     hint = "install it, or correct the command"
     if plugin.install_hint:

@@ -20,7 +20,7 @@ from kinform.errors import ConfigError
 from kinform.rest import documents, files
 from kinform.rest.config import Config, ExecPlugin, Impersonation, Origin, TlsConfig
 
-__all__ = ["Kubeconfig", "Section", "merge", "read"]
+__all__ = ["Kubeconfig", "Section", "merge", "parse", "read"]
 
 MAX_SIZE: Final = 4 * 1024 * 1024
 """The largest kubeconfig that is read."""
@@ -47,6 +47,8 @@ class Section:
     key: str
     """The way to the mapping within the file, for example ``users[dev].user``."""
     body: Mapping[str, documents.Value] = field(repr=False)
+    is_file: bool = True
+    """Whether ``source`` is a file of the user's, to which paths are relative."""
 
     def error(self, name: str, message: str) -> ConfigError:
         """Return the error that blames the value ``name``."""
@@ -84,8 +86,17 @@ class Section:
                 raise self.error(name, "must be true or false, without quotes")
 
     def path(self, name: str) -> str | None:
-        """Return a path, made absolute from the folder of the file it is written in."""
+        """Return a path, made absolute from the folder of the file it is written in.
+
+        What is no file may name none: it came from elsewhere, and is not to choose what is read.
+        """
         text = self.text(name)
+        if text and not self.is_file:
+            message = (
+                "names a file, which only a kubeconfig that is a file itself may;"
+                " put the data in (kubectl config view --flatten)"
+            )
+            raise self.error(name, message)
         return str(self.folder / text) if text else None
 
     def data(self, name: str) -> bytes | None:
@@ -103,7 +114,7 @@ class Section:
         if value is None:
             return None
         if isinstance(value, dict):
-            return Section(self.source, key, value)
+            return replace(self, key=key, body=value)
         raise self.error(name, "must be a mapping")
 
     def sections(self, name: str) -> list[Section]:
@@ -113,7 +124,7 @@ class Section:
             if not isinstance(value, dict):
                 raise self.error(f"{name}[{index}]", "must be a mapping")
             key = f"{self.key}.{name}[{index}]" if self.key else f"{name}[{index}]"
-            found.append(Section(self.source, key, value))
+            found.append(replace(self, key=key, body=value))
         return found
 
     def texts(self, name: str) -> list[str]:
@@ -179,6 +190,7 @@ class Kubeconfig:
                 cluster_key=cluster.key,
                 user_source=user.source if user else chosen.source,
                 user_key=user.key if user else chosen.key,
+                is_file=chosen.is_file,
             ),
         )
         return config if user is None else _with_user(config, user=user, cluster=cluster)
@@ -207,17 +219,36 @@ def read(path: str) -> Kubeconfig:
         raise
     except OSError as exc:
         raise ConfigError(f"cannot be read: {files.reason(exc)}", source=path) from exc
-    document = documents.parse(data, source=path)
+    return _understand(documents.parse(data, source=path), source=path, is_file=True)
+
+
+def parse(document: str | bytes | Mapping[str, object], *, source: str) -> Kubeconfig:
+    """Return what a kubeconfig says that is no file of the user's; it may name no files.
+
+    Raises:
+        ConfigError: if it is no kubeconfig, or too large for one.
+    """
+    if isinstance(document, Mapping):
+        content = documents.plain(document, source=source)
+    else:
+        data = document.encode(errors="replace") if isinstance(document, str) else document
+        if len(data) > MAX_SIZE:
+            raise ConfigError(f"is larger than {MAX_SIZE} bytes", source=source)
+        content = documents.parse(data, source=source)
+    return _understand(content, source=source, is_file=False)
+
+
+def _understand(document: documents.Value, *, source: str, is_file: bool) -> Kubeconfig:
     if document is None:
-        return Kubeconfig(path)
+        return Kubeconfig(source)
     if not isinstance(document, dict):
         message = "is no kubeconfig: it must be a mapping with clusters, users and contexts"
-        raise ConfigError(message, source=path)
-    top = Section(path, "", document)
+        raise ConfigError(message, source=source)
+    top = Section(source, "", document, is_file)
     if (kind := top.text("kind")) not in {"", "Config"}:
         raise top.error("kind", f"is {kind!r}; a kubeconfig is of kind 'Config'")
     return Kubeconfig(
-        path,
+        source,
         clusters=_entries(top, "cluster"),
         users=_entries(top, "user"),
         contexts=_entries(top, "context"),
@@ -246,7 +277,7 @@ def _entries(top: Section, kind: str) -> Entries:
             raise item.error("name", f"{name!r} stands there twice; remove one")
         inner = item.section(kind)
         key = f"{kind}s[{name}].{kind}"
-        entries[name] = Section(top.source, key, inner.body if inner else {})
+        entries[name] = replace(top, key=key, body=inner.body if inner else {})
     return entries
 
 
@@ -346,7 +377,10 @@ def _exec_plugin(plugin: Section, *, cluster: Section) -> ExecPlugin:
         message = f"{mode!r} must be one of {', '.join(_INTERACTIVE_MODES)}"
         raise plugin.error("interactiveMode", message)
     if "/" in command or os.sep in command:  # otherwise it is looked up in PATH
-        command = str(plugin.folder / command)
+        if plugin.is_file:
+            command = str(plugin.folder / command)
+        elif not Path(command).is_absolute():
+            raise plugin.error("command", f"{command!r} is relative, and there is no folder for it")
     return ExecPlugin(
         command=command,
         args=tuple(plugin.texts("args")),

@@ -18,9 +18,9 @@ from urllib.parse import SplitResult, urlsplit, urlunsplit
 from kinform.errors import ConfigError, UsageError
 from kinform.rest import auth, files, proxy, tls
 from kinform.rest import kubeconfig as kubeconfigs
-from kinform.rest.config import Config, TlsConfig
+from kinform.rest.config import Config, CredentialPluginPolicy, TlsConfig
 
-__all__ = ["SERVICE_ACCOUNT", "load"]
+__all__ = ["SERVICE_ACCOUNT", "from_document", "load"]
 
 log: Final = logging.getLogger(__name__)
 
@@ -37,6 +37,7 @@ def load(
     context: str | None = None,
     kubeconfig: str | os.PathLike[str] | None = None,
     namespace: str | None = None,
+    credential_plugin_policy: CredentialPluginPolicy | None = None,
     environ: Mapping[str, str] | None = None,
     service_account: str | os.PathLike[str] = SERVICE_ACCOUNT,
 ) -> Config:
@@ -51,13 +52,14 @@ def load(
         context: the context of the kubeconfig, instead of the current one.
         kubeconfig: the path of a kubeconfig, instead of ``config``.
         namespace: the default namespace, instead of the configured one.
+        credential_plugin_policy: which plugins may run, instead of the configured policy.
         environ: stands in for the process's environment.
         service_account: the folder with the pod's credentials.
 
     Raises:
         ConfigError: if there is no configuration, naming every place that was looked at, or if
             it is wrong, naming the file and the key.
-        UsageError: if the arguments exclude each other.
+        UsageError: if the arguments exclude each other, or the policy is none.
     """
     environ = os.environ if environ is None else environ
     if config is not None and kubeconfig is not None:
@@ -73,7 +75,31 @@ def load(
         found = _look_around(context, environ, folder=Path(service_account))
     if namespace is not None:
         found = replace(found, namespace=namespace)
-    return _checked(found)
+    if credential_plugin_policy is not None:
+        found = replace(found, credential_plugin_policy=credential_plugin_policy)
+    found = _checked(found)
+    _warn_of_readers(found)
+    return found
+
+
+def from_document(
+    document: str | bytes | Mapping[str, object],
+    *,
+    context: str | None,
+    source: str,
+    credential_plugin_policy: CredentialPluginPolicy,
+) -> Config:
+    """Return what `Config.from_kubeconfig` promises."""
+    found = kubeconfigs.parse(document, source=source)
+    if found.is_empty:
+        raise ConfigError("has no clusters, users or contexts", source=source)
+    config = found.config(context)
+    advice = "a kubeconfig that is no file of yours may not; set it in code if you want it"
+    if config.tls.insecure_skip_verify:
+        raise config.error("tls.insecure_skip_verify", f"switches off verification: {advice}")
+    if config.impersonate is not None:
+        raise config.error("impersonate", f"impersonates somebody: {advice}")
+    return _checked(replace(config, credential_plugin_policy=credential_plugin_policy))
 
 
 def _is_url(given: object) -> bool:
@@ -178,12 +204,19 @@ def _checked(config: Config) -> Config:
     auth.check(config)
     if config.proxy_url:
         proxy.proxy_for(config)
-    origin = config.origin
-    has_secret = bool(config.token or config.password or config.tls.key_data)
-    if origin is not None and has_secret and files.is_exposed(origin.user_source):
-        message = "%s holds credentials and can be read by other users; chmod it to 600"
-        log.warning(message, origin.user_source)
     return config
+
+
+def _warn_of_readers(config: Config) -> None:
+    """Say which of a kubeconfig's files with credentials others can read."""
+    if config.origin is None or not config.origin.is_file:
+        return
+    has_secret = bool(config.token or config.password or config.tls.key_data)
+    own = config.origin.user_source if has_secret else None
+    for path in filter(None, (own, config.token_file, config.tls.key_file)):
+        if files.is_exposed(path):
+            message = "%s holds credentials and can be read by other users; chmod it to 600"
+            log.warning(message, path)
 
 
 def _server_url(config: Config) -> str:

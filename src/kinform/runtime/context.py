@@ -113,7 +113,7 @@ class Context:
         if self._logger is None:
             extra = {
                 "controller": self.controller,
-                "object": str(self.name),
+                "object": self.name.shown,
                 "reconcile_id": self.reconcile_id,
             }
             logger = logging.getLogger(f"kinform.controller.{self.controller}")

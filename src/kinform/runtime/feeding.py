@@ -132,7 +132,7 @@ class Feed(Generic[T]):
             return when(event)
         except Exception:
             # One reconcile too many does no harm; one that never comes does.
-            log.exception("%s: the predicate failed, and %s passes", self._source, event.key)
+            log.exception("%s: the predicate failed, and %s passes", self._source, event.key.shown)
             return True
 
 

@@ -96,11 +96,11 @@ class Operation:
         reports = await gather(*(each.drain(self._stop) for each in working))
         for controller, report in zip(working, reports, strict=True):
             if report.unfinished:
-                shown = ", ".join(map(str, report.unfinished[:_SHOWN]))
+                shown = ", ".join(name.shown for name in report.unfinished[:_SHOWN])
                 text = "%s: %d not done within the grace of %.0f s: %s"
                 log.warning(text, controller.name, len(report.unfinished), self._stop.grace, shown)
             if report.delayed:
-                shown = ", ".join(map(str, report.delayed[:_SHOWN]))
+                shown = ", ".join(name.shown for name in report.delayed[:_SHOWN])
                 text = "%s: %d were to be looked at again later: %s"
                 log.info(text, controller.name, len(report.delayed), shown)
 

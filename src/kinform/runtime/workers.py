@@ -91,7 +91,7 @@ class Workers:
             await asyncio.wait(left, timeout=PATIENCE)
         for task in tasks:
             if not task.done():
-                names = ", ".join(map(str, self._running))
+                names = ", ".join(name.shown for name in self._running)
                 self.has_left_behind = True
                 log.error("%s: left behind, for it ignores its cancellation: %s", self._name, names)
                 break
@@ -109,5 +109,5 @@ class Workers:
                 if now >= due:
                     self._running[name] = began, now + (now - began)
                     log.warning(
-                        "%s: %s has been worked on for %.0f s", self._name, name, now - began
+                        "%s: %s has been worked on for %.0f s", self._name, name.shown, now - began
                     )

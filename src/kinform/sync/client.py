@@ -16,7 +16,7 @@ from kinform.meta import GroupVersionResource
 from kinform.objects import Object
 from kinform.resource import Resource
 from kinform.resource_client import ALL_NAMESPACES
-from kinform.rest.config import Config
+from kinform.rest.config import Config, CredentialPluginPolicy
 from kinform.rest.limits import RateLimiter
 from kinform.rest.transport import Transport
 from kinform.rest.warnings import WarningHandler
@@ -38,6 +38,7 @@ def connect(
     context: str | None = None,
     kubeconfig: str | os.PathLike[str] | None = None,
     namespace: str | None = None,
+    credential_plugin_policy: CredentialPluginPolicy | None = None,
     transport: Transport | None = None,
     rate_limiter: RateLimiter | None = None,
     warning_handler: WarningHandler | None = None,
@@ -56,6 +57,7 @@ def connect(
         context=context,
         kubeconfig=kubeconfig,
         namespace=namespace,
+        credential_plugin_policy=credential_plugin_policy,
         transport=transport,
         rate_limiter=rate_limiter,
         warning_handler=warning_handler,

@@ -1,0 +1,75 @@
+"""Which credential plugins may run: kubectl's ``credentialPluginPolicy``, for programs.
+
+A kubeconfig names a program, so whoever writes the kubeconfig runs code. `check` refuses what can
+be refused before anything is looked for; `check_found` is asked about the very file that would be
+started. client-go: ``ExecConfig.PluginPolicy``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from kinform.errors import ConfigError, UsageError
+from kinform.rest.config import Config, CredentialPluginPolicy, ExecPlugin
+
+__all__ = ["check", "check_found", "is_used"]
+
+_SETTING: Final = "credential_plugin_policy"
+
+
+def is_used(config: Config) -> bool:
+    """Tell whether a plugin says who we are: there is one, and nothing else does."""
+    tls = config.tls
+    has_other = config.token_file or config.token or config.username or config.password
+    return config.exec_plugin is not None and not (has_other or tls.cert_data or tls.cert_file)
+
+
+def check(config: Config) -> None:
+    """Refuse a plugin that may not run, as far as can be told without looking for it.
+
+    Raises:
+        ConfigError: if plugins are denied and one is needed; names it, its file and what to do.
+        UsageError: if the policy is none.
+    """
+    _check_form(config.credential_plugin_policy)
+    plugin = config.exec_plugin
+    if plugin is not None and config.credential_plugin_policy == "DenyAll" and is_used(config):
+        raise _denied(config, plugin, why="DenyAll")
+
+
+def check_found(config: Config, plugin: ExecPlugin, found: str) -> None:
+    """Refuse the program at ``found`` unless the policy leads to it. Blocks.
+
+    Raises:
+        ConfigError: as `check`.
+    """
+    policy = config.credential_plugin_policy
+    if policy == "AllowAll":
+        return
+    if isinstance(policy, str) or all(shutil.which(entry) != found for entry in policy):
+        why = "DenyAll" if isinstance(policy, str) else "an allowlist without it"
+        raise _denied(config, plugin, why=why, found=found)
+
+
+def _check_form(policy: CredentialPluginPolicy) -> None:
+    if isinstance(policy, str):
+        if policy not in {"AllowAll", "DenyAll"}:
+            raise UsageError(f"{_SETTING} is {policy!r}; give 'AllowAll', 'DenyAll' or a list")
+        return
+    if not policy:  # kubectl, too, takes this for a mistake
+        raise UsageError(f"{_SETTING} is an empty list; say 'DenyAll' if no plugin may run")
+    for entry in policy:
+        if not entry or (os.sep in entry and not Path(entry).is_absolute()):
+            raise UsageError(f"{_SETTING} has {entry!r}; give absolute paths, or names in PATH")
+
+
+def _denied(config: Config, plugin: ExecPlugin, *, why: str, found: str = "") -> ConfigError:
+    at = f" (found at {found!r})" if found and found != plugin.command else ""
+    message = (
+        f"the credential plugin {plugin.command!r}{at} may not run: the policy is {why};"
+        f" if you trust this configuration, pass {_SETTING}= with a list that names the plugin"
+    )
+    return config.error("exec_plugin.command", message)

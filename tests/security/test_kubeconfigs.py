@@ -1,0 +1,175 @@
+"""A kubeconfig from elsewhere reads nothing and decides nothing; any may be hostile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kinform.clock import offload
+from kinform.errors import ConfigError
+from kinform.rest.auth import Credentials
+from kinform.rest.config import Config
+from kinform.rest.loading import load
+from kinform.rest.tls import TlsSource
+from tests.rest.support_kubeconfig import Entry, document, write
+
+FILES: list[tuple[str, str, Entry]] = [
+    ("cluster", "certificate-authority", {}),
+    ("user", "client-certificate", {"client-key-data": "eA=="}),
+    ("user", "client-key", {"client-certificate-data": "eA=="}),
+    ("user", "tokenFile", {}),
+]
+
+
+@pytest.mark.parametrize("part, key, more", FILES, ids=[key for _, key, _ in FILES])
+@pytest.mark.parametrize("path", ["../../etc/passwd", "/etc/passwd", "token", "/dev/zero", "~/x"])
+def test_a_kubeconfig_from_elsewhere_names_no_files(
+    part: str, key: str, more: Entry, path: str
+) -> None:
+    """Neither to read them nor to send what is in them to the server it names as well."""
+    wanted = document(**{part: {key: path, **more}})  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="names a file, which only a kubeconfig that is a file"):
+        Config.from_kubeconfig(wanted)
+
+
+def test_a_kubeconfig_from_elsewhere_does_not_switch_off_verification() -> None:
+    with pytest.raises(ConfigError, match="switches off verification") as caught:
+        Config.from_kubeconfig(document(cluster={"insecure-skip-tls-verify": True}))
+    assert caught.value.key == "clusters[dev].cluster.insecure-skip-tls-verify"
+
+
+def test_a_kubeconfig_from_elsewhere_impersonates_nobody() -> None:
+    with pytest.raises(ConfigError, match="impersonates somebody"):
+        Config.from_kubeconfig(document(user={"token": "x", "as": "system:admin"}))
+
+
+def test_a_kubeconfig_from_elsewhere_that_asks_for_nothing_is_read() -> None:
+    entry = document(user={"token": "x"}, context={"namespace": "team"})
+    for form in (entry, json.dumps(entry), yaml.safe_dump(entry).encode()):
+        config = Config.from_kubeconfig(form, context="dev")
+        assert (config.token, config.namespace) == ("x", "team")
+
+
+def test_a_kubeconfig_from_elsewhere_is_one_or_an_error() -> None:
+    texts = ["", "[]", "text", "\0", "- a", json.dumps({"kind": "Pod"})]
+    nothings: list[str | bytes | dict[str, object]] = [*texts, b"", b"\xff\xfe", {}]
+    for nothing in nothings:
+        with pytest.raises(ConfigError):
+            Config.from_kubeconfig(nothing)
+
+
+# --- files that are no files ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("what", ["pipe", "device", "loop", "folder", "huge", "gone"])
+@pytest.mark.parametrize("part, key, more", FILES, ids=[key for _, key, _ in FILES])
+async def test_what_is_no_small_regular_file_is_an_error_at_once(
+    tmp_path: Path, what: str, part: str, key: str, more: Entry
+) -> None:
+    path = odd_file(tmp_path, what)
+    wanted = document(**{part: {key: path, **more}})  # type: ignore[arg-type]
+    config = await offload(load, write(tmp_path / "config", wanted))
+    async with asyncio.timeout(5):
+        with pytest.raises(ConfigError, match=f"{key}: .*(cannot|not)"):
+            await Credentials(config).headers()
+            await TlsSource(config).context()
+
+
+def odd_file(folder: Path, what: str) -> str:
+    path = folder / "odd"
+    match what:
+        case "pipe":
+            os.mkfifo(path)
+        case "device":
+            return "/dev/zero"
+        case "loop":
+            path.symlink_to(path)
+        case "folder":
+            path.mkdir()
+        case "huge":
+            with path.open("wb") as file:
+                file.truncate(64 * 1024 * 1024)
+        case _:
+            pass
+    return str(path)
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/urandom", "/dev/stdin"])
+def test_a_device_is_no_kubeconfig(device: str) -> None:
+    with pytest.raises(ConfigError, match="not a regular file"):
+        load(device)
+
+
+# --- YAML -------------------------------------------------------------------------------------
+
+LAUGHS = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n" + "".join(
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 10)
+)
+TAGS = [
+    "!!python/object/apply:os.system ['touch {trace}']",
+    "!!python/object/new:subprocess.Popen [['touch', '{trace}']]",
+    "!!python/name:os.system",
+    "!!python/module:os",
+    "!!python/tuple [1, 2]",
+    "!custom {{a: b}}",
+    "!!binary 'not base64'",
+]
+
+
+@pytest.mark.parametrize("tag", TAGS)
+def test_a_tag_makes_nothing_but_an_error(tag: str, tmp_path: Path) -> None:
+    trace = tmp_path / "trace"
+    text = f"current-context: {tag.format(trace=trace)}\n"
+    with pytest.raises(ConfigError):
+        Config.from_kubeconfig(text)
+    with pytest.raises(ConfigError):
+        load(write(tmp_path / "config", text))
+    assert not trace.exists()
+
+
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        pytest.param(LAUGHS, id="nested aliases"),
+        pytest.param("a: &a x\nb: [" + "*a, " * 5000 + "*a]\n", id="many aliases"),
+        pytest.param("a: " + "[" * 5000 + "]" * 5000, id="deep"),
+        pytest.param('{"a":' + "[" * 5000 + "]" * 5000 + "}", id="deep JSON"),
+        pytest.param("a: &a [*a]\n", id="within itself"),
+        pytest.param("x" * (5 * 1024 * 1024), id="large"),
+        pytest.param("? " * 5000 + "a", id="deep keys"),
+    ],
+)
+def test_a_bomb_is_refused_in_little_memory(bomb: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "config", bomb)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ConfigError):
+            Config.from_kubeconfig(bomb)
+        with pytest.raises(ConfigError):
+            load(path)
+        assert tracemalloc.get_traced_memory()[1] < 64 * 1024 * 1024
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_bomb_that_somebody_else_has_read_is_refused_too() -> None:
+    """PyYAML reads it in no time: it is the copies that cost."""
+    laughs = yaml.safe_load(LAUGHS)
+    itself: list[object] = []
+    itself.append(itself)
+    for bomb in (laughs, {"a": itself}, {"a": list(range(200_000))}, {"a": object()}, {"a": b"x"}):
+        with pytest.raises(ConfigError, match=r"nested|values|no kubeconfig"):
+            Config.from_kubeconfig(bomb)
+
+
+@pytest.mark.slow
+def test_a_million_keys_are_read_or_refused_in_time(tmp_path: Path) -> None:
+    text = "".join(f"{n}:\n" for n in range(450_000))
+    with pytest.raises(ConfigError):
+        load(write(tmp_path / "config", text))
