@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from kinform.apiserver import APIServer, faults
 from kinform.testing import in_virtual_time
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the bookmark at the end of a streamed list does not arm idle_timeout: the silence is "
-    "noticed only 10 s after the watch's own timeout, 310 to 610 s after its start",
-)
 @in_virtual_time
 async def test_a_watch_that_falls_silent_behind_its_streamed_list_is_ended_after_idle_timeout() -> (
     None

@@ -155,6 +155,7 @@ class Intake(Generic[T]):
         """
         for event in batch:
             if isinstance(event, Bookmark):
+                self.bookmarks += 1
                 if event.initial_events_end:
                     return event.resource_version
             elif event.type is not _ADDED and not event.metadata.name:
