@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter, deque
+from collections.abc import Iterator
 
 import msgspec
 import pytest
@@ -38,7 +39,7 @@ def deleted(old: Entry[str], key: ObjectName = WEB, *, unknown: bool = False) ->
 
 def all_of(buffer: Buffer[str]) -> list[Notification[str] | Marker]:
     """Take all; what only merging needs to know is left out."""
-    taken = iter(buffer.take, None)
+    taken: Iterator[Notification[str] | Marker] = iter(buffer.take, None)
     return [
         one
         if isinstance(one, Marker) or one.told is None

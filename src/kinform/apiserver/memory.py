@@ -134,11 +134,14 @@ class MemoryResponse:
             self._pending = None
             raise self._error(*_FAILURES[exc.ending]) from exc
         except asyncio.CancelledError as exc:
-            if not (self._is_reset and self._pending.cancelled()):
-                raise  # it is the reader who was cancelled
-            raise self._error(*_FAILURES[Ending.RESET]) from exc
+            if self._was_reset():
+                raise self._error(*_FAILURES[Ending.RESET]) from exc
+            raise  # it is the reader who was cancelled
         self._pending = None
         return piece
+
+    def _was_reset(self) -> bool:
+        return self._is_reset and self._pending is not None and self._pending.cancelled()
 
     async def _next(self) -> bytes:
         try:

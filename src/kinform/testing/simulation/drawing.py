@@ -151,17 +151,14 @@ def _fault(dice: random.Random, processes: int) -> Callable[[float], Action]:  #
 
 
 def _restarts(dice: random.Random, processes: int) -> Sequence[Callable[[float], Action]]:
-    made: list[Callable[[float], Action]] = []
-    for _ in range(dice.randint(2, 4)):
-        process = dice.randrange(processes)
-        if dice.random() < 0.5:
-            made.append(lambda at, process=process: Restart(at=at, process=process))
-        else:
-            after = round(dice.uniform(0.0, 20.0), 1)
-            made.append(
-                lambda at, process=process, after=after: Crash(at=at, process=process, after=after)
-            )
-    return made
+    return [_restart(dice, dice.randrange(processes)) for _ in range(dice.randint(2, 4))]
+
+
+def _restart(dice: random.Random, process: int) -> Callable[[float], Action]:
+    if dice.random() < 0.5:
+        return lambda at: Restart(at=at, process=process)
+    after = round(dice.uniform(0.0, 20.0), 1)
+    return lambda at: Crash(at=at, process=process, after=after)
 
 
 def _after_restores(actions: Sequence[Action]) -> Sequence[Action]:
