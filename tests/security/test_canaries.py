@@ -16,7 +16,7 @@ import kinform
 from kinform.apiserver import APIServer
 from kinform.apiserver.fault_kinds import EFFECTS as ALL_EFFECTS
 from kinform.rest.auth import Credentials
-from kinform.rest.config import Config, TlsConfig
+from kinform.rest.config import Config, ExecPlugin, TlsConfig
 from kinform.rest.sources import Credential
 from kinform.rest.tls import ClientCertificate
 from kinform.testing import in_virtual_time
@@ -108,7 +108,7 @@ CONFIG = Config(
     password=PASSWORD,
     proxy_url=f"http://user:{PASSWORD}@proxy.example:3128",
     tls=TlsConfig(key_data=SECRET.encode(), cert_data=SECRET.encode()),
-    exec_plugin=kinform.rest.config.ExecPlugin(
+    exec_plugin=ExecPlugin(
         command="login", args=["--password", PASSWORD], env={"TOKEN": TOKEN}
     ),
 )

@@ -103,7 +103,8 @@ def _plain(value: object, left: list[int], *, depth: int) -> Value:
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         items = cast("Sequence[object]", value)
         return [_plain(item, left, depth=depth + 1) for item in items]
-    raise _Refused(f"holds a {type(value).__name__}, which no kubeconfig has; give it as text")
+    kind = type(cast("object", value)).__name__
+    raise _Refused(f"holds a {kind}, which no kubeconfig has; give it as text")
 
 
 def native(value: Value) -> object:
