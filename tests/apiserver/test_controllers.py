@@ -117,6 +117,24 @@ async def test_what_a_controller_cannot_do_is_logged_and_the_client_gets_its_ans
     assert (await client.send("GET", f"{NAMESPACES}/a/serviceaccounts/default"))["kind"] != "Status"
 
 
+async def test_a_restored_orphan_is_collected_as_by_a_controller_that_begins_anew(
+    client: Client,
+) -> None:
+    """Found by simulation: the backup was made after the owner's end and before the orphan's."""
+    owner = await client.post(CONFIGMAPS, "owner")
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "name": "owner"}
+    reference["uid"] = owner["metadata"]["uid"]
+    owned = {"metadata": {"name": "owned", "ownerReferences": [reference]}}
+    await client.send("POST", CONFIGMAPS, owned)
+    storage = client.app.cluster.storage
+    await client.send("DELETE", f"{CONFIGMAPS}/owner")
+    storage.restore(storage.revision - 1)
+    client.app.reload()
+    assert storage.table("configmaps").get("default/owned") is not None
+    await client.send("GET", CONFIGMAPS)
+    assert storage.table("configmaps").get("default/owned") is None
+
+
 async def test_every_service_gets_an_address_of_its_own(client: Client) -> None:
     spec = {"ports": [{"port": 80}]}
 

@@ -55,7 +55,11 @@ class Collector:
         cluster.storage.observe(self._note)
 
     def rebuild(self) -> None:
-        """Learn everything anew, after the storage was loaded or restored."""
+        """Learn everything anew, after the storage was loaded or restored.
+
+        What was left to be done then is left to be done now: a backup may have been made between
+        the end of an owner and the end of what it owned.
+        """
         self._places.clear()
         self._dependents.clear()
         self._waiting.clear()
@@ -63,6 +67,9 @@ class Collector:
         for resource in self._cluster.storage.resources():
             for stored in self._cluster.storage.table(resource).now():
                 self._add(resource, stored)
+                if _is_unfinished(stored):
+                    again = Change(stored.revision, stored.key, stored, stored)
+                    self._waiting.append((resource, again))
 
     def settle(self) -> None:
         """Do all that is left to be done; what cannot be done is logged."""
@@ -83,8 +90,7 @@ class Collector:
         new = change.new
         is_of_interest = (
             change.is_delete
-            or new.owners
-            or b'"deletionTimestamp"' in new.raw
+            or _is_unfinished(new)
             or resource in {_NAMESPACES, DEFINITIONS, _ACCOUNTS}
         )
         if is_of_interest:
@@ -289,6 +295,11 @@ class Collector:
                 self._deletion.delete_held(kinds[0], held, _BACKGROUND)
         if not len(table):
             self._release(kind, stored.key, _CLEANUP)
+
+
+def _is_unfinished(stored: Stored) -> bool:
+    """Tell whether something may follow from what it is."""
+    return bool(stored.owners) or b'"deletionTimestamp"' in stored.raw
 
 
 def _blocks(kind: Kind, stored: Stored, owner: str) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from kinform.apiserver.application import Application
     from kinform.rest.transport import Chunk, HttpRequest
 
-__all__ = ["MemoryTransport"]
+__all__ = ["MemoryResponse", "MemoryTransport"]
 
 _FAILURES: Final = {
     Ending.REFUSED: (TransportFailure.REFUSED, "the connection was refused"),
@@ -110,9 +110,18 @@ class MemoryResponse:
         self._chunks: Chunks = body
         # A read that is cancelled leaves its piece to the next one.
         self._pending: asyncio.Task[bytes] | None = None
+        self._is_reset = False
+
+    def reset(self) -> None:
+        """Break the connection: who reads, now or later, is told."""
+        self._is_reset = True
+        if self._pending is not None:
+            self._pending.cancel()
 
     async def read_some(self, *, gather: float = 0.0) -> bytes:  # noqa: ARG002 - all is there
         """Return the next chunk, ``b""`` at the end."""
+        if self._is_reset:
+            raise self._error(*_FAILURES[Ending.RESET])
         if self._pending is None:
             loop = asyncio.get_running_loop()
             self._pending = loop.create_task(self._next())
@@ -124,6 +133,10 @@ class MemoryResponse:
         except Broken as exc:
             self._pending = None
             raise self._error(*_FAILURES[exc.ending]) from exc
+        except asyncio.CancelledError as exc:
+            if not (self._is_reset and self._pending.cancelled()):
+                raise  # it is the reader who was cancelled
+            raise self._error(*_FAILURES[Ending.RESET]) from exc
         self._pending = None
         return piece
 

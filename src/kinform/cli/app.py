@@ -17,6 +17,7 @@ _COMMANDS: Final = {
     "api-resources": ("kinform.cli.api_resources", "Show which kinds the server has."),
     "gen": ("kinform.cli.gen", "Write typed models and clients for kinds of your own."),
     "serve": ("kinform.cli.serve", "Run an API server of your own on this machine."),
+    "simulate": ("kinform.cli.simulate", "Hunt for bugs by simulated faults, seed by seed."),
     "version": ("kinform.cli.version", "Show the versions of kinform and of the server."),
 }
 """Where each command lives, and its line in the list: so that the list imports none."""

@@ -1,0 +1,160 @@
+"""``kinform simulate``."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from kinform.cli import problems
+from kinform.cli.options import debug_option
+from kinform.cli.running import emit, warn
+
+if TYPE_CHECKING:
+    from kinform.testing.simulation.running import Result, Subject
+
+__all__ = ["command"]
+
+_EVERY: Final = 5.0
+"""Seconds between two lines of progress."""
+
+
+@click.command("simulate", short_help="Hunt for bugs by simulated faults, seed by seed.")
+@click.option(
+    "--seeds", type=click.IntRange(1), default=100, metavar="N", help="How many.", show_default=True
+)
+@click.option(
+    "--first-seed", type=int, default=0, metavar="N", help="Where to begin.", show_default=True
+)
+@click.option(
+    "--schedule",
+    "files",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Run this schedule instead of those of seeds; repeatable.",
+)
+@click.option(
+    "--every-write",
+    is_flag=True,
+    help="Instead of seeds: end a process at each write that it makes, with no other fault.",
+)
+@click.option("--show", is_flag=True, help="Write the schedules to stdout, and run nothing.")
+@click.option("--program", metavar="MODULE:FUNCTION", help="What to run in each process.")
+@click.option("--check", metavar="MODULE:FUNCTION", help="What must hold of it at the end.")
+@click.option(
+    "--jobs", type=click.IntRange(1), metavar="N", help="Processes; by default one for each core."
+)
+@click.option("--no-shrink", is_flag=True, help="Leave what fails as long as it is.")
+@click.option("--fail-fast", is_flag=True, help="Stop at the first seed that fails.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Where schedules that fail are written.  [default: build/simulation]",
+)
+@debug_option
+def command(
+    *,
+    seeds: int,
+    first_seed: int,
+    files: tuple[Path, ...],
+    every_write: bool,
+    show: bool,
+    program: str | None,
+    check: str | None,
+    jobs: int | None,
+    no_shrink: bool,
+    fail_fast: bool,
+    output: Path | None,
+) -> int:
+    """Run informers, controllers and elections under simulated faults; look for broken promises.
+
+    Each seed is a schedule of writes, faults and restarts, run against a server in memory, under
+    virtual time. The same seed gives the same result. What fails is made as short as possible and
+    written to a file.
+
+    \b
+    Examples:
+      kinform simulate --seeds 1000
+      kinform simulate --first-seed 4711 --seeds 1             that one alone
+      kinform simulate --schedule build/simulation/4711.json   what was left of it
+      kinform simulate --program shop.operator:main --check shop.tests:is_settled
+      kinform simulate --program shop.operator:main --every-write
+
+    Exit codes: 0 nothing found, 1 a promise was broken, 2 wrong command line.
+    """  # noqa: D301 - click wants the character itself
+    from kinform.testing.simulation import running
+    from kinform.testing.simulation.actions import Schedule
+
+    if check and not program:
+        raise click.UsageError("--check is about what --program does")
+    subject = running.Subject(program=program or running.DEFAULT, check=check or "")
+    if files and every_write:
+        raise click.UsageError("--every-write makes its own schedules: leave out --schedule")
+    count, schedules = seeds, running.drawn(first_seed, seeds)
+    if files:
+        given = [Schedule.load(file.read_bytes(), source=str(file)) for file in files]
+        count, schedules = len(given), iter(given)
+    elif every_write:
+        made = running.crashed_at_every_write(first_seed, subject)
+        count, schedules = len(made), iter(made)
+    if show:
+        for schedule in schedules:
+            emit(schedule.dump())
+        return problems.OK
+    results = running.run_schedules(
+        schedules, subject, jobs=jobs or os.cpu_count() or 1, shrinks=not no_shrink
+    )
+    folder = output or Path("build/simulation")
+    failed = _follow(results, count=count, subject=subject, folder=folder, fail_fast=fail_fast)
+    return problems.FAILED if failed else problems.OK
+
+
+def _follow(
+    results: Iterable[Result], *, count: int, subject: Subject, folder: Path, fail_fast: bool
+) -> int:
+    began = said = time.monotonic()
+    done = failed = 0
+    virtual = 0.0
+    for result in results:
+        done += 1
+        virtual += result.seconds
+        if result.oracle:
+            failed += 1
+            _tell(result, subject, folder)
+            if fail_fast:
+                break
+        now = time.monotonic()
+        if now - said > _EVERY and sys.stderr.isatty():
+            said = now
+            left = (now - began) / done * (count - done)
+            warn(f"{done} of {count}, {failed} failed, about {left:.0f} s left")
+    took = time.monotonic() - began
+    emit(
+        f"{done} schedules, {virtual / 3600:,.1f} simulated hours, in {took:.1f} s: "
+        f"{failed or 'none'} failed\n"
+    )
+    return failed
+
+
+def _tell(result: Result, subject: Subject, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{result.seed}.json"
+    file.write_text(result.shrunk, encoding="utf-8")
+    more = "" if not subject.check else f" --check {subject.check}"
+    from kinform.testing.simulation.running import DEFAULT
+
+    program = "" if subject.program == DEFAULT else f" --program {subject.program}{more}"
+    emit(
+        f"seed {result.seed}: {result.message}\n"
+        f"  {result.summary}\n"
+        f"  again: kinform simulate --first-seed {result.seed} --seeds 1{program}\n"
+        f"  short: kinform simulate --schedule {file}{program}\n"
+    )

@@ -1,0 +1,29 @@
+"""Simulation: the whole client stack and a server under virtual time, with faults by a seed.
+
+.. code-block:: python
+
+    outcome = simulate(draw(17), everything_at_once, mirrored)
+    assert outcome.divergence is None
+"""
+
+from __future__ import annotations
+
+from kinform.testing.simulation.actions import Schedule
+from kinform.testing.simulation.drawing import draw
+from kinform.testing.simulation.mirror import mirrored
+from kinform.testing.simulation.process import Process
+from kinform.testing.simulation.programs import everything_at_once
+from kinform.testing.simulation.witness import Divergence
+from kinform.testing.simulation.world import Outcome, World, simulate
+
+__all__ = [
+    "Divergence",
+    "Outcome",
+    "Process",
+    "Schedule",
+    "World",
+    "draw",
+    "everything_at_once",
+    "mirrored",
+    "simulate",
+]

@@ -1,0 +1,227 @@
+"""What a schedule is made of: writes, faults and restarts, each at its time. Pure data.
+
+A schedule says everything that happens from outside; run again, the same happens again. In a file
+it is JSON, one action a line, so that it can be read and cut by hand.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias, final
+
+import msgspec
+
+from kinform.apiserver import faults
+from kinform.apiserver.fault_kinds import Fault
+from kinform.errors import UsageError
+
+__all__ = [
+    "Action",
+    "Compact",
+    "Crash",
+    "CrashAtWrite",
+    "Happen",
+    "JumpWall",
+    "Lag",
+    "Partition",
+    "Pause",
+    "Restart",
+    "Restore",
+    "Schedule",
+    "Suspend",
+    "Write",
+    "is_fault",
+    "kind_of",
+]
+
+
+class _Timed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
+    at: float
+    """Virtual seconds after the start."""
+
+
+@final
+class Write(_Timed, tag="write", frozen=True, kw_only=True):
+    """Somebody else writes one object; no fault hits that."""
+
+    verb: Literal["create", "update", "relabel", "delete", "recreate"]
+    namespace: str
+    name: str
+    value: int = 0
+
+
+@final
+class Happen(_Timed, tag="happen", frozen=True, kw_only=True):
+    """A fault of the server's plan, in the words of a fault file, for ``lasts`` seconds."""
+
+    fault: str
+    lasts: float = 60.0
+
+    def made(self) -> Fault:
+        """Return the fault, with counts of its own."""
+        (found,) = faults.load(self.fault, source="the schedule")
+        return found
+
+
+@final
+class Compact(_Timed, tag="compact", frozen=True, kw_only=True):
+    """The server forgets its past."""
+
+
+@final
+class Restore(_Timed, tag="restore", frozen=True, kw_only=True):
+    """The server is again as before the last ``by`` writes of this schedule, as from a backup.
+
+    All faults end and all connections break, as when a control plane is set up anew. Nothing is
+    written for some minutes then: once as many writes were made again as were lost, no client could
+    tell.
+    """
+
+    by: int
+
+
+@final
+class Lag(_Timed, tag="lag", frozen=True, kw_only=True):
+    """Reads show what was ``seconds`` ago, as of a replica that is behind."""
+
+    seconds: float
+    lasts: float = 60.0
+
+
+@final
+class Pause(_Timed, tag="pause", frozen=True, kw_only=True):
+    """The server says nothing for a while."""
+
+    lasts: float = 10.0
+
+
+@final
+class Partition(_Timed, tag="partition", frozen=True, kw_only=True):
+    """One process is cut off: refused at once, or answered by silence."""
+
+    process: int
+    silent: bool = False
+    lasts: float = 20.0
+
+
+@final
+class Restart(_Timed, tag="restart", frozen=True, kw_only=True):
+    """One process is stopped in good order and started again."""
+
+    process: int
+
+
+@final
+class Crash(_Timed, tag="crash", frozen=True, kw_only=True):
+    """One process ends without a word and is started again."""
+
+    process: int
+    after: float = 1.0
+    """Seconds until it is there again."""
+
+
+@final
+class CrashAtWrite(_Timed, tag="crash_at_write", frozen=True, kw_only=True):
+    """One process ends right after the ``nth`` write that it makes from now on was done."""
+
+    process: int
+    nth: int = 1
+    before_answer: bool = True
+    """Whether it ends before it learns what became of the write."""
+
+
+@final
+class Suspend(_Timed, tag="suspend", frozen=True, kw_only=True):
+    """The machine sleeps: clocks go on, timers do not."""
+
+    seconds: float
+
+
+@final
+class JumpWall(_Timed, tag="jump_wall", frozen=True, kw_only=True):
+    """Somebody sets the wall clock."""
+
+    seconds: float
+
+
+Action: TypeAlias = (
+    Write
+    | Happen
+    | Compact
+    | Restore
+    | Lag
+    | Pause
+    | Partition
+    | Restart
+    | Crash
+    | CrashAtWrite
+    | Suspend
+    | JumpWall
+)
+
+_RESTARTS: Final = (Restart, Crash, CrashAtWrite)
+
+
+def is_fault(action: Action) -> bool:
+    """Tell whether it is neither a write nor a restart."""
+    return not isinstance(action, Write | Restart)
+
+
+def kind_of(action: Action) -> str:
+    """Return what sort of thing happens: of two faults of one sort only one counts as a kind."""
+    if isinstance(action, Happen):
+        return action.made().name
+    tag = msgspec.structs.fields(type(action)) and type(action).__struct_config__.tag
+    return str(tag)
+
+
+@final
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """One run: how many processes, with which dice, and all that happens to them."""
+
+    seed: int
+    processes: int = 2
+    actions: tuple[Action, ...] = ()
+    """In the order of their times."""
+
+    def dump(self) -> str:
+        """Return the text that `load` reads."""
+        lines = [msgspec.json.encode(action).decode() for action in self.actions]
+        head = f'{{"seed":{self.seed},"processes":{self.processes},"actions":[\n'
+        return head + ",\n".join(lines) + "\n]}\n"
+
+    @classmethod
+    def load(cls, text: str | bytes, *, source: str = "schedule") -> Schedule:
+        """Read a schedule.
+
+        Raises:
+            UsageError: it is none; says what is wrong where.
+        """
+        try:
+            found = msgspec.json.decode(text, type=cls)
+            for action in found.actions:
+                if isinstance(action, Happen):
+                    action.made()
+        except (msgspec.DecodeError, UsageError, ValueError) as exc:
+            raise UsageError(f"{source}: this is no schedule: {exc}") from exc
+        ordered = tuple(sorted(found.actions, key=lambda action: action.at))
+        return msgspec.structs.replace(found, actions=ordered)
+
+    def without(self, dropped: frozenset[int]) -> Schedule:
+        """Return the schedule less the actions at these places."""
+        kept = tuple(one for place, one in enumerate(self.actions) if place not in dropped)
+        return msgspec.structs.replace(self, actions=kept)
+
+    @property
+    def end(self) -> float:
+        """When the last thing happens."""
+        return max((action.at for action in self.actions), default=0.0)
+
+    def summary(self) -> str:
+        """Return in one line how much of what there is."""
+        writes = sum(isinstance(action, Write) for action in self.actions)
+        restarts = sum(isinstance(action, _RESTARTS) for action in self.actions)
+        kinds = sorted({kind_of(action) for action in self.actions if is_fault(action)})
+        return (
+            f"{writes} writes, {restarts} restarts of {self.processes} processes, "
+            f"faults: {', '.join(kinds) or 'none'}"
+        )

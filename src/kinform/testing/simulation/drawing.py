@@ -1,0 +1,175 @@
+"""Schedules at random: the same seed, the same schedule."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from kinform.apiserver.fault_files import dump
+from kinform.apiserver.fault_plan import random_plan
+from kinform.testing.simulation.actions import (
+    Action,
+    Compact,
+    Crash,
+    CrashAtWrite,
+    Happen,
+    JumpWall,
+    Lag,
+    Partition,
+    Pause,
+    Restart,
+    Restore,
+    Schedule,
+    Suspend,
+    Write,
+    kind_of,
+)
+
+__all__ = ["NAMESPACES", "QUIET", "calmed", "crashes", "draw"]
+
+NAMESPACES: Final = ("blue", "green")
+"""Where objects are written."""
+WRITES: Final = 150
+MOST_WRITES: Final = 220
+FAULTS: Final = 5
+MOST_FAULTS: Final = 10
+KINDS: Final = 3
+QUIET: Final = 150.0
+"""Seconds after a restore without writes: longer than anybody waits before asking again."""
+
+_NAMES: Final = tuple(f"n{number}" for number in range(9))
+_GAPS: Final = (0.0, 0.0, 0.01, 0.2, 0.5, 1.0, 3.0)
+
+
+def draw(seed: int) -> Schedule:
+    """Return the schedule of ``seed``.
+
+    It has at least 150 writes, 5 faults of at least 3 kinds, 2 processes and 2 restarts.
+    """
+    dice = random.Random(f"schedule {seed}")
+    processes = dice.choice((2, 2, 3))
+    faults = _faults(dice, processes)
+    writes = _writes(dice)
+    end = writes[-1].at
+    timed = [_moved(action, dice.uniform(0, end)) for action in faults]
+    timed += [_moved(action, dice.uniform(0, end)) for action in _restarts(dice, processes)]
+    actions: list[Action] = sorted([*writes, *timed], key=lambda action: action.at)
+    return Schedule(seed=seed, processes=processes, actions=tuple(_after_restores(actions)))
+
+
+def crashes(schedule: Schedule, writes: int) -> Iterator[Schedule]:
+    """Yield for each of the first ``writes`` writes of a process schedules that crash it there.
+
+    Once before it learns what became of the write, and once after. Of ``schedule`` there is left
+    what others write.
+    """
+    calm = calmed(schedule).actions
+    for nth in range(1, writes + 1):
+        for before in (True, False):
+            crash = CrashAtWrite(at=0.0, process=0, nth=nth, before_answer=before)
+            yield msgspec.structs.replace(schedule, actions=(crash, *calm))
+
+
+def calmed(schedule: Schedule) -> Schedule:
+    """Return what of a schedule others write."""
+    calm = tuple(action for action in schedule.actions if isinstance(action, Write))
+    return msgspec.structs.replace(schedule, actions=calm)
+
+
+def _moved(make: Callable[[float], Action], at: float) -> Action:
+    return make(round(at, 2))
+
+
+def _writes(dice: random.Random) -> list[Write]:
+    """Return writes, each of which makes sense if none of those before it is lost."""
+    there: dict[tuple[str, str], int] = {}
+    writes: list[Write] = []
+    at = 0.0
+    slow = dice.choice((1.0, 1.0, 4.0))
+    for number in range(dice.randint(WRITES, MOST_WRITES)):
+        namespace, name = dice.choice(NAMESPACES), dice.choice(_NAMES)
+        key = (namespace, name)
+        if key not in there:
+            verb = "create"
+        else:
+            verb = dice.choices(("update", "relabel", "delete", "recreate"), weights=(5, 2, 3, 2))[
+                0
+            ]
+        if verb == "delete":
+            del there[key]
+        else:
+            there[key] = number
+        writes.append(
+            Write(at=round(at, 2), verb=verb, namespace=namespace, name=name, value=number)  # type: ignore[arg-type]
+        )
+        at += slow * dice.choice(_GAPS)
+    return writes
+
+
+def _faults(dice: random.Random, processes: int) -> Sequence[Callable[[float], Action]]:
+    wanted = dice.randint(FAULTS, MOST_FAULTS)
+    while True:
+        found = [_fault(dice, processes) for _ in range(wanted)]
+        if len({kind_of(make(0.0)) for make in found}) >= KINDS:
+            return found
+
+
+def _fault(dice: random.Random, processes: int) -> Callable[[float], Action]:  # noqa: PLR0911 - a table
+    lasts = round(dice.choice((1.0, 5.0, 20.0, 60.0)) * dice.uniform(0.5, 1.5), 1)
+    process = dice.randrange(processes)
+    kind = dice.randrange(16)
+    if kind < 8:
+        (fault,) = random_plan(seed=dice.getrandbits(32), size=1)
+        text = dump([fault])
+        return lambda at: Happen(at=at, fault=text, lasts=lasts)
+    match kind:
+        case 8:
+            return lambda at: Compact(at=at)
+        case 9:
+            seconds = round(dice.uniform(0.5, 20), 1)
+            return lambda at: Lag(at=at, seconds=seconds, lasts=lasts)
+        case 10:
+            return lambda at: Pause(at=at, lasts=lasts)
+        case 11:
+            silent = dice.random() < 0.5
+            return lambda at: Partition(at=at, process=process, silent=silent, lasts=lasts)
+        case 12:
+            seconds = round(dice.choice((1.0, 30.0, 3600.0)), 1)
+            return lambda at: Suspend(at=at, seconds=seconds)
+        case 13:
+            seconds = dice.choice((-3600.0, -30.0, 30.0, 86_400.0))
+            return lambda at: JumpWall(at=at, seconds=seconds)
+        case 14:
+            nth, before = dice.randint(1, 8), dice.random() < 0.5
+            return lambda at: CrashAtWrite(at=at, process=process, nth=nth, before_answer=before)
+        case _:
+            by = dice.randint(1, 25)
+            return lambda at: Restore(at=at, by=by)
+
+
+def _restarts(dice: random.Random, processes: int) -> Sequence[Callable[[float], Action]]:
+    made: list[Callable[[float], Action]] = []
+    for _ in range(dice.randint(2, 4)):
+        process = dice.randrange(processes)
+        if dice.random() < 0.5:
+            made.append(lambda at, process=process: Restart(at=at, process=process))
+        else:
+            after = round(dice.uniform(0.0, 20.0), 1)
+            made.append(
+                lambda at, process=process, after=after: Crash(at=at, process=process, after=after)
+            )
+    return made
+
+
+def _after_restores(actions: Sequence[Action]) -> Sequence[Action]:
+    """Put off what comes after a restore until everybody can have noticed it."""
+    put_off = 0.0
+    moved: list[Action] = []
+    for action in actions:
+        moved.append(msgspec.structs.replace(action, at=round(action.at + put_off, 2)))
+        if isinstance(action, Restore):
+            put_off += QUIET
+    return moved

@@ -1,0 +1,112 @@
+"""The history: every state that every object was ever in, as the server itself has it.
+
+What clients say is held against it. A restore adds to it: what is so again is so anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias, final
+
+import msgspec
+
+from kinform.apiserver.storage import Change, Storage, Stored
+from kinform.objects import Object
+
+__all__ = ["History", "Moment", "Sees", "State", "everything", "state_of"]
+
+
+@final
+class State(msgspec.Struct, frozen=True, gc=False):
+    """One state of one object, by what tells it from all others."""
+
+    uid: str
+    version: str
+    team: str = ""
+    value: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.uid[:8]} rv={self.version} team={self.team} value={self.value}"
+
+
+@final
+class Moment(msgspec.Struct, frozen=True, gc=False):
+    """From here on an object was in this state, or not there. ``final`` tells how it was last."""
+
+    at: float
+    state: State | None
+    final: State | None = None
+
+
+Sees: TypeAlias = Callable[[State], bool]
+"""Which states a selector lets through."""
+
+
+def everything(state: State) -> bool:  # noqa: ARG001 - a Sees
+    """See all states."""
+    return True
+
+
+def state_of(obj: Object) -> State:
+    """Return the state that a client has."""
+    value = obj.at("data", "value", default="")
+    return State(obj.uid, obj.resource_version, obj.labels.get("team", ""), str(value))
+
+
+@final
+class History:
+    """Follows one resource of a storage, from its beginning."""
+
+    def __init__(self, storage: Storage, resource: str, *, time: Callable[[], float]) -> None:
+        self._table = storage.table(resource)
+        self._resource = resource
+        self._time = time
+        self._moments: defaultdict[str, list[Moment]] = defaultdict(list)
+        self.restores: int = 0
+        """How often the server went back."""
+        self.restored_at: float = float("-inf")
+        storage.observe(self._note)
+
+    @property
+    def keys(self) -> Sequence[str]:
+        """All keys there ever were."""
+        return tuple(self._moments)
+
+    def moments(self, key: str) -> Sequence[Moment]:
+        """Return all that happened to one object, and to others of its name."""
+        return self._moments.get(key, ())
+
+    def now(self, sees: Sees = everything) -> Mapping[str, State]:
+        """Return what is there."""
+        last = {key: moments[-1].state for key, moments in self._moments.items()}
+        return {key: state for key, state in last.items() if state is not None and sees(state)}
+
+    def note_restore(self) -> None:
+        """Learn that the storage is as it was before."""
+        self.restores += 1
+        self.restored_at = self._time()
+        now = {stored.key: _state(stored) for stored in self._table.now()}
+        for key in {**self._moments, **now}:
+            state, moments = now.get(key), self._moments[key]
+            if not moments or moments[-1].state != state:
+                moments.append(Moment(self._time(), state, moments[-1].state if moments else None))
+
+    def _note(self, resource: str, change: Change) -> None:
+        if resource != self._resource:
+            return
+        at, state = self._time(), _state(change.new)
+        moment = Moment(at, None, state) if change.is_delete else Moment(at, state)
+        self._moments[change.key].append(moment)
+
+
+class _Content(msgspec.Struct, gc=False):
+    data: dict[str, str] = {}
+
+
+_decode: Final = msgspec.json.Decoder(_Content).decode
+
+
+def _state(stored: Stored) -> State:
+    value = _decode(stored.raw).data.get("value", "")
+    return State(stored.uid, str(stored.revision), stored.labels.get("team", ""), value)

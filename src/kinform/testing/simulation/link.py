@@ -1,0 +1,210 @@
+"""A link: one process's way to the server, which can be cut, and which remembers all requests."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from kinform.apiserver.memory import MemoryResponse, MemoryTransport
+from kinform.errors import TransportError, TransportFailure
+
+if TYPE_CHECKING:
+    from kinform.apiserver.application import Application
+    from kinform.rest.transport import Chunk, HttpRequest, HttpResponse
+
+__all__ = ["Link", "Sent", "Stage"]
+
+Stage: TypeAlias = Literal["done", "answered"]
+"""How far a write is: the server has done it, and the process has been told."""
+
+_WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+
+@final
+class Sent(msgspec.Struct, frozen=True, gc=False):
+    """A request that left a process."""
+
+    at: float
+    method: str
+    path: str
+    verb: str
+    """``list``, ``watch``, ``probe`` (a list of one), or the method in small letters."""
+    stream: str
+    """Who asks: an informer is known by its path and selectors."""
+    continues: bool
+    """It is a further page of a list."""
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it may change something."""
+        return self.method in _WRITES
+
+
+@final
+class Link:
+    """A `kinform.rest.transport.Transport` to an application in this event loop.
+
+    Args:
+        application: The server.
+        sent: Where all requests are noted.
+    """
+
+    def __init__(self, application: Application, sent: list[Sent]) -> None:
+        self._inner = MemoryTransport(application)
+        self._sent = sent
+        self._is_dead = False
+        self._cut: asyncio.Event | None = None  # set when it is mended
+        self._is_silent = False
+        self._streams: set[_Answer] = set()
+        self.on_write: Callable[[Stage], None] | None = None
+        """Told of each write, at both stages."""
+
+    @property
+    def open_streams(self) -> int:
+        """How many answers are being read."""
+        return len(self._streams)
+
+    # --- what is done to it
+
+    def kill(self) -> None:
+        """Let nothing pass any more: the process behind it has ended."""
+        self._is_dead = True
+        self.reset()
+
+    def cut(self, *, silent: bool) -> None:
+        """Let nothing pass until `mend`; silence instead of a refusal, if that is wanted."""
+        if self._cut is None:
+            self._cut = asyncio.Event()
+        self._is_silent = silent
+        if not silent:
+            self.reset()
+
+    def mend(self) -> None:
+        """Let everything pass."""
+        if self._cut is not None:
+            self._cut.set()
+            self._cut = None
+
+    def reset(self) -> None:
+        """Break all connections; new ones can be made."""
+        for answer in tuple(self._streams):
+            answer.reset()
+
+    # --- what it does
+
+    @contextlib.asynccontextmanager
+    async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
+        """Send a request, if anything passes."""
+        self._note(request)
+        await self.passed(request)
+        async with self._inner.send(request) as response:
+            is_write = request.method in _WRITES
+            if is_write and self.on_write is not None:
+                self.on_write("done")
+                await asyncio.sleep(0)  # who is to end here ends here
+            answer = _Answer(self, request, response)
+            self._streams.add(answer)
+            try:
+                yield answer
+            finally:
+                self._streams.discard(answer)
+            if is_write and self.on_write is not None:
+                self.on_write("answered")
+
+    async def aclose(self) -> None:
+        """Refuse all further requests."""
+        await self._inner.aclose()
+
+    async def passed(self, request: HttpRequest) -> None:
+        """Wait until something passes.
+
+        Raises:
+            TransportError: nothing does.
+        """
+        while self._cut is not None and self._is_silent and not self._is_dead:
+            try:
+                async with asyncio.timeout(request.read_timeout):
+                    await self._cut.wait()
+            except TimeoutError as exc:
+                raise _error(request, TransportFailure.TIMEOUT) from exc
+        if self._is_dead or self._cut is not None:
+            raise _error(request, TransportFailure.REFUSED)
+
+    def _note(self, request: HttpRequest) -> None:
+        parts = urlsplit(request.url)
+        query = parse_qs(parts.query)
+        verb = request.method.lower()
+        if request.method == "GET":
+            if "watch" in query:
+                verb = "watch"
+            elif "limit" in query:
+                verb = "probe" if query["limit"] == ["1"] else "list"
+        selectors = [*query.get("labelSelector", ()), *query.get("fieldSelector", ())]
+        self._sent.append(
+            Sent(
+                asyncio.get_running_loop().time(),
+                request.method,
+                parts.path,
+                verb,
+                "?".join([parts.path, *selectors]),
+                "continue" in query,
+            )
+        )
+
+
+@final
+class _Answer:
+    """An `HttpResponse` that ends with its link."""
+
+    def __init__(self, link: Link, request: HttpRequest, response: MemoryResponse) -> None:
+        self._link = link
+        self._request = request
+        self._response = response
+        self._held: bytes | None = None
+        self.status: int = response.status
+        self.headers: Mapping[str, str] = response.headers
+
+    async def read_some(self, *, gather: float = 0.0) -> bytes:
+        """Return what has arrived; a cut link holds it back."""
+        if self._held is None:
+            self._held = await self._response.read_some(gather=gather)
+        await self._link.passed(self._request)
+        found, self._held = self._held, None
+        return found
+
+    def reset(self) -> None:
+        """Let whoever reads it find the connection reset."""
+        self._response.reset()
+
+    async def iter_bytes(self) -> AsyncGenerator[bytes]:
+        """Yield what arrives."""
+        while piece := await self.read_some():
+            yield piece
+
+    async def iter_chunks(self) -> AsyncGenerator[Chunk]:
+        """Yield what arrives, each piece whole."""
+        while piece := await self.read_some():
+            yield piece, True
+
+    async def read(self, limit: int | None = None) -> bytes:
+        """Return all."""
+        body = bytearray()
+        while piece := await self.read_some():
+            body += piece
+            if limit is not None and len(body) > limit:
+                raise _error(self._request, TransportFailure.PROTOCOL)
+        return bytes(body)
+
+
+def _error(request: HttpRequest, failure: TransportFailure) -> TransportError:
+    text = {
+        TransportFailure.REFUSED: "the connection was refused",
+        TransportFailure.RESET: "the connection was reset",
+        TransportFailure.TIMEOUT: "no answer within the deadline",
+    }.get(failure, "the answer is too long")
+    return TransportError(text, failure=failure, method=request.method, url=request.url)

@@ -1,0 +1,97 @@
+"""A process under test: a client of its own, and what it says of itself while it lives."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+from collections.abc import Callable, Generator
+from typing import final
+
+from kinform.cache.informer import SharedInformer
+from kinform.client import Client
+from kinform.objects import Object
+from kinform.runtime.leader_election import LeaderElector
+from kinform.testing.simulation.history import History, Sees, everything
+from kinform.testing.simulation.link import Link
+from kinform.testing.simulation.witness import Divergence, Witness
+
+__all__ = ["Process"]
+
+
+@final
+class Process:
+    """One life of one process. Programs are given it.
+
+    Attributes:
+        number: Which process it is; it keeps that when it is started again.
+        life: How often it was started before.
+        client: An open client; its link to the server may be cut.
+        dice: The only chance a program should take: all of a run is repeatable by it.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        life: int,
+        *,
+        client: Client,
+        link: Link,
+        history: History,
+        report: Callable[[Divergence], None],
+        seed: int,
+    ) -> None:
+        self.number = number
+        self.life = life
+        self.client = client
+        self.link = link
+        self.dice = random.Random(f"{seed} {number} {life}")
+        self.witnesses: list[Witness] = []
+        self.electors: list[LeaderElector] = []
+        self.told: int = 0
+        self._history = history
+        self._report = report
+        self._working: set[object] = set()
+
+    def __str__(self) -> str:
+        return f"process {self.number}.{self.life}"
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether it believes to lead, at this instant."""
+        return any(elector.is_leader for elector in self.electors)
+
+    def witness(
+        self, informer: SharedInformer[Object], *, name: str = "", sees: Sees = everything
+    ) -> Witness:
+        """Have all that an informer of the churned kind tells checked.
+
+        It must have an index ``team``, by that label. Not to be called after its start.
+        """
+        witness = Witness(
+            informer,
+            history=self._history,
+            report=self._report,
+            sees=sees,
+            name=f"{self}, {name or informer.name}",
+        )
+        self.witnesses.append(witness)
+        return witness
+
+    def watch_leadership(self, elector: LeaderElector) -> None:
+        """Have checked that no other process leads while this one does."""
+        self.electors.append(elector)
+
+    @contextlib.contextmanager
+    def working(self, key: object) -> Generator[None]:
+        """Have checked that nobody else in this process works on ``key`` meanwhile."""
+        if key in self._working:
+            self._report(Divergence("workers", f"{self}: {key} is worked on twice at once"))
+        self._working.add(key)
+        try:
+            yield
+        finally:
+            self._working.discard(key)
+
+    def fail(self, oracle: str, message: str) -> None:
+        """Say that something is not as promised."""
+        self._report(Divergence(oracle, f"{self}: {message}"))

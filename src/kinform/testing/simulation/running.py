@@ -1,0 +1,170 @@
+"""Many seeds, in several processes; and what to do about one that fails."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, final
+
+from kinform.errors import UsageError
+from kinform.testing.simulation.actions import Schedule
+from kinform.testing.simulation.drawing import calmed, crashes, draw
+from kinform.testing.simulation.mirror import mirrored
+from kinform.testing.simulation.programs import everything_at_once
+from kinform.testing.simulation.shrinking import shrunk
+from kinform.testing.simulation.world import Check, Program, simulate
+
+__all__ = ["Result", "Subject", "crashed_at_every_write", "drawn", "run_schedules"]
+
+DEFAULT: Final = "kinform.testing.simulation.programs:everything_at_once"
+_AHEAD: Final = 4
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is simulated: ``module:function``, and for the end a check, ``module:function`` too."""
+
+    program: str = DEFAULT
+    check: str = ""
+
+    def load(self) -> tuple[Program, Check | None]:
+        """Return both.
+
+        Raises:
+            UsageError: there is no such thing.
+        """
+        if self.program == DEFAULT:
+            return everything_at_once, mirrored
+        return _named(self.program), _named(self.check) if self.check else None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What became of one seed. Empty texts: nothing is wrong."""
+
+    seed: int
+    oracle: str = ""
+    message: str = ""
+    shrunk: str = ""
+    """The short schedule that fails in the same way, as `Schedule.load` reads it."""
+    summary: str = ""
+    seconds: float = 0.0
+    """Virtual ones."""
+    took: float = 0.0
+    """Real ones."""
+    requests: int = 0
+
+
+def run_schedules(
+    schedules: Iterable[Schedule], subject: Subject, *, jobs: int, shrinks: bool = True
+) -> Iterator[Result]:
+    """Run many schedules, ``jobs`` at a time; yield each one's result as it is there.
+
+    In processes of their own, in which sets have a fixed order: the same schedule gives the same
+    result on every machine. What fails is shrunk, unless ``shrinks`` is false.
+
+    Raises:
+        UsageError: the subject cannot be loaded.
+    """
+    subject.load()
+    with _fixed_hash_seed():
+        spawn = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_quiet) as pool:
+            waiting: set[Future[Result]] = set()
+            try:
+                for schedule in schedules:
+                    waiting.add(pool.submit(_run, schedule.dump(), subject, shrinks=shrinks))
+                    if len(waiting) >= _AHEAD * jobs:
+                        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                        yield from (future.result() for future in done)
+                while waiting:
+                    done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                    yield from (future.result() for future in done)
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+
+
+def crashed_at_every_write(first: int, subject: Subject) -> Sequence[Schedule]:
+    """Return schedules that end a process at each write that it makes, with nothing else amiss."""
+    calm = calmed(draw(first))
+    program, check = subject.load()
+    outcome = simulate(calm, program, check)
+    return [calm, *crashes(calm, outcome.writes)]
+
+
+def drawn(first: int, count: int) -> Iterator[Schedule]:
+    """Yield the schedules of consecutive seeds."""
+    return (draw(seed) for seed in range(first, first + count))
+
+
+class _fixed_hash_seed:  # noqa: N801 - used as a function
+    """Have processes that are started meanwhile iterate over sets in one order."""
+
+    def __enter__(self) -> None:
+        self._before = os.environ.get("PYTHONHASHSEED")
+        os.environ["PYTHONHASHSEED"] = "0"
+
+    def __exit__(self, *exc_info: object) -> None:
+        if self._before is None:
+            del os.environ["PYTHONHASHSEED"]
+        else:
+            os.environ["PYTHONHASHSEED"] = self._before
+
+
+def _quiet() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us ends us
+    logging.getLogger("kinform").setLevel(logging.CRITICAL)
+
+
+def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
+    schedule = Schedule.load(text)
+    program, check = subject.load()
+    began = time.perf_counter()
+    outcome = simulate(schedule, program, check)
+    took = time.perf_counter() - began
+    divergence = outcome.divergence
+    if divergence is None:
+        return Result(
+            seed=schedule.seed, seconds=outcome.seconds, took=took, requests=outcome.requests
+        )
+    oracle = divergence.oracle
+
+    def fails(shorter: Schedule) -> bool:
+        found = simulate(shorter, program, check).divergence
+        return found is not None and found.oracle == oracle
+
+    short = shrunk(schedule, fails) if shrinks else schedule
+    again = simulate(short, program, check).divergence if shrinks else divergence
+    return Result(
+        seed=schedule.seed,
+        oracle=oracle,
+        message=str(again or divergence),
+        shrunk=short.dump(),
+        summary=f"{len(schedule.actions)} actions, shrunk to {len(short.actions)}",
+        seconds=outcome.seconds,
+        took=took,
+        requests=outcome.requests,
+    )
+
+
+def _named(name: str) -> Any:
+    module, colon, function = name.partition(":")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        return getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError, ValueError) as exc:
+        hint = "" if colon else "; write module:function"
+        raise UsageError(f"cannot load {name!r}: {exc}{hint}") from exc

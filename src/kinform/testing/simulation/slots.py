@@ -1,0 +1,70 @@
+"""A slot: the place of a process, in which one life follows another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from kinform.testing.simulation.actions import CrashAtWrite
+from kinform.testing.simulation.link import Link, Stage
+from kinform.testing.simulation.process import Process
+
+__all__ = ["Countdown", "Slot"]
+
+
+@dataclass(slots=True)
+class Slot:
+    """One process, whether it runs or not."""
+
+    number: int
+    process: Process | None = None
+    ends: bool = False
+    after: float = 0.0
+    ended_at: float | None = None
+    crashed: bool = False
+    _task: asyncio.Task[None] | None = field(default=None)
+
+    @property
+    def link(self) -> Link | None:
+        """The way to the server, while it runs."""
+        return None if self.process is None else self.process.link
+
+    def begin(self, process: Process, task: asyncio.Task[None]) -> None:
+        """Note that a life begins."""
+        self.process, self._task, self.ended_at, self.crashed = process, task, None, False
+        if self.ends:
+            self.end(crash=False)
+
+    def over(self) -> None:
+        """Note that it is over."""
+        self.process = self._task = None
+
+    def end(self, *, crash: bool, after: float = 0.0) -> None:
+        """End the life that runs, if one does."""
+        if self._task is None or self.process is None or self.ended_at is not None:
+            return
+        self.after = after
+        self.ended_at = asyncio.get_running_loop().time()
+        self.crashed = crash
+        self._task.cancel()
+        if crash:  # nobody asks it to end in good order
+            self.process.link.kill()
+            asyncio.get_running_loop().call_soon(self._task.cancel)
+
+
+class Countdown:
+    """Ends a process at its nth write."""
+
+    def __init__(self, action: CrashAtWrite, end: Callable[[], None]) -> None:
+        self._action = action
+        self._end = end
+        self._count = 0
+
+    def __call__(self, stage: Stage) -> None:
+        """Count a write."""
+        if (stage == "done") is not self._action.before_answer:
+            return
+        self._count += 1
+        if self._count == self._action.nth:
+            self._end()

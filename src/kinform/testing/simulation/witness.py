@@ -1,0 +1,160 @@
+"""A witness: a handler that checks all it is told against the history, while it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import final
+
+from kinform.cache.events import Added, Deleted, Updated
+from kinform.cache.informer import SharedInformer
+from kinform.objects import Object
+from kinform.testing.simulation.history import History, Sees, State, everything, state_of
+
+__all__ = ["Divergence", "Witness"]
+
+
+class Divergence(AssertionError):
+    """Something was not as promised. ``oracle`` is the promise, in one word."""
+
+    def __init__(self, oracle: str, message: str) -> None:
+        super().__init__(f"{oracle}: {message}")
+        self.oracle = oracle
+
+
+@final
+class Witness:
+    """Follows one informer.
+
+    Promises checked: what is told was so, in the order in which it was so (``order``); an object
+    comes before it changes or goes, once (``pairing``); another object of the same name is never an
+    update (``identity``); and at the end what was told, the cache and the server are the same
+    (``equality``).
+
+    Args:
+        informer: Whose handler this is; it is not started yet.
+        history: What was so.
+        report: Told what is wrong.
+        sees: What the informer's selector lets through.
+        name: Who this is, for messages.
+    """
+
+    def __init__(
+        self,
+        informer: SharedInformer[Object],
+        *,
+        history: History,
+        report: Callable[[Divergence], None],
+        sees: Sees = everything,
+        name: str,
+    ) -> None:
+        self.informer = informer
+        self.name = name
+        self._history = history
+        self._report = report
+        self._sees = sees
+        self._believed: dict[str, State] = {}
+        self._place: dict[str, int] = {}
+        self._version = 0
+        self._noticed = history.restores  # how many restores the cache may have noticed
+        self._unreadable: set[str] = set()
+        informer.add_event_handler(
+            on_add=self._added, on_update=self._updated, on_delete=self._deleted, name="witness"
+        )
+
+    @property
+    def believed(self) -> Mapping[str, State]:
+        """What is there, by all that was told."""
+        return self._believed
+
+    # --- what it is told
+
+    def _added(self, event: Added[Object]) -> None:
+        key, state = str(event.key), state_of(event.obj)
+        if key in self._believed:
+            self._fail("pairing", f"{key} was added twice: {state}, after {self._believed[key]}")
+        self._advance(key, state)
+
+    def _updated(self, event: Updated[Object]) -> None:
+        key, old, new = str(event.key), state_of(event.old), state_of(event.new)
+        had = self._believed.get(key)
+        if had is None:
+            self._fail("pairing", f"{key} was updated before it was added: {new}")
+        elif old != had:
+            self._fail("pairing", f"{key} was updated from {old}, and had been {had}")
+        if old.uid != new.uid:
+            self._fail("identity", f"{key} is another object, and that was an update: {old}, {new}")
+        if old == new and not self._history.restores:
+            self._fail("pairing", f"{key} was updated, and is as it was: {new}")
+        self._advance(key, new)
+
+    def _deleted(self, event: Deleted[Object]) -> None:
+        key, state = str(event.key), state_of(event.obj)
+        had = self._believed.pop(key, None)
+        if had is None:
+            self._fail("pairing", f"{key} was deleted before it was added: {state}")
+            return
+        if had.uid != state.uid:
+            self._fail("identity", f"{key}: {state} was deleted, and {had} was there")
+        moments, place = self._history.moments(key), self._place.get(key, 0)
+        for number in range(place, len(moments)):
+            now = moments[number].state
+            if now is None or now.uid != had.uid or not self._sees(now):
+                self._place[key] = number
+                break
+        else:
+            if str(event.key) not in map(str, self.informer.unreadable):
+                self._fail("order", f"{key} was told to be deleted, and is there: {had}")
+            self._unreadable.add(key)
+            return
+        if event.final_state_unknown and state != had and key not in self._unreadable:
+            self._fail("order", f"{key} was last told as {had}, and deleted as {state}")
+
+    def _advance(self, key: str, state: State) -> None:
+        self._believed[key] = state
+        moments, place = self._history.moments(key), self._place.get(key, 0)
+        for number in range(place, len(moments)):
+            if moments[number].state == state:
+                self._place[key] = number
+                break
+        else:
+            was = any(moment.state == state for moment in moments)
+            told = "is of the past" if was else "never was"
+            self._fail("order", f"{key} was told as {state}, which {told}")
+        if not self._sees(state):
+            self._fail("selection", f"{key} is not selected: {state}")
+
+    # --- what can be looked at
+
+    def look(self) -> None:
+        """Check what holds at every moment."""
+        informer = self.informer
+        version = int(informer.last_sync_resource_version or 0)
+        if version < self._version:
+            if self._noticed == self._history.restores:
+                self._fail("version", f"the cache went back from {self._version} to {version}")
+            self._noticed = self._history.restores
+        self._version = version
+        for team in ("red", "blue"):
+            filed = {str(pod.key) for pod in informer.indexer.by_index("team", team)}
+            there = {
+                str(pod.key) for pod in informer.lister.list() if pod.labels.get("team") == team
+            }
+            if filed != there:
+                self._fail("index", f"team {team} has {sorted(there)}, the index {sorted(filed)}")
+
+    def difference(self) -> str:
+        """Return what is not equal: the server, the cache and what was told; ``""`` if all is."""
+        unreadable = set(map(str, self.informer.unreadable))
+        server = {k: v for k, v in self._history.now(self._sees).items() if k not in unreadable}
+        cache = {str(one.key): state_of(one) for one in self.informer.lister.list()}
+        for name, found in (("the cache", cache), ("what was told", self._believed)):
+            for key in sorted({*server, *found}):
+                if server.get(key) != found.get(key):
+                    return (
+                        f"{self.name}: {key} is {server.get(key)} on the server, "
+                        f"{found.get(key)} in {name}"
+                    )
+        return ""
+
+    def _fail(self, oracle: str, message: str) -> None:
+        self._report(Divergence(oracle, f"{self.name}: {message}"))

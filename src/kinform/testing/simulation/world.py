@@ -1,0 +1,340 @@
+"""The world: a server, processes, and a schedule that happens to them, under virtual time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias, final
+
+from kinform.apiserver.server import APIServer
+from kinform.client import connect
+from kinform.rest.config import Config
+from kinform.testing import virtual_time
+from kinform.testing.simulation import actions as acts
+from kinform.testing.simulation.actions import Action, Schedule, Write
+from kinform.testing.simulation.drawing import NAMESPACES
+from kinform.testing.simulation.history import History
+from kinform.testing.simulation.link import Link, Sent
+from kinform.testing.simulation.process import Process
+from kinform.testing.simulation.slots import Countdown, Slot
+from kinform.testing.simulation.witness import Divergence
+from kinform.testing.simulation.writer import Writer
+
+__all__ = ["BUDGET", "Check", "Outcome", "Program", "World", "simulate"]
+
+BUDGET: Final = 8
+"""Lists, and watches, that an informer may ask for in any minute."""
+STOP: Final = 5.5
+"""Seconds that a stop may take: the grace period of everything, and half a second."""
+SETTLE: Final = 600.0
+"""Seconds after which everything is equal, once all faults are over: longer than any watch."""
+_TICK: Final = 1.0
+_AFTER_RESTORE: Final = 75.0
+"""Seconds after a restore in which a lease may be in the hands of two: it was edited."""
+
+Program: TypeAlias = Callable[[Process], Awaitable[None]]
+"""What runs in each process, until it is cancelled."""
+Check: TypeAlias = Callable[["World"], str]
+"""Looks at the end: returns what is not yet as it should be, ``""`` if everything is."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run went."""
+
+    schedule: Schedule
+    divergence: Divergence | None
+    seconds: float
+    """Virtual ones."""
+    requests: int
+    writes: int
+    """Of the one life that wrote most."""
+
+
+def simulate(schedule: Schedule, program: Program, check: Check | None = None) -> Outcome:
+    """Run a schedule; the same one with the same program gives the same outcome.
+
+    Python's own ``random`` is seeded meanwhile. That sets are iterated in the same order takes a
+    fixed ``PYTHONHASHSEED``; the command line sees to it.
+    """
+    world = World(schedule, program, check)
+    dice = random.getstate()
+    random.seed(schedule.seed)
+    divergence: Divergence | None = None
+    try:
+        virtual_time.run(world.run())
+    except Divergence as exc:
+        divergence = exc
+    except (virtual_time.Deadlock, virtual_time.Livelock, TimeoutError) as exc:
+        divergence = Divergence("hang", str(exc))
+    except virtual_time.LeakedTasks as exc:
+        divergence = Divergence("leak", str(exc))
+    finally:
+        random.setstate(dice)
+    return Outcome(
+        schedule=schedule,
+        divergence=world.failure or divergence,
+        seconds=world.now,
+        requests=sum(map(len, world.sent)),
+        writes=max((sum(one.is_write for one in life) for life in world.sent), default=0),
+    )
+
+
+@final
+class World:
+    """One run of one schedule."""
+
+    def __init__(self, schedule: Schedule, program: Program, check: Check | None = None) -> None:
+        self.schedule: Final = schedule
+        self.server: Final = APIServer(port=None, seed=schedule.seed, token="simulation")  # noqa: S106 - nobody else can reach it
+        self.failure: Divergence | None = None
+        self.now: float = 0.0
+        self.sent: list[list[Sent]] = []
+        """The requests of each life of each process."""
+        self._program = program
+        self._check = check
+        self._slots = [Slot(number) for number in range(schedule.processes)]
+        self._undo: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._writer = Writer(self.server)
+
+    @property
+    def living(self) -> Sequence[Process]:
+        """The processes that run."""
+        return [slot.process for slot in self._slots if slot.process is not None]
+
+    async def run(self) -> None:
+        """Let everything happen.
+
+        Raises:
+            Divergence: a promise was broken.
+        """
+        loop = asyncio.get_running_loop()
+        async with self.server:
+            storage = self.server.cluster.storage
+            self.history = History(storage, "configmaps", time=loop.time)
+            for namespace in NAMESPACES:
+                self._writer.create_namespace(namespace)
+            try:
+                async with asyncio.TaskGroup() as group:
+                    group.create_task(self._direct())
+                    for slot in self._slots:
+                        group.create_task(self._supervise(slot))
+            except* Divergence as several:
+                raise next(_leaves(several)) from None
+            finally:
+                self.now = loop.time()
+            self._check_budget()
+        self._raise()
+
+    # --- the schedule
+
+    async def _direct(self) -> None:
+        loop = asyncio.get_running_loop()
+        async with contextlib.AsyncExitStack() as stack:
+            ticking = loop.create_task(self._tick())
+            stack.callback(ticking.cancel)
+            for action in self.schedule.actions:
+                await asyncio.sleep(max(0.0, action.at - loop.time()))
+                self._raise()
+                self._perform(action)
+            await asyncio.sleep(0)
+            self._heal()
+            await self._settle()
+        for slot in self._slots:
+            slot.ends = True
+            slot.end(crash=False)
+
+    def _perform(self, action: Action) -> None:
+        server, clock = self.server, virtual_time.virtual_clock()
+        match action:
+            case Write():
+                held = self.history.now().get(f"{action.namespace}/{action.name}")
+                self._writer.write(action, held)
+            case acts.Happen():
+                fault = server.faults.add(action.made())
+                self._later(action.lasts, lambda: _remove(server, fault))
+            case acts.Compact():
+                server.compact()
+            case acts.Restore():
+                self._restore(action.by)
+            case acts.Lag():
+                server.lag(action.seconds)
+                self._later(action.lasts, lambda: server.lag(0))
+            case acts.Pause():
+                server.pause()
+                self._later(action.lasts, server.resume)
+            case acts.Suspend():
+                clock.suspend(action.seconds)
+            case acts.JumpWall():
+                clock.jump_wall(action.seconds)
+            case _:
+                self._to_process(action)
+
+    def _to_process(self, action: Action) -> None:
+        assert isinstance(action, acts.Partition | acts.Restart | acts.Crash | acts.CrashAtWrite)
+        slot = self._slots[action.process % len(self._slots)]
+        link = slot.link
+        match action:
+            case acts.Restart():
+                slot.end(crash=False)
+            case acts.Crash():
+                slot.end(crash=True, after=action.after)
+            case acts.CrashAtWrite() if link is not None:
+                link.on_write = Countdown(action, lambda: slot.end(crash=True, after=1.0))
+            case acts.Partition() if link is not None:
+                link.cut(silent=action.silent)
+                self._later(action.lasts, link.mend)
+            case _:
+                pass  # it does not run just now
+
+    def _later(self, seconds: float, undo: Callable[[], None]) -> None:
+        loop = asyncio.get_running_loop()
+
+        def done() -> None:
+            del self._undo[undo]
+            undo()
+
+        self._undo[undo] = loop.call_later(seconds, done)
+
+    def _heal(self) -> None:
+        """End all that is wrong."""
+        for undo, timer in self._undo.items():
+            timer.cancel()
+            undo()
+        self._undo.clear()
+        self.server.faults.clear()
+        for slot in self._slots:
+            if slot.link is not None:
+                slot.link.on_write = None
+
+    def _restore(self, by: int) -> None:
+        self._heal()
+        if self._writer.restore(by):
+            self.history.note_restore()
+        for slot in self._slots:
+            if slot.link is not None:
+                slot.link.reset()
+
+    # --- processes
+
+    async def _supervise(self, slot: Slot) -> None:
+        life = 0
+        while not slot.ends:
+            await self._live(slot, life)
+            life += 1
+            if not slot.ends:
+                await asyncio.sleep(slot.after)
+                slot.after = 0.0
+
+    async def _live(self, slot: Slot, life: int) -> None:
+        loop = asyncio.get_running_loop()
+        sent: list[Sent] = []
+        self.sent.append(sent)
+        link = Link(self.server.application, sent)
+        client = connect(Config(server="http://localhost", token=self.server.token), transport=link)
+        async with client:
+            process = Process(
+                slot.number,
+                life,
+                client=client,
+                link=link,
+                history=self.history,
+                report=self.report,
+                seed=self.schedule.seed,
+            )
+            task = loop.create_task(_run(self._program, process), name=str(process))
+            slot.begin(process, task)
+            await asyncio.wait([task])
+            took = loop.time() - slot.ended_at if slot.ended_at is not None else 0.0
+            slot.over()
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.report(Divergence("program", f"{process} ended: {error!r}"))
+        if took > STOP and not slot.crashed:
+            self.report(Divergence("stop", f"{process} took {took:.1f} s to end"))
+        if link.open_streams:
+            self.report(Divergence("leak", f"{process} left {link.open_streams} answers open"))
+
+    # --- promises
+
+    def report(self, divergence: Divergence) -> None:
+        """Note what is wrong; the first thing counts."""
+        if self.failure is None:
+            at = asyncio.get_running_loop().time()
+            message = f"{divergence} (at {at:.2f} s)"
+            self.failure = Divergence(divergence.oracle, message.partition(": ")[2])
+
+    def _raise(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(_TICK)
+            self._look()
+
+    def _look(self) -> None:
+        for process in self.living:
+            for witness in process.witnesses:
+                witness.look()
+        leaders = [str(process) for process in self.living if process.is_leading]
+        now = asyncio.get_running_loop().time()
+        if len(leaders) > 1 and now - self.history.restored_at > _AFTER_RESTORE:
+            self.report(Divergence("leaders", f"{' and '.join(leaders)} lead at once"))
+
+    async def _settle(self) -> None:
+        """Wait until everything is equal."""
+        loop = asyncio.get_running_loop()
+        limit = loop.time() + SETTLE
+        while missing := self._difference():
+            self._raise()
+            if loop.time() > limit:
+                raise Divergence("equality", missing)
+            await asyncio.sleep(5.0)
+        self._raise()
+
+    def _difference(self) -> str:
+        if len(self.living) < len(self._slots):
+            return "a process does not run"
+        for process in self.living:
+            for witness in process.witnesses:
+                if not witness.informer.has_synced:
+                    return f"{witness.name} has not synced"
+                if found := witness.difference():
+                    return found
+        return "" if self._check is None else self._check(self)
+
+    def _check_budget(self) -> None:
+        for requests in self.sent:
+            for verb in ("list", "watch"):
+                for stream in {one.stream for one in requests}:
+                    times = [
+                        one.at
+                        for one in requests
+                        if one.stream == stream and one.verb == verb and not one.continues
+                    ]
+                    most = max((sum(at <= t < at + 60 for t in times) for at in times), default=0)
+                    if most > BUDGET:
+                        text = f"{most} times {verb} of {stream} within a minute: {times}"
+                        self.report(Divergence("budget", text))
+
+
+async def _run(program: Program, process: Process) -> None:
+    await program(process)
+
+
+def _remove(server: APIServer, fault: object) -> None:
+    for one in server.faults:
+        if one is fault:
+            server.faults.remove(one)
+
+
+def _leaves(group: BaseExceptionGroup[Divergence]) -> Iterator[Divergence]:
+    for each in group.exceptions:
+        if isinstance(each, BaseExceptionGroup):
+            yield from _leaves(each)
+        else:
+            yield each

@@ -1,0 +1,91 @@
+"""The writer: changes objects on the server, and is hit by no fault."""
+
+from __future__ import annotations
+
+import json
+from typing import Final, final
+
+from kinform.apiserver.deletion import delete_options
+from kinform.apiserver.paths import Route, route
+from kinform.apiserver.server import APIServer
+from kinform.apiserver.wire import Request
+from kinform.errors import UsageError
+from kinform.testing.simulation.actions import Write
+from kinform.testing.simulation.history import State
+
+__all__ = ["BUSY", "Writer"]
+
+BUSY: Final = 100
+"""Revisions that each write of a schedule takes: others write too, what nobody looks at."""
+
+
+@final
+class Writer:
+    """Writes what a schedule says, to a server that runs."""
+
+    def __init__(self, server: APIServer) -> None:
+        self._server = server
+        self._marks: list[int] = []  # the revisions before each write
+
+    def create_namespace(self, name: str) -> None:
+        """Create a namespace."""
+        self._create("/api/v1/namespaces", {"metadata": {"name": name}})
+
+    def write(self, action: Write, held: State | None) -> None:
+        """Write a ConfigMap, which is as ``held`` now; what cannot be updated is created."""
+        storage = self._server.cluster.storage
+        self._marks.append(storage.revision)
+        storage.revision += BUSY
+        path = f"/api/v1/namespaces/{action.namespace}/configmaps"
+        team = held.team if held is not None else ("red" if action.value % 2 else "blue")
+        if action.verb == "relabel":
+            team = "blue" if team == "red" else "red"
+        body = {
+            "metadata": {"name": action.name, "labels": {"team": team}},
+            "data": {"value": str(action.value)},
+        }
+        if held is not None and action.verb in {"delete", "recreate"}:
+            self._delete(f"{path}/{action.name}")
+            held = None
+        if action.verb == "delete":
+            return
+        if held is None:
+            self._create(path, body)
+        else:
+            self._put(f"{path}/{action.name}", body)
+
+    def restore(self, by: int) -> bool:
+        """Let the server be as before the last ``by`` writes; tell whether it can be."""
+        if not self._marks:
+            return False
+        revision = self._marks[-min(by, len(self._marks))]
+        try:
+            self._server.restore(revision)
+        except UsageError:  # forgotten meanwhile
+            return False
+        self._marks = [mark for mark in self._marks if mark < revision]
+        return True
+
+    def _create(self, path: str, body: object) -> None:
+        application = self._server.application
+        application.writing.create(_request("POST", path, body), self._route(path))
+        application.collector.settle()
+
+    def _put(self, path: str, body: object) -> None:
+        application = self._server.application
+        application.writing.put(_request("PUT", path, body), self._route(path))
+        application.collector.settle()
+
+    def _delete(self, path: str) -> None:
+        application = self._server.application
+        options = delete_options(_request("DELETE", path, {}))
+        application.writing.delete(self._route(path), options)
+        application.collector.settle()
+
+    def _route(self, path: str) -> Route:
+        return route(self._server.cluster.kinds, path)
+
+
+def _request(method: str, path: str, body: object) -> Request:
+    headers = {"Content-Type": "application/json"}
+    return Request.of(method, path, headers=headers, body=json.dumps(body).encode())

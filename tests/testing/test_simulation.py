@@ -1,0 +1,191 @@
+"""The simulator: schedules by seed, the same outcome each time, and divergences that are found."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kinform.cache.intake import Intake
+from kinform.errors import UsageError
+from kinform.testing.simulation import (
+    Process,
+    Schedule,
+    World,
+    draw,
+    everything_at_once,
+    mirrored,
+    simulate,
+)
+from kinform.testing.simulation.actions import (
+    Crash,
+    CrashAtWrite,
+    Happen,
+    Partition,
+    Restart,
+    Write,
+    is_fault,
+    kind_of,
+)
+from kinform.testing.simulation.drawing import draw as drawn
+from kinform.testing.simulation.shrinking import shrunk
+
+# --- schedules
+
+
+@given(seed=st.integers(0, 1 << 40))
+@settings(max_examples=60)
+def test_every_schedule_has_enough_of_everything(seed: int) -> None:
+    schedule = draw(seed)
+    faults = [action for action in schedule.actions if is_fault(action)]
+    assert sum(isinstance(action, Write) for action in schedule.actions) >= 150
+    assert len(faults) >= 5
+    assert len({kind_of(action) for action in faults}) >= 3
+    assert sum(isinstance(one, Restart | Crash | CrashAtWrite) for one in schedule.actions) >= 2
+    assert schedule.processes >= 2
+    times = [action.at for action in schedule.actions]
+    assert times == sorted(times)
+
+
+@given(seed=st.integers(0, 1 << 40))
+@settings(max_examples=20)
+def test_a_schedule_is_of_its_seed_and_outlives_a_file(seed: int) -> None:
+    assert drawn(seed) == draw(seed)
+    assert Schedule.load(draw(seed).dump()) == draw(seed)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "truncated"),
+        ('{"seed":1,"actions":[{"type":"wright","at":1}]}', "wright"),
+        ('{"seed":1,"actions":[{"type":"happen","at":1,"fault":"- clothe: {}"}]}', "clothe"),
+    ],
+)
+def test_what_is_no_schedule_is_said_to_be_none(text: str, words: str) -> None:
+    with pytest.raises(UsageError, match=f"mine: this is no schedule: .*{words}"):
+        Schedule.load(text, source="mine")
+
+
+# --- shrinking
+
+
+@given(places=st.sets(st.integers(0, 99), min_size=1, max_size=4))
+@settings(max_examples=30)
+def test_what_is_left_is_what_it_takes(places: set[int]) -> None:
+    whole = Schedule(seed=1, actions=tuple(Restart(at=float(n), process=0) for n in range(100)))
+    needed = {float(place) for place in places}
+
+    def fails(schedule: Schedule) -> bool:
+        return needed <= {action.at for action in schedule.actions}
+
+    short = shrunk(whole, fails, tries=2_000)
+    assert {action.at for action in short.actions} == needed
+
+
+# --- runs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(8))
+def test_the_same_seed_gives_the_same_run(seed: int) -> None:
+    schedule = draw(seed)
+    first = simulate(schedule, everything_at_once, mirrored)
+    again = simulate(schedule, everything_at_once, mirrored)
+    assert first.divergence is None
+    assert again == first
+
+
+def only(*actions: Write | Happen | Partition | Restart | CrashAtWrite) -> Schedule:
+    return Schedule(seed=1, processes=2, actions=actions)
+
+
+def write(at: float, verb: str = "create") -> Write:
+    return Write(at=at, verb=verb, namespace="green", name="a", value=int(at))  # type: ignore[arg-type]
+
+
+async def informer_alone(process: Process) -> None:
+    informer = process.client.informer(
+        "v1/configmaps", indexers={"team": lambda obj: obj.labels.get("team")}
+    )
+    process.witness(informer)
+    async with informer:
+        await asyncio.Event().wait()
+
+
+def test_a_broken_promise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The simulated program stays as it is; what is broken is the code below it."""
+
+    def forget(self: Intake[object], batch: object) -> None:
+        del self, batch
+
+    monkeypatch.setattr(Intake, "write", forget)
+    outcome = simulate(only(write(5)), informer_alone)
+    assert outcome.divergence is not None
+    assert outcome.divergence.oracle == "equality"
+    assert "green/a" in str(outcome.divergence)
+
+
+def test_a_program_that_ends_by_an_error_is_a_divergence() -> None:
+    async def fails(process: Process) -> None:
+        del process
+        raise ZeroDivisionError
+
+    outcome = simulate(only(write(1)), fails)
+    assert outcome.divergence is not None
+    assert outcome.divergence.oracle == "program"
+
+
+def test_a_program_that_does_not_stop_is_a_divergence() -> None:
+    async def stubborn(process: Process) -> None:
+        del process
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(7)
+
+    outcome = simulate(only(write(1), Restart(at=2, process=0)), stubborn)
+    assert outcome.divergence is not None
+    assert outcome.divergence.oracle == "stop"
+
+
+def test_two_workers_on_one_key_are_a_divergence() -> None:
+    async def twice(process: Process) -> None:
+        with process.working("a"), process.working("a"):
+            await asyncio.Event().wait()
+
+    outcome = simulate(only(), twice)
+    assert outcome.divergence is not None
+    assert outcome.divergence.oracle == "workers"
+
+
+def test_what_a_users_check_misses_is_a_divergence() -> None:
+    def never(world: World) -> str:
+        return f"{len(world.living)} processes, and still no unicorn"
+
+    outcome = simulate(only(write(1)), informer_alone, never)
+    assert outcome.divergence is not None
+    assert "2 processes, and still no unicorn" in str(outcome.divergence)
+
+
+def test_a_process_that_crashes_at_a_write_has_made_it_and_is_started_again() -> None:
+    lives: list[int] = []
+
+    async def writer(process: Process) -> None:
+        lives.append(process.life)
+        maps = process.client.resource("v1/configmaps", namespace="green")
+        if process.number == 0:
+            await maps.create({"metadata": {"name": f"life-{process.life}"}})
+            lives.append(99)
+        await asyncio.Event().wait()
+
+    def both(world: World) -> str:
+        names = {key for key in world.history.now() if "life" in key}
+        return "" if names == {"green/life-0", "green/life-1"} else f"there is {names}"
+
+    schedule = Schedule(seed=1, processes=1, actions=(CrashAtWrite(at=0, process=0),))
+    outcome = simulate(schedule, writer, both)
+    assert outcome.divergence is None
+    assert lives == [0, 1, 99]
