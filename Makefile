@@ -100,6 +100,7 @@ bench-gate: venv ## what the hot paths cost, against bench/gate/baseline.json
 
 simulate: venv  ## 10,000 seeded schedules of faults (half an hour); ARGS="--seeds 500" for fewer
 	$(PY) -m kinform simulate --seeds 10000 $(ARGS)
+
 mutants: venv   ## mistakes put into kinform, each to be found by the simulator; docs/mutants.md
 	$(PY) -m tools.mutants $(ARGS)
 
