@@ -11,6 +11,7 @@ from kinform.cache.informer import SharedInformer
 from kinform.client import Client
 from kinform.objects import Object
 from kinform.runtime.leader_election import LeaderElector
+from kinform.testing.simulation.actions import Happen, Schedule
 from kinform.testing.simulation.history import History, Sees, everything
 from kinform.testing.simulation.link import Link
 from kinform.testing.simulation.witness import Divergence, Witness
@@ -38,18 +39,20 @@ class Process:
         link: Link,
         history: History,
         report: Callable[[Divergence], None],
-        seed: int,
+        schedule: Schedule,
     ) -> None:
         self.number = number
         self.life = life
         self.client = client
         self.link = link
-        self.dice = random.Random(f"{seed} {number} {life}")
+        self.dice = random.Random(f"{schedule.seed} {number} {life}")
         self.witnesses: list[Witness] = []
         self.electors: list[LeaderElector] = []
-        self.told: int = 0
         self._history = history
         self._report = report
+        self._damages = any(
+            isinstance(action, Happen) and "corrupt" in action.fault for action in schedule.actions
+        )
         self._working: set[object] = set()
 
     def __str__(self) -> str:
@@ -72,6 +75,9 @@ class Process:
             history=self._history,
             report=self._report,
             sees=sees,
+            damages=self._damages,
+            pauses=(0.0, 0.0, self.dice.choice((0.0, 0.1, 3.0, 20.0))),
+            dice=self.dice,
             name=f"{self}, {name or informer.name}",
         )
         self.witnesses.append(witness)

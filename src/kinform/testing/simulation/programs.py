@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import functools
 from typing import Any, Final
 
 from kinform.cache.events import Updated
@@ -46,7 +47,9 @@ def _options(process: Process) -> InformerOptions[Object]:
     dice = process.dice
     return InformerOptions(
         indexers={"team": _team},
-        queue=dice.choice((RealFIFO, RealFIFO, DeltaFIFO)),
+        queue=functools.partial(
+            dice.choice((RealFIFO, RealFIFO, DeltaFIFO)), high_water=dice.choice((3, 2000))
+        ),
         resync_period=None,
         options=ReflectorOptions(
             stream_lists=dice.random() < 0.6,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import random
+from collections.abc import Callable, Mapping, Sequence
 from typing import final
 
 from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.informer import SharedInformer
 from kinform.objects import Object
+from kinform.sansio import coalesce
 from kinform.testing.simulation.history import History, Sees, State, everything, state_of
 
 __all__ = ["Divergence", "Witness"]
@@ -35,6 +38,8 @@ class Witness:
         history: What was so.
         report: Told what is wrong.
         sees: What the informer's selector lets through.
+        damages: Whether objects may become unreadable on their way.
+        pauses: How many seconds it may take to be told something; one of these, at random.
         name: Who this is, for messages.
     """
 
@@ -45,6 +50,9 @@ class Witness:
         history: History,
         report: Callable[[Divergence], None],
         sees: Sees = everything,
+        damages: bool = False,
+        pauses: Sequence[float] = (0.0,),
+        dice: random.Random | None = None,
         name: str,
     ) -> None:
         self.informer = informer
@@ -56,7 +64,9 @@ class Witness:
         self._place: dict[str, int] = {}
         self._version = 0
         self._noticed = history.restores  # how many restores the cache may have noticed
-        self._unreadable: set[str] = set()
+        self._damages = damages
+        self._pauses = pauses
+        self._dice = dice or random.Random(0)
         informer.add_event_handler(
             on_add=self._added, on_update=self._updated, on_delete=self._deleted, name="witness"
         )
@@ -68,13 +78,15 @@ class Witness:
 
     # --- what it is told
 
-    def _added(self, event: Added[Object]) -> None:
+    async def _added(self, event: Added[Object]) -> None:
+        await self._pause()
         key, state = str(event.key), state_of(event.obj)
         if key in self._believed:
             self._fail("pairing", f"{key} was added twice: {state}, after {self._believed[key]}")
         self._advance(key, state)
 
-    def _updated(self, event: Updated[Object]) -> None:
+    async def _updated(self, event: Updated[Object]) -> None:
+        await self._pause()
         key, old, new = str(event.key), state_of(event.old), state_of(event.new)
         had = self._believed.get(key)
         if had is None:
@@ -87,7 +99,8 @@ class Witness:
             self._fail("pairing", f"{key} was updated, and is as it was: {new}")
         self._advance(key, new)
 
-    def _deleted(self, event: Deleted[Object]) -> None:
+    async def _deleted(self, event: Deleted[Object]) -> None:
+        await self._pause()
         key, state = str(event.key), state_of(event.obj)
         had = self._believed.pop(key, None)
         if had is None:
@@ -102,12 +115,16 @@ class Witness:
                 self._place[key] = number
                 break
         else:
-            if str(event.key) not in map(str, self.informer.unreadable):
+            if not (self._damages and event.final_state_unknown):
                 self._fail("order", f"{key} was told to be deleted, and is there: {had}")
-            self._unreadable.add(key)
             return
-        if event.final_state_unknown and state != had and key not in self._unreadable:
+        # What was merged away may lie between what was told last and how it ended.
+        if state != had and all(state not in {m.state, m.final} for m in moments[place:]):
             self._fail("order", f"{key} was last told as {had}, and deleted as {state}")
+
+    async def _pause(self) -> None:
+        if seconds := self._dice.choice(self._pauses):
+            await asyncio.sleep(seconds)
 
     def _advance(self, key: str, state: State) -> None:
         self._believed[key] = state
@@ -134,6 +151,10 @@ class Witness:
                 self._fail("version", f"the cache went back from {self._version} to {version}")
             self._noticed = self._history.restores
         self._version = version
+        bound = coalesce.HIGH_WATER + 4 * len(self._history.keys)
+        for handler in informer.statistics().handlers:
+            if handler.pending > bound:
+                self._fail("buffers", f"{handler.name} has {handler.pending} events waiting")
         for team in ("red", "blue"):
             filed = {str(pod.key) for pod in informer.indexer.by_index("team", team)}
             there = {

@@ -14,6 +14,7 @@ from kinform.client import connect
 from kinform.rest.config import Config
 from kinform.testing import virtual_time
 from kinform.testing.simulation import actions as acts
+from kinform.testing.simulation import knobs
 from kinform.testing.simulation.actions import Action, Schedule, Write
 from kinform.testing.simulation.drawing import NAMESPACES
 from kinform.testing.simulation.history import History
@@ -66,7 +67,8 @@ def simulate(schedule: Schedule, program: Program, check: Check | None = None) -
     random.seed(schedule.seed)
     divergence: Divergence | None = None
     try:
-        virtual_time.run(world.run())
+        with knobs.turned(random.Random(f"knobs {schedule.seed}")):
+            virtual_time.run(world.run())
     except Divergence as exc:
         divergence = exc
     except (virtual_time.Deadlock, virtual_time.Livelock, TimeoutError) as exc:
@@ -113,6 +115,7 @@ class World:
             Divergence: a promise was broken.
         """
         loop = asyncio.get_running_loop()
+        before = _timers(loop)
         async with self.server:
             storage = self.server.cluster.storage
             self.history = History(storage, "configmaps", time=loop.time)
@@ -128,6 +131,7 @@ class World:
             finally:
                 self.now = loop.time()
             self._check_budget()
+        self._check_timers(before)
         self._raise()
 
     # --- the schedule
@@ -244,7 +248,7 @@ class World:
                 link=link,
                 history=self.history,
                 report=self.report,
-                seed=self.schedule.seed,
+                schedule=self.schedule,
             )
             task = loop.create_task(_run(self._program, process), name=str(process))
             slot.begin(process, task)
@@ -307,6 +311,10 @@ class World:
                     return found
         return "" if self._check is None else self._check(self)
 
+    def _check_timers(self, before: set[asyncio.TimerHandle]) -> None:
+        if left := _timers(asyncio.get_running_loop()) - before:
+            self.report(Divergence("leak", f"timers are left: {left}"))
+
     def _check_budget(self) -> None:
         for requests in self.sent:
             for verb in ("list", "watch"):
@@ -320,6 +328,12 @@ class World:
                     if most > BUDGET:
                         text = f"{most} times {verb} of {stream} within a minute: {times}"
                         self.report(Divergence("budget", text))
+
+
+def _timers(loop: asyncio.AbstractEventLoop) -> set[asyncio.TimerHandle]:
+    """Return what a loop has yet to do at some time."""
+    scheduled: list[asyncio.TimerHandle] = getattr(loop, "_scheduled", [])
+    return {timer for timer in scheduled if not timer.cancelled()}
 
 
 async def _run(program: Program, process: Process) -> None:
