@@ -176,6 +176,18 @@ async def test_switched_off_it_is_a_list_and_a_watch(first: Any) -> None:
 
 
 @in_virtual_time
+async def test_a_stream_that_came_to_its_end_wakes_nobody_later() -> None:
+    """Fifty informers that have nothing to do are to do nothing."""
+    source, store = stream(event("ADDED", "a", 1), 2.0, end(5)), Store[Any]()
+    async with running(Reflector(source, store)):
+        await until(lambda: len(store) == 1)
+        await turns(5)
+        loop: Any = asyncio.get_running_loop()
+        waiting = [timer.when() - loop.time() for timer in loop._scheduled if not timer.cancelled()]
+        assert min(waiting) > 100
+
+
+@in_virtual_time
 async def test_before_its_end_a_stream_has_no_version() -> None:
     """CG-W03, CG-W04: and stopped before it, nothing is in the store."""
     source, store = stream(event("ADDED", "p1", 1), event("MODIFIED", "p1", 5)), Store[Any]()

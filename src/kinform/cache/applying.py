@@ -147,7 +147,7 @@ def _of_delete(delta: Delta[T], transition: Transition[T]) -> Notification[T]:
     assert held is not None
     if final is None or delta.final_state_unknown or final.metadata.uid != held.metadata.uid:
         return Notification(key, held, None, final_state_unknown=True)
-    return Notification(key, final, None)
+    return Notification(key, final, None, told=held)
 
 
 def _tell_of_present(

@@ -46,6 +46,7 @@ class OpenWatch:
         self.started: Final = asyncio.get_running_loop().time()
         self.limit: Final = asyncio.timeout_at(self.started + timeout + DEADLINE_GRACE)
         self.is_list: bool = is_list
+        self._listed = asyncio.Event()
         self.is_open: bool = False
         self.has_ended: bool = False
         self.heard: float = self.started
@@ -54,6 +55,17 @@ class OpenWatch:
         self._reason: KinformError | None = None
         self._idle: float | None = None
         self._paused = 0.0  # when `pause` was called
+
+    def end_list(self) -> None:
+        """Note that the streamed list is complete: what comes now are events."""
+        self.is_list = False
+        self._listed.set()
+
+    async def wait_listed(self, within: float) -> None:
+        """Wait until the streamed list is complete, or for so long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within):
+                await self._listed.wait()
 
     def hear(self, now: float) -> None:
         """Note that something came; the silence is counted from here."""

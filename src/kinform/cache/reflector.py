@@ -415,7 +415,7 @@ class Reflector(Generic[T]):
             self._intake.finish_list(end)
             self._intake.begin_watch(end)
             self._put_off_probe()
-            watch.is_list = False
+            watch.end_list()
             self._decide(relist.Streamed(end))
         self._intake.write(batch)
 
@@ -423,7 +423,7 @@ class Reflector(Generic[T]):
         """Do beside a watch what has to be done at times."""
         loop = asyncio.get_running_loop()
         while watch.is_list and not watch.has_ended:
-            await asyncio.sleep(END_BOOKMARK_PATIENCE)
+            await watch.wait_listed(END_BOOKMARK_PATIENCE)
             self._mind_silence(watch, round(loop.time() - watch.heard))
         while self._options.probe_period is not None and not watch.has_ended:
             await asyncio.sleep(self._probe_due - loop.time())

@@ -14,6 +14,8 @@ from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
+import msgspec
+
 from kinform.meta import ObjectName
 from kinform.sansio.notifications import Notification
 
@@ -47,12 +49,15 @@ def merge(first: Notification[T], second: Notification[T]) -> Notification[T] | 
     """
     if second.new is None:
         # Also for an update + delete: the listener knows the object, and must hear that it is gone.
-        return None if first.old is None else second
+        if first.old is None:
+            return None
+        return msgspec.structs.replace(second, told=first.told or first.old)
     if first.new is None:
         gone = first.old
         if gone is None or not gone.metadata.uid or gone.metadata.uid != second.new.metadata.uid:
             return first, second
-        return Notification(first.key, gone, second.new)  # it never went: a relist corrected us
+        # It never went, or is back: an update of what the listener knows, which is not how it went.
+        return Notification(first.key, first.told or gone, second.new)
     # A resync falls under this too: its ``new`` is the one that waits already.
     return Notification(first.key, first.old, second.new, first.initial)
 

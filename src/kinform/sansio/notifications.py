@@ -29,3 +29,5 @@ class Notification(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """Of an object that is new: it was there before the listener was."""
     final_state_unknown: bool = False
     """Of an object that is gone: nobody saw it go."""
+    told: Entry[T] | None = None
+    """Of an object that is gone: the state before, if ``old`` is one that nobody was told of."""

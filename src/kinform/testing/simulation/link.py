@@ -52,9 +52,13 @@ class Link:
     Args:
         application: The server.
         sent: Where all requests are noted.
+        latency: Seconds that each request takes: what takes no time could be done for ever.
     """
 
-    def __init__(self, application: Application, sent: list[Sent]) -> None:
+    def __init__(
+        self, application: Application, sent: list[Sent], *, latency: float = 0.01
+    ) -> None:
+        self._latency = latency
         self._inner = MemoryTransport(application)
         self._sent = sent
         self._is_dead = False
@@ -101,6 +105,7 @@ class Link:
     async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
         """Send a request, if anything passes."""
         self._note(request)
+        await asyncio.sleep(self._latency)
         await self.passed(request)
         async with self._inner.send(request) as response:
             is_write = request.method in _WRITES

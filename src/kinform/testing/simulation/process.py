@@ -27,6 +27,7 @@ class Process:
         number: Which process it is; it keeps that when it is started again.
         life: How often it was started before.
         client: An open client; its link to the server may be cut.
+        grace: Seconds that its end may take; half a second more is a broken promise.
         dice: The only chance a program should take: all of a run is repeatable by it.
     """
 
@@ -44,6 +45,7 @@ class Process:
         self.number = number
         self.life = life
         self.client = client
+        self.grace: float = 5.0
         self.link = link
         self.dice = random.Random(f"{schedule.seed} {number} {life}")
         self.witnesses: list[Witness] = []

@@ -34,6 +34,7 @@ MIRRORED: Final = "green"
 
 async def everything_at_once(process: Process) -> None:
     """Run until cancelled."""
+    process.grace = 15.0  # two informers and a manager, one after the other
     whole = process.client.informer("v1/configmaps", **_options(process))
     red = process.client.informer("v1/configmaps", label_selector="team=red", **_options(process))
     process.witness(whole, name="all")

@@ -28,8 +28,6 @@ __all__ = ["BUDGET", "Check", "Outcome", "Program", "World", "simulate"]
 
 BUDGET: Final = 8
 """Lists, and watches, that an informer may ask for in any minute."""
-STOP: Final = 5.5
-"""Seconds that a stop may take: the grace period of everything, and half a second."""
 SETTLE: Final = 600.0
 """Seconds after which everything is equal, once all faults are over: longer than any watch."""
 _TICK: Final = 1.0
@@ -238,7 +236,8 @@ class World:
         loop = asyncio.get_running_loop()
         sent: list[Sent] = []
         self.sent.append(sent)
-        link = Link(self.server.application, sent)
+        dice = random.Random(f"link {self.schedule.seed} {slot.number} {life}")
+        link = Link(self.server.application, sent, latency=dice.choice((0.002, 0.02, 0.05)))
         client = connect(Config(server="http://localhost", token=self.server.token), transport=link)
         async with client:
             process = Process(
@@ -257,7 +256,7 @@ class World:
             slot.over()
         if not task.cancelled() and (error := task.exception()) is not None:
             self.report(Divergence("program", f"{process} ended: {error!r}"))
-        if took > STOP and not slot.crashed:
+        if took > process.grace + 0.5 and not slot.crashed:
             self.report(Divergence("stop", f"{process} took {took:.1f} s to end"))
         if link.open_streams:
             self.report(Divergence("leak", f"{process} left {link.open_streams} answers open"))
@@ -295,6 +294,9 @@ class World:
         limit = loop.time() + SETTLE
         while missing := self._difference():
             self._raise()
+            for process in self.living:
+                for witness in process.witnesses:
+                    witness.hurry()
             if loop.time() > limit:
                 raise Divergence("equality", missing)
             await asyncio.sleep(5.0)
