@@ -63,11 +63,9 @@ async def _hunt_all(
         else:
             survivors.append(patch.name)
             caught.pop(patch.name, None)
+        _write(patches, caught)  # each time: it takes long, and may be ended at any moment
 
-    try:
-        await _at_a_time(arguments.jobs, chosen, one)
-    finally:
-        _write(patches, caught)
+    await _at_a_time(arguments.jobs, chosen, one)
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} caught")
     for name in survivors:
         print(f"{name} survived: it changes nothing, or the simulator does not look there")
