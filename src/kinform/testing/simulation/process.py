@@ -11,7 +11,7 @@ from kinform.cache.informer import SharedInformer
 from kinform.client import Client
 from kinform.objects import Object
 from kinform.runtime.leader_election import LeaderElector
-from kinform.testing.simulation.actions import Happen, Schedule
+from kinform.testing.simulation.actions import Schedule, is_fault, kind_of
 from kinform.testing.simulation.history import History, Sees, everything
 from kinform.testing.simulation.link import Link
 from kinform.testing.simulation.witness import Divergence, Witness
@@ -52,9 +52,9 @@ class Process:
         self.electors: list[LeaderElector] = []
         self._history = history
         self._report = report
-        self._damages = any(
-            isinstance(action, Happen) and "corrupt" in action.fault for action in schedule.actions
-        )
+        faults = {kind_of(action) for action in schedule.actions if is_fault(action)}
+        self._damages = "corrupt" in faults
+        self._lags = bool(faults & {"lag", "stale"})
         self._working: set[object] = set()
 
     def __str__(self) -> str:
@@ -78,6 +78,7 @@ class Process:
             report=self._report,
             sees=sees,
             damages=self._damages,
+            lags=self._lags,
             pauses=(0.0, 0.0, self.dice.choice((0.0, 0.1, 3.0, 20.0))),
             dice=self.dice,
             name=f"{self}, {name or informer.name}",

@@ -39,6 +39,8 @@ class Witness:
         report: Told what is wrong.
         sees: What the informer's selector lets through.
         damages: Whether objects may become unreadable on their way.
+        lags: Whether the newest state that a server shows may be an old one. To a client that is
+            a server which was restored: it lists anew, and trusts no version.
         pauses: How many seconds it may take to be told something; one of these, at random.
         name: Who this is, for messages.
     """
@@ -51,6 +53,7 @@ class Witness:
         report: Callable[[Divergence], None],
         sees: Sees = everything,
         damages: bool = False,
+        lags: bool = False,
         pauses: Sequence[float] = (0.0,),
         dice: random.Random | None = None,
         name: str,
@@ -65,6 +68,7 @@ class Witness:
         self._version = 0
         self._noticed = history.restores  # how many restores the cache may have noticed
         self._damages = damages
+        self._lags = lags
         self._pauses = pauses
         self._dice = dice or random.Random(0)
         informer.add_event_handler(
@@ -95,7 +99,9 @@ class Witness:
             self._fail("pairing", f"{key} was updated from {old}, and had been {had}")
         if old.uid != new.uid:
             self._fail("identity", f"{key} is another object, and that was an update: {old}, {new}")
-        if old == new and not self._history.restores:
+        # An object that could not be read for a while, and went and came unseen, is as it was.
+        may_be_same = self._history.restores or self._damages or self._lags
+        if old == new and not may_be_same:
             self._fail("pairing", f"{key} was updated, and is as it was: {new}")
         self._advance(key, new)
 
@@ -153,7 +159,7 @@ class Witness:
         informer = self.informer
         version = int(informer.last_sync_resource_version or 0)
         if version < self._version:
-            if self._noticed == self._history.restores:
+            if self._noticed == self._history.restores and not self._lags:
                 self._fail("version", f"the cache went back from {self._version} to {version}")
             self._noticed = self._history.restores
         self._version = version

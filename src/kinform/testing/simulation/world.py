@@ -30,7 +30,7 @@ BUDGET: Final = 8
 """Lists, and watches, that an informer may ask for in any minute."""
 SETTLE: Final = 600.0
 """Seconds after which everything is equal, once all faults are over: longer than any watch."""
-_TICK: Final = 1.0
+_TICK: Final = 2.5
 _AFTER_RESTORE: Final = 75.0
 """Seconds after a restore in which a lease may be in the hands of two: it was edited."""
 
@@ -98,7 +98,7 @@ class World:
         self._program = program
         self._check = check
         self._slots = [Slot(number) for number in range(schedule.processes)]
-        self._undo: dict[Callable[[], None], asyncio.TimerHandle] = {}
+        self._undo: dict[_Undoing, asyncio.TimerHandle] = {}
         self._writer = Writer(self.server)
 
     @property
@@ -194,20 +194,14 @@ class World:
                 pass  # it does not run just now
 
     def _later(self, seconds: float, undo: Callable[[], None]) -> None:
-        loop = asyncio.get_running_loop()
-
-        def done() -> None:
-            del self._undo[undo]
-            undo()
-
-        self._undo[undo] = loop.call_later(seconds, done)
+        undoing = _Undoing(undo, self._undo)
+        self._undo[undoing] = asyncio.get_running_loop().call_later(seconds, undoing)
 
     def _heal(self) -> None:
         """End all that is wrong."""
-        for undo, timer in self._undo.items():
+        for undoing, timer in tuple(self._undo.items()):
             timer.cancel()
-            undo()
-        self._undo.clear()
+            undoing()
         self.server.faults.clear()
         for slot in self._slots:
             if slot.link is not None:
@@ -330,6 +324,20 @@ class World:
                     if most > BUDGET:
                         text = f"{most} times {verb} of {stream} within a minute: {times}"
                         self.report(Divergence("budget", text))
+
+
+class _Undoing:
+    """Ends something, once: when its time has come, or before."""
+
+    def __init__(
+        self, undo: Callable[[], None], pending: dict[_Undoing, asyncio.TimerHandle]
+    ) -> None:
+        self._undo = undo
+        self._pending = pending
+
+    def __call__(self) -> None:
+        del self._pending[self]
+        self._undo()
 
 
 def _timers(loop: asyncio.AbstractEventLoop) -> set[asyncio.TimerHandle]:
