@@ -14,11 +14,11 @@ import argparse
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 
 from tools.mutants import report
-from tools.mutants.hunting import Caught, Survived, hunt
+from tools.mutants.hunting import Caught, Survived, hunt, sound
 from tools.mutants.patches import Patch, PatchError, load
 
 SEEDS = 500
@@ -67,9 +67,23 @@ async def _hunt_all(
 
     await _at_a_time(arguments.jobs, chosen, one)
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} caught")
-    for name in survivors:
-        print(f"{name} survived: it changes nothing, or the simulator does not look there")
-    return bool(survivors)
+    wrong = [
+        f"{name} survived: it changes nothing, or the simulator does not look there"
+        for name in survivors
+    ]
+    wrong += await _unsound(caught, chosen)
+    print("".join(f"{line}\n" for line in wrong), end="")
+    return bool(wrong)
+
+
+async def _unsound(caught: Mapping[str, Caught], chosen: Sequence[Patch]) -> list[str]:
+    """Tell of the seeds that fail without a mutant as well: what they catch proves nothing."""
+    seeds = sorted({caught[patch.name].seed for patch in chosen if patch.name in caught})
+    return [
+        f"seed {seed} fails without any mutant: mend that, and hunt again"
+        for seed in seeds
+        if not await sound(seed)
+    ]
 
 
 async def _check(
@@ -89,6 +103,7 @@ async def _check(
         if report.PAGE.read_text("utf-8") != report.page(patches, caught):
             wrong.append("docs/mutants.md is not as `make mutants` writes it")
         await _at_a_time(arguments.jobs, chosen, one)
+        wrong += await _unsound(caught, chosen)
     for line in wrong:
         print(line)
     return bool(wrong)

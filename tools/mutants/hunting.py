@@ -21,7 +21,7 @@ from typing import Final
 
 from tools.mutants.patches import ROOT, Patch
 
-__all__ = ["PATIENCE", "Caught", "Survived", "hunt", "mutated"]
+__all__ = ["PATIENCE", "BrokenRunError", "Caught", "Survived", "hunt", "mutated", "sound"]
 
 PATIENCE: Final = 240.0
 """Seconds that one seed may take, start included, before it counts as a hang."""
@@ -85,6 +85,14 @@ async def hunt(patch: Patch, *, first: int = 0, count: int) -> Caught | Survived
     if seed < first + count:
         raise BrokenRunError(f"{patch.name}: the run ended before seed {seed}")
     return Survived(count, clock() - began)
+
+
+async def sound(seed: int) -> bool:
+    """Tell whether a seed finds nothing where there is no mutant."""
+    async with aclosing(_told(ROOT, seed, 1)) as told:
+        async for line in told:
+            return not json.loads(line)["oracle"]
+    raise BrokenRunError(f"seed {seed} could not be run")
 
 
 async def _told(folder: Path, first: int, count: int) -> AsyncGenerator[bytes]:

@@ -98,8 +98,9 @@ def _row(patch: Patch, caught: Caught) -> list[str]:
 
 
 def _claim(rule: str, patches: Sequence[Patch]) -> str:
-    count = sum(patch.rule == rule for patch in patches)
-    return str(count) if count else f"none: {ELSEWHERE.get(rule, 'no oracle sees it yet')}"
+    if count := sum(patch.rule == rule for patch in patches):
+        return str(count)
+    return f"none: {ELSEWHERE[rule]}" if rule in ELSEWHERE else "none yet"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
