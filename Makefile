@@ -14,7 +14,7 @@ PYTEST := $(PY) -m pytest
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
         layers docs conformance contract record clientset captures news bench bench-quick bench-report \
-        bench-peers bench-parts bench-gate control-plane simulate mutants check clean venv
+        bench-peers bench-parts bench-gate fuzz simulate mutants control-plane check clean venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
@@ -103,6 +103,9 @@ simulate: venv  ## 10,000 seeded schedules of faults (half an hour); ARGS="--see
 
 mutants: venv   ## mistakes put into kinform, each to be found by the simulator; docs/mutants.md
 	$(PY) -m tools.mutants $(ARGS)
+
+fuzz: venv      ## look for inputs that parsers fail on, ten minutes; ARGS="watch --seconds 60 --seed 2"
+	$(PY) -m tools.fuzz --jobs $(JOBS) $(ARGS)
 
 control-plane:  ## build etcd, kube-apiserver and friends into a per-user cache (needs Go)
 	$(PYTHON) tools/control-plane/build.py $(ARGS)

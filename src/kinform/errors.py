@@ -102,8 +102,9 @@ class ApiError(KinformError):
         self.status = status
         self.method = method
         self.url = url
-        if retry_after is None and status.details and status.details.retry_after_seconds:
-            retry_after = float(status.details.retry_after_seconds)
+        seconds = status.details.retry_after_seconds if status.details else None
+        if retry_after is None and seconds is not None and seconds > 0:
+            retry_after = float(min(seconds, _LONGEST_WAIT))
         self.retry_after = retry_after
 
     @property
@@ -394,6 +395,9 @@ _BY_CODE: Final[dict[int, type[ApiError]]] = {
     504: ServerTimeoutError,
 }
 _LONGEST_MESSAGE: Final = 16_384
+_LONGEST_REASON: Final = 256
+_LONGEST_WAIT: Final = 2**31 - 1
+"""What ``retryAfterSeconds`` can be at most: an int32 on the server."""
 _REASON_OF_CODE: Final[dict[int, str]] = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -430,12 +434,23 @@ def api_error(
 
 
 def _printable(status: Status) -> Status:
-    """Return ``status`` with a message that may be shown: no control characters, not endless."""
-    message = status.message or ""
-    if len(message) <= _LONGEST_MESSAGE and message.isprintable():
+    """Return ``status`` with texts that may be shown: no control characters, not endless."""
+    message, reason = status.message or "", status.reason or ""
+    if _is_showable(message, _LONGEST_MESSAGE) and _is_showable(reason, _LONGEST_REASON):
         return status
-    shown = "".join(char if char.isprintable() else " " for char in message[:_LONGEST_MESSAGE])
-    return msgspec.structs.replace(status, message=shown)
+    return msgspec.structs.replace(
+        status,
+        message=_shown(message, _LONGEST_MESSAGE),
+        reason=_shown(reason, _LONGEST_REASON),
+    )
+
+
+def _is_showable(text: str, longest: int) -> bool:
+    return len(text) <= longest and text.isprintable()
+
+
+def _shown(text: str, longest: int) -> str:
+    return "".join(char if char.isprintable() else " " for char in text[:longest])
 
 
 def status_of_code(code: int, *, method: str, message: str) -> Status:

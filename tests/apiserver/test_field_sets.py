@@ -78,7 +78,13 @@ def test_a_set_is_valid(one: Paths) -> None:
     assert field_sets.is_valid(built(one))
 
 
-@pytest.mark.parametrize("broken", [None, [], {"spec": {}}, {"f:a": 1}, {"k:{": {}}, {"x:a": {}}])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        *(None, [], {"spec": {}}, {"f:a": 1}, {"k:{": {}}, {"x:a": {}}),
+        *({"k:1": {}}, {'i:"x"': {}}, {"f:a": {".": 1}}, {"f:a": {".": {"f:b": {}}}}),
+    ],
+)
 def test_what_is_no_set_is_invalid(broken: object) -> None:
     assert not field_sets.is_valid(broken)
 

@@ -188,6 +188,14 @@ def test_numbers_out_of_all_bounds_are_called_that(method: str, target: str) -> 
     assert "value out of range" in status_of(send(server(), method, target))["message"]
 
 
+@pytest.mark.parametrize("number", ["9223372036854775808", "9" * 63])
+def test_a_label_is_not_compared_with_what_no_integer_holds(number: str) -> None:
+    response = send(server(), "GET", f"{MAPS}?labelSelector=a%3E{number}")
+
+    assert response.status == 400
+    assert "the value must be an integer" in status_of(response)["message"]
+
+
 def test_a_version_out_of_all_bounds_is_no_failure_of_the_server() -> None:
     obj = config_map("a")
     obj["metadata"] = {"name": "a", "resourceVersion": HUGE}

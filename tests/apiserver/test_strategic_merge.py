@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from kinform.apiserver import schemas, strategic_merge
 from kinform.apiserver.json import Json
+from kinform.apiserver.schemas import ANYTHING
 from kinform.apiserver.status import StatusError
 
 POD = schemas.builtin("io.k8s.api.core.v1.Pod")
@@ -181,6 +182,19 @@ def test_directives_in_new_fields_have_nothing_to_merge_with() -> None:
             {"$setElementOrder/containers": "x"},
             "expected a []interface {}, but received a string",
         ),
+        ({"$setElementOrder/containers": [{"name": "a"}, 1]}, "value for key 1 is not a map"),
+        (
+            {"$setElementOrder/containers": [], "containers": "x"},
+            "expected a []interface {}, but received a string",
+        ),
+        (
+            {"$setElementOrder/containers": [], "containers": {"name": "a"}},
+            "expected a []interface {}, but received a map[string]interface {}",
+        ),
+        (
+            {"$setElementOrder/initContainers": [{"name": "a"}], "initContainers": [1]},
+            "expected a map[string]interface {}, but received a int64",
+        ),
         (
             {"$setElementOrder/foo": ["x"]},
             'unable to find api field in struct PodSpec for the json field "foo"',
@@ -205,6 +219,11 @@ def test_a_patch_that_does_not_fit_is_the_servers_fault(spec: Json, message: str
     with pytest.raises(StatusError) as caught:
         patched({"spec": spec})
     assert (caught.value.code, caught.value.reason, caught.value.message) == (500, "", message)
+
+
+def test_what_takes_the_place_of_something_else_has_no_nulls_and_no_directives() -> None:
+    patch: Json = {"a": {"b": None, "c": 1}, "d": {"$patch": "delete"}}
+    assert strategic_merge.apply({"a": 1, "d": [1]}, patch, ANYTHING) == {"a": {"c": 1}}
 
 
 @pytest.mark.parametrize("keys", ["x", ["type"]])

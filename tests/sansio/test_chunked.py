@@ -75,6 +75,8 @@ def test_a_body_that_breaks_off_has_not_ended(chunks: list[bytes], missing: int)
         b"1" * 16 + b"\r\n",
         b"5;" + b"x" * 9_000,
         b"0\r\n" + b"X: 1\r\n" * 2_000,
+        b"5;" + b"x" * 9_000 + b"\r\nhello\r\n0\r\n\r\n",
+        b"0\r\n" + b"X: 1\r\n" * 2_000 + b"\r\n",
     ],
     ids=[
         "letters",
@@ -88,6 +90,8 @@ def test_a_body_that_breaks_off_has_not_ended(chunks: list[bytes], missing: int)
         "huge",
         "extension",
         "trailers",
+        "extension-that-ends",
+        "trailers-that-end",
     ],
 )
 def test_what_is_not_chunked_is_an_error_however_it_arrives(wire: bytes) -> None:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinform.cache.intake import Intake
 from kinform.errors import UsageError
 from kinform.testing.simulation import (
     Process,
@@ -115,14 +114,18 @@ async def informer_alone(process: Process) -> None:
         await asyncio.Event().wait()
 
 
-def test_a_broken_promise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The simulated program stays as it is; what is broken is the code below it."""
+def test_a_cache_that_does_not_follow_is_a_divergence() -> None:
+    async def deaf(process: Process) -> None:
+        """Begin with a list, and hear of nothing that comes later."""
+        informer = process.client.informer(
+            "v1/configmaps", indexers={"team": lambda obj: obj.labels.get("team")}
+        )
+        process.witness(informer)
+        async with informer:
+            await informer.wait_synced(60)
+        await asyncio.Event().wait()
 
-    def forget(self: Intake[object], batch: object) -> None:
-        del self, batch
-
-    monkeypatch.setattr(Intake, "write", forget)
-    outcome = simulate(only(write(5)), informer_alone)
+    outcome = simulate(only(write(5)), deaf)
     assert outcome.divergence is not None
     assert outcome.divergence.oracle == "equality"
     assert "green/a" in str(outcome.divergence)
@@ -185,7 +188,7 @@ def test_a_process_that_crashes_at_a_write_has_made_it_and_is_started_again() ->
         names = {key for key in world.history.now() if "life" in key}
         return "" if names == {"green/life-0", "green/life-1"} else f"there is {names}"
 
-    schedule = Schedule(seed=1, processes=1, actions=(CrashAtWrite(at=0, process=0),))
+    schedule = Schedule(seed=1, processes=1, actions=(CrashAtWrite(at=0, process=0), write(9)))
     outcome = simulate(schedule, writer, both)
     assert outcome.divergence is None
     assert lives == [0, 1, 99]

@@ -13,7 +13,7 @@ branches with the arguments. They are therefore never copied between objects eit
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, TypeAlias, TypeGuard
+from typing import Any, Final, TypeAlias, TypeGuard
 
 import msgspec
 
@@ -37,6 +37,8 @@ SELF: Final = "."
 """The name that says of a branch with something below that it is in the set itself."""
 
 _ORDER: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
+_TYPES: Final[dict[str, Any]] = {"k": dict[str, Any], "v": Any, "i": int}
+"""What stands behind these letters, as JSON."""
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
@@ -147,17 +149,17 @@ def is_list(value: object) -> TypeGuard[list[JsonValue]]:
 
 def _is_branch(name: str, below: object) -> bool:
     if name == SELF:
-        return True
+        return below == {}
     if name[:1] not in _ORDER or name[1:2] != ":":
         return False
-    if name[0] != "f" and not _is_json(name[2:]):
+    if name[0] != "f" and not _is_json(name[2:], _TYPES[name[0]]):
         return False
     return is_valid(below)
 
 
-def _is_json(text: str) -> bool:
+def _is_json(text: str, of_type: Any) -> bool:
     try:
-        msgspec.json.decode(text)
+        msgspec.json.decode(text, type=of_type)
     except msgspec.DecodeError:
         return False
     return True

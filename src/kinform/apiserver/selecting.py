@@ -31,7 +31,7 @@ _OPERATORS: Final = {
     ">": Operator.GREATER_THAN,
     "<": Operator.LESS_THAN,
 }
-_INTEGER: Final = re.compile(r"[+-]?[0-9]+")
+_INTEGER: Final = re.compile(r"([+-]?)0*([0-9]{1,19})")
 _TERM_OPERATOR: Final = re.compile(r"!=|==|=")
 
 
@@ -185,12 +185,18 @@ class _Labels:
 def _checked(key: str, operator: Operator, values: list[str]) -> Requirement:
     if operator in (Operator.GREATER_THAN, Operator.LESS_THAN):
         why = "for 'Gt', 'Lt' operators, the value must be an integer"
-        if not _INTEGER.fullmatch(values[0]) and not label_value(values[0]):
+        if not _is_integer(values[0]) and not label_value(values[0]):
             _fail(str(invalid("values[0]", values[0], why)))
     for index, value in enumerate(values):
         if problems := label_value(value):
             _fail(str(invalid(f"values[{index}][{key}]", value, "; ".join(problems))))
     return Requirement(key, operator, tuple(values))
+
+
+def _is_integer(text: str) -> bool:
+    # Go's ParseInt(text, 10, 64).
+    found = _INTEGER.fullmatch(text)
+    return found is not None and -(2**63) <= int(found[1] + found[2]) < 2**63
 
 
 def _fail(message: str) -> NoReturn:

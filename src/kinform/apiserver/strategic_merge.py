@@ -39,6 +39,17 @@ def _error(message: str) -> StatusError:
     return StatusError(500, "", message)
 
 
+def _unexpected(expected: str, value: JsonValue) -> StatusError:
+    return _error(f"expected a {expected}, but received a {_go_type(value)}")
+
+
+def _go_type(value: JsonValue) -> str:
+    if value is None:
+        return "%!s(<nil>)"
+    names = {"map": "map[string]interface {}", "slice": "[]interface {}"}
+    return names.get(kind := reflect_kind(value), kind)
+
+
 def _merged_map(target: Json, patch: Json, schema: Schema) -> Json:
     if _DIRECTIVE in patch:
         return _directed(patch)
@@ -53,7 +64,8 @@ def _merged_map(target: Json, patch: Json, schema: Schema) -> Json:
             _delete_items(merged, name.removeprefix(_DELETE), value)
         elif value is None:
             merged.pop(name, None)
-        elif name not in merged:
+        elif name not in merged or not _is_alike(merged[name], value):
+            merged.pop(name, None)
             if (fresh := _fresh(value)) is not None:
                 merged[name] = fresh
         else:
@@ -87,6 +99,11 @@ def _retain(merged: Json, patch: Json) -> None:
         raise status.bad_request("invalid patch format of retainKeys")
     for name in [name for name in merged if name not in kept]:
         del merged[name]
+
+
+def _is_alike(target: JsonValue, patch: JsonValue) -> bool:
+    """Tell whether two values can be merged, or neither has anything to merge."""
+    return all(isinstance(target, kind) is isinstance(patch, kind) for kind in (dict, list))
 
 
 def _field(schema: Schema, name: str) -> Schema:
@@ -183,6 +200,8 @@ def _itself(item: JsonValue) -> JsonValue:
 
 def _identity(key: str) -> _Identity:
     def of(item: JsonValue) -> JsonValue:
+        if not isinstance(item, dict):
+            raise _unexpected("map[string]interface {}", item)
         obj = cast("Json", item)
         if key not in obj:
             shown = go_format(obj)
@@ -249,7 +268,12 @@ def _order_list(merged: Json, patch: Json, *, field: Schema, directive: str) -> 
     if name in patch and changes is None:
         merged.pop(name, None)
         return
+    for value in (target, changes):
+        if not isinstance(value, list | None):
+            raise _unexpected("[]interface {}", value)
     key = field.patch_merge_key
+    if key and (odd := [at for at, item in enumerate(order) if not isinstance(item, dict)]):
+        raise _error(f"value for key {odd[0]} is not a map")
     identity = _identity(key) if key else _itself
     ranks = [identity(item) for item in order]
     if isinstance(changes, list):

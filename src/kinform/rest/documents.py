@@ -67,7 +67,7 @@ def parse(data: bytes, *, source: str) -> Value:
         complaint = _position(exc)
     except RecursionError:
         complaint = _TOO_DEEP
-    except ValueError:
+    except (ValueError, LookupError):  # LookupError: PyYAML, of an empty !!int or a !!bool x
         complaint = "is not valid YAML: a value does not fit its tag"
     # Raised out here so that the library's error, with its piece of the text, is forgotten.
     raise ConfigError(complaint, source=source)
@@ -172,7 +172,7 @@ class _Loader(_SafeLoader):
 
 def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Scalar:
     """Construct a bool, int, float or timestamp as a `Scalar`."""
-    text = str(node.value)
+    text = str(loader.construct_scalar(node))  # refuses a list with such a tag
     value: bool | int | float | str = text
     match str(node.tag).rpartition(":")[2]:
         case "bool":

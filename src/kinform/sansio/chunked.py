@@ -17,7 +17,8 @@ from kinform.errors import DecodeError
 
 __all__ = ["ChunkedDecoder"]
 
-_SIZE: Final = re.compile(rb"0*([0-9a-fA-F]{1,15})[ \t]*(?:;[^\r\n]*)?\r\n")
+# Each part is limited, so that a line which is too long is never taken, however it arrives.
+_SIZE: Final = re.compile(rb"0{0,64}([0-9a-fA-F]{1,15})[ \t]{0,64}(?:;[^\r\n]{0,8000})?\r\n")
 _NEWLINE: Final = b"\r\n"
 _END: Final = _NEWLINE * 2
 _LONGEST_LINE: Final = 8 * 1024
@@ -110,9 +111,11 @@ class ChunkedDecoder:
         """Read over what stands behind the last chunk, up to an empty line."""
         # The line break before them is one of the two that end them, if there are none.
         end = data.find(_END, start - 2)
+        # Of trailers too long that arrive whole, as much counts as if they came byte by byte.
+        size = (len(data) if end < 0 else end + 3) - start
+        if size > _LONGEST_LINE:
+            raise DecodeError("the trailers of the body do not end")
         if end >= 0:
             self.ended, self.surplus = True, data[end + 4 :]
-        elif len(data) - start > _LONGEST_LINE:
-            raise DecodeError("the trailers of the body do not end")
         else:
             self._kept = data[line:]

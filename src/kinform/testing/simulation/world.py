@@ -137,6 +137,8 @@ class World:
     async def _direct(self) -> None:
         loop = asyncio.get_running_loop()
         async with contextlib.AsyncExitStack() as stack:
+            while len(self.living) < len(self._slots):  # noqa: ASYNC110 - a turn or two
+                await asyncio.sleep(0)
             ticking = loop.create_task(self._tick())
             stack.callback(ticking.cancel)
             for action in self.schedule.actions:
@@ -248,8 +250,11 @@ class World:
             await asyncio.wait([task])
             took = loop.time() - slot.ended_at if slot.ended_at is not None else 0.0
             slot.over()
-        if not task.cancelled() and (error := task.exception()) is not None:
-            self.report(Divergence("program", f"{process} ended: {error!r}"))
+        if not task.cancelled() and slot.ended_at is None:
+            self.report(Divergence("program", f"{process} ended by itself: {task.exception()!r}"))
+            slot.after = 1.0
+        elif not task.cancelled() and (error := task.exception()) is not None:
+            self.report(Divergence("program", f"{process} ended by an error: {error!r}"))
         if took > process.grace + 0.5 and not slot.crashed:
             self.report(Divergence("stop", f"{process} took {took:.1f} s to end"))
         if link.open_streams:
