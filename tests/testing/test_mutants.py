@@ -114,5 +114,5 @@ def test_a_record_tells_what_does_not_go_together() -> None:
 def test_the_page_names_mutant_rule_seed_and_promise() -> None:
     page = report.page([parse(TEXT, name="one")], {"one": Caught(17, "order", 2.04)})
     assert "| `one` | F-R20 | The second is left out. | 17 | order | 2.0 |" in page
-    assert "1 mutants of 1 rules, all caught; the longest hunt ended at seed 17" in page
+    assert "1 mutants of 1 rules, all caught; the highest seed that it took is 17" in page
     assert "| F-R12 | HTTP/2 | none: kinform speaks HTTP/1.1 |" in page

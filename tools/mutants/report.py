@@ -36,7 +36,7 @@ $ make mutants ARGS=--check                      # each with the seed that found
 To add one: change a file under `src/kinform`, `git diff > tests/mutants/NAME.patch`, put the lines
 `# rule:`, `# what:` and `# oracle:` before the diff, undo the change, and run it.
 
-{count} mutants of {rules} rules, all caught; the longest hunt ended at seed {last}. This page is
+{count} mutants of {rules} rules, all caught; the highest seed that it took is {last}. This page is
 written by `make mutants`.
 
 """
