@@ -14,8 +14,8 @@ PYTEST := $(PY) -m pytest
 .DEFAULT_GOAL := help
 .PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
         layers docs conformance contract record clientset captures news bench bench-quick bench-report \
-        bench-peers bench-parts bench-gate fuzz simulate scoreboard soak \ mutants control-plane \
-        check clean venv
+        bench-peers bench-parts bench-gate fuzz simulate scoreboard soak \
+        mutants control-plane check clean venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18

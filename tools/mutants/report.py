@@ -16,10 +16,6 @@ RECORD: Final = FOLDER / "caught.json"
 PAGE: Final = ROOT / "docs" / "mutants.md"
 
 _INTRODUCTION: Final = """\
----
-orphan: true
----
-
 # Mutants
 
 A simulation that finds nothing proves nothing, unless it would have found something. So mistakes
