@@ -517,7 +517,7 @@ async def test_a_stream_whose_end_is_late_is_warned_of(caplog: pytest.LogCapture
     """CG-W02: with how long nothing came; never after its end."""
     source = stream(12.0, event("ADDED", "p1", 1), 15.0, end(7))
     async with running(Reflector(source, Store(), name="pods")):
-        await asyncio.sleep(200)
+        await asyncio.sleep(100)
     warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
     assert warnings == ["pods: the streamed list has been silent for 10 s"]
 
