@@ -100,10 +100,10 @@ def _plain(value: object, left: list[int], *, depth: int) -> Value:
     if isinstance(value, Mapping):
         members = cast("Mapping[object, object]", value).items()
         return {str(key): _plain(item, left, depth=depth + 1) for key, item in members}
+    kind = type(value).__name__
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         items = cast("Sequence[object]", value)
         return [_plain(item, left, depth=depth + 1) for item in items]
-    kind = type(cast("object", value)).__name__
     raise _Refused(f"holds a {kind}, which no kubeconfig has; give it as text")
 
 
