@@ -47,7 +47,7 @@ class Process:
         self.client = client
         self.grace: float = 5.0
         self.link = link
-        self.dice = random.Random(f"{schedule.seed} {number} {life}")
+        self.dice: random.Random = random.Random(f"{schedule.seed} {number} {life}")
         self.witnesses: list[Witness] = []
         self.electors: list[LeaderElector] = []
         self._history = history

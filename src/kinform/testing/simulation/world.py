@@ -116,7 +116,7 @@ class World:
         before = _timers(loop)
         async with self.server:
             storage = self.server.cluster.storage
-            self.history = History(storage, "configmaps", time=loop.time)
+            self.history: History = History(storage, "configmaps", time=loop.time)
             for namespace in NAMESPACES:
                 self._writer.create_namespace(namespace)
             try:
