@@ -108,9 +108,7 @@ CONFIG = Config(
     password=PASSWORD,
     proxy_url=f"http://user:{PASSWORD}@proxy.example:3128",
     tls=TlsConfig(key_data=SECRET.encode(), cert_data=SECRET.encode()),
-    exec_plugin=ExecPlugin(
-        command="login", args=["--password", PASSWORD], env={"TOKEN": TOKEN}
-    ),
+    exec_plugin=ExecPlugin(command="login", args=["--password", PASSWORD], env={"TOKEN": TOKEN}),
 )
 
 
