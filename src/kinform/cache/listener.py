@@ -107,7 +107,7 @@ class Listener(Generic[T]):
         self._handler = handler
         self._on_resync = on_resync
         self._call = Caller(handler).__call__  # a method is called faster than an object
-        self._buffer: Buffer[T] = Buffer(coalesce.HIGH_WATER)
+        self._buffer: Buffer[T] = Buffer(coalesce.HIGH_WATER)  # looked up: simulations turn it
         self._awaited: Notification[T] | None = None
         self._awake = asyncio.Event()
         self._settled = asyncio.Event()  # synced, or certain never to be

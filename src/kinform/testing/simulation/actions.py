@@ -28,10 +28,15 @@ __all__ = [
     "Restore",
     "Schedule",
     "Suspend",
+    "Verb",
     "Write",
     "is_fault",
     "kind_of",
 ]
+
+
+Verb: TypeAlias = Literal["create", "update", "relabel", "delete", "recreate"]
+"""What somebody may do to an object."""
 
 
 class _Timed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -43,7 +48,7 @@ class _Timed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 class Write(_Timed, tag="write", frozen=True, kw_only=True):
     """Somebody else writes one object; no fault hits that."""
 
-    verb: Literal["create", "update", "relabel", "delete", "recreate"]
+    verb: Verb
     namespace: str
     name: str
     value: int = 0
@@ -170,8 +175,7 @@ def kind_of(action: Action) -> str:
     """Return what sort of thing happens: of two faults of one sort only one counts as a kind."""
     if isinstance(action, Happen):
         return action.made().name
-    tag = msgspec.structs.fields(type(action)) and type(action).__struct_config__.tag
-    return str(tag)
+    return str(type(action).__struct_config__.tag)
 
 
 @final
@@ -210,11 +214,6 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         """Return the schedule less the actions at these places."""
         kept = tuple(one for place, one in enumerate(self.actions) if place not in dropped)
         return msgspec.structs.replace(self, actions=kept)
-
-    @property
-    def end(self) -> float:
-        """When the last thing happens."""
-        return max((action.at for action in self.actions), default=0.0)
 
     def summary(self) -> str:
         """Return in one line how much of what there is."""

@@ -24,6 +24,7 @@ from kinform.testing.simulation.actions import (
     Restore,
     Schedule,
     Suspend,
+    Verb,
     Write,
     kind_of,
 )
@@ -41,6 +42,7 @@ QUIET: Final = 150.0
 """Seconds after a restore without writes: longer than anybody waits before asking again."""
 
 _NAMES: Final = tuple(f"n{number}" for number in range(9))
+_CHANGES: Final[Sequence[Verb]] = ("update", "relabel", "delete", "recreate")
 _GAPS: Final = (0.0, 0.0, 0.01, 0.2, 0.5, 1.0, 3.0)
 
 
@@ -92,18 +94,15 @@ def _writes(dice: random.Random) -> list[Write]:
     for number in range(dice.randint(WRITES, MOST_WRITES)):
         namespace, name = dice.choice(NAMESPACES), dice.choice(_NAMES)
         key = (namespace, name)
-        if key not in there:
-            verb = "create"
-        else:
-            verb = dice.choices(("update", "relabel", "delete", "recreate"), weights=(5, 2, 3, 2))[
-                0
-            ]
+        verb: Verb = "create"
+        if key in there:
+            (verb,) = dice.choices(_CHANGES, weights=(5, 2, 3, 2))
         if verb == "delete":
             del there[key]
         else:
             there[key] = number
         writes.append(
-            Write(at=round(at, 2), verb=verb, namespace=namespace, name=name, value=number)  # type: ignore[arg-type]
+            Write(at=round(at, 2), verb=verb, namespace=namespace, name=name, value=number)
         )
         at += slow * dice.choice(_GAPS)
     return writes

@@ -11,6 +11,8 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from kinform.apiserver.memory import MemoryResponse, MemoryTransport
+from kinform.apiserver.paths import NoSuchPath, Unreadable, route
+from kinform.apiserver.status import StatusError
 from kinform.errors import TransportError, TransportFailure
 
 if TYPE_CHECKING:
@@ -60,6 +62,7 @@ class Link:
     ) -> None:
         self._latency = latency
         self._inner = MemoryTransport(application)
+        self._kinds = application.cluster.kinds
         self._sent = sent
         self._is_dead = False
         self._cut: asyncio.Event | None = None  # set when it is mended
@@ -140,15 +143,21 @@ class Link:
         if self._is_dead or self._cut is not None:
             raise _error(request, TransportFailure.REFUSED)
 
+    def _is_collection(self, path: str) -> bool:
+        try:
+            return not route(self._kinds, path).name
+        except (StatusError, NoSuchPath, Unreadable):
+            return False  # it is about no objects: discovery, the version
+
     def _note(self, request: HttpRequest) -> None:
         parts = urlsplit(request.url)
         query = parse_qs(parts.query)
         verb = request.method.lower()
-        if request.method == "GET":
+        if request.method == "GET" and self._is_collection(parts.path):
             if "watch" in query:
                 verb = "watch"
-            elif "limit" in query:
-                verb = "probe" if query["limit"] == ["1"] else "list"
+            else:
+                verb = "probe" if query.get("limit") == ["1"] else "list"
         selectors = [*query.get("labelSelector", ()), *query.get("fieldSelector", ())]
         self._sent.append(
             Sent(

@@ -117,14 +117,10 @@ def _secret(source: Object) -> dict[str, Any]:
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": source.name, "namespace": source.namespace},
-        "data": {"value": _encoded(str(source.at("data", "value", default="")))},
+        "data": {"value": secret_value(str(source.at("data", "value", default="")))},
     }
-
-
-def _encoded(value: str) -> str:
-    return base64.b64encode(value.encode()).decode()
 
 
 def secret_value(value: str) -> str:
     """Return what the Secret of a ConfigMap with this value has in it."""
-    return _encoded(value)
+    return base64.b64encode(value.encode()).decode()

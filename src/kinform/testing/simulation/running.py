@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import logging
 import multiprocessing
@@ -9,7 +10,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,18 +109,18 @@ def drawn(first: int, count: int) -> Iterator[Schedule]:
     return (draw(seed) for seed in range(first, first + count))
 
 
-class _fixed_hash_seed:  # noqa: N801 - used as a function
+@contextlib.contextmanager
+def _fixed_hash_seed() -> Generator[None]:
     """Have processes that are started meanwhile iterate over sets in one order."""
-
-    def __enter__(self) -> None:
-        self._before = os.environ.get("PYTHONHASHSEED")
-        os.environ["PYTHONHASHSEED"] = "0"
-
-    def __exit__(self, *exc_info: object) -> None:
-        if self._before is None:
+    before = os.environ.get("PYTHONHASHSEED")
+    os.environ["PYTHONHASHSEED"] = "0"
+    try:
+        yield
+    finally:
+        if before is None:
             del os.environ["PYTHONHASHSEED"]
         else:
-            os.environ["PYTHONHASHSEED"] = self._before
+            os.environ["PYTHONHASHSEED"] = before
 
 
 def _quiet() -> None:
