@@ -240,8 +240,11 @@ class DecodeError(KinformError):
     """The server sent bytes we cannot read. The message holds no payload.
 
     ``path`` is where in the JSON (``$.metadata.name``), if known; ``key`` the object's
-    ``namespace/name``, if known.
+    ``namespace/name``, if known. ``is_damaged``: the bytes are no JSON at all, so that they are
+    hardly what the server has; asked again, it may send them whole.
     """
+
+    is_damaged: bool = False
 
     def __init__(
         self, message: str, *, path: str = "", key: str = "", method: str = "", url: str = ""

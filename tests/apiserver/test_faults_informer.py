@@ -155,6 +155,35 @@ async def test_what_was_damaged_in_a_list_is_named_and_comes_with_its_next_chang
 
 
 @in_virtual_time
+async def test_what_was_damaged_in_a_watch_is_asked_for_again() -> None:
+    """F-R23: no event is skipped, least of all one that a proxy has damaged."""
+    async with world("a", "b", "c") as here, here.informer:
+        await here.informer.wait_synced(HOUR)
+        here.server.faults.add(faults.corrupt(event=2, verb="watch", nth=1))
+        here.server.cluster.storage.disconnect()  # the next watch is the one that is hit
+        for name in "abc":
+            here.change(name, "again")
+        await until(here.is_equal)
+        assert not here.informer.unreadable
+        assert here.informer.statistics().reflector.lists == 1
+
+
+@in_virtual_time
+async def test_what_always_comes_damaged_is_set_apart_and_costs_one_watch_more() -> None:
+    async with world("a", "b", "c") as here, here.informer:
+        await here.informer.wait_synced(HOUR)
+        here.server.faults.add(faults.corrupt(event=1, verb="watch"))
+        here.server.cluster.storage.disconnect()
+        opened = here.informer.statistics().reflector.watches
+        here.change("b", "again")
+        await until(lambda: bool(here.informer.unreadable))
+        assert [key.name for key in here.informer.unreadable] == ["b"]
+        here.change("c", "again")
+        await until(here.is_equal)
+        assert here.informer.statistics().reflector.watches == opened + 2
+
+
+@in_virtual_time
 async def test_a_stale_replica_refuses_what_it_has_not_seen_after_three_seconds() -> None:
     async with world("a", "b") as here:
         here.server.faults.add(faults.stale(revisions=1))

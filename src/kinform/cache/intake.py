@@ -85,6 +85,9 @@ class Intake(Generic[T]):
         self._is_afresh_pending = False
         # Whether ADDED events may be of any age: a watch from no version begins with what is there.
         self._is_replaying = False
+        # The object that came damaged last, in which version; and whether that is the server's.
+        self._doubted: tuple[ObjectName, str] | None = None
+        self._sends_damaged = False
         self.version: str = ""
         self.events: int = 0
         self.bookmarks: int = 0
@@ -177,6 +180,7 @@ class Intake(Generic[T]):
                 an older state: on another history the same version may be another object. The
                 next list trusts none.
         """
+        self._doubted, self._sends_damaged = None, False
         listed, unreadable = self._listed, self._listed_unreadable
         is_older = versions.is_older(resource_version, self.version)
         if is_older and self._has_reused:
@@ -229,7 +233,8 @@ class Intake(Generic[T]):
         """Write the events of a watch, in order.
 
         Raises:
-            DecodeError: an object has no key; everything before it is written.
+            DecodeError: an object has no key, or was damaged on its way; everything before it is
+                written, so that a watch from ``version`` brings it again.
         """
         for event in batch:
             if isinstance(event, Bookmark):
@@ -272,6 +277,8 @@ class Intake(Generic[T]):
     def _write_unreadable(self, event: Unreadable) -> None:
         if not event.metadata.name:
             raise _nameless(event)
+        if event.error.is_damaged and not self._is_sent_so(event.metadata):
+            raise DecodeError("an event was damaged on its way", key=str(event.metadata.key))
         self.events += 1
         key = event.metadata.key
         if event.type is _DELETED:
@@ -280,6 +287,16 @@ class Intake(Generic[T]):
             self._set_apart(event, self._unreadable)
         self._delete_unseen(event.metadata)
         self._advance(event.metadata, event.type)
+
+    def _is_sent_so(self, metadata: ObjectMeta) -> bool:
+        """Tell whether the server sends damaged objects, rather than somebody between us.
+
+        What comes damaged once is asked for again, from the version before it. If it comes so
+        again, there is nothing to be gained by that, until the next list.
+        """
+        doubted, self._doubted = self._doubted, (metadata.key, metadata.resource_version)
+        self._sends_damaged = self._sends_damaged or self._doubted == doubted
+        return self._sends_damaged
 
     def _delete_unseen(self, metadata: ObjectMeta) -> None:
         """Delete an object by its key; the store learns how far it is all the same."""

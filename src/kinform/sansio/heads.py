@@ -122,13 +122,16 @@ def try_head(raw: bytes) -> Head | DecodeError:
 
 def decode_error(exc: msgspec.DecodeError | UnicodeDecodeError | RecursionError) -> DecodeError:
     """Turn a decoder's complaint into ours, with the JSON path apart from the text."""
-    if isinstance(exc, UnicodeDecodeError):
-        return DecodeError(f"invalid UTF-8 at byte {exc.start}")
     if isinstance(exc, RecursionError):
         return DecodeError("the object nests deeper than this Python can read")
-    # msgspec names types and positions, never values; map keys appear as ``[...]``.
-    message, _, path = str(exc).partition(" - at `")
-    return DecodeError(message, path=path.rstrip("`"))
+    if isinstance(exc, UnicodeDecodeError):
+        error = DecodeError(f"invalid UTF-8 at byte {exc.start}")
+    else:
+        # msgspec names types and positions, never values; map keys appear as ``[...]``.
+        message, _, path = str(exc).partition(" - at `")
+        error = DecodeError(message, path=path.rstrip("`"))
+    error.is_damaged = not isinstance(exc, msgspec.ValidationError)
+    return error
 
 
 def detached(error: DecodeError) -> DecodeError:
