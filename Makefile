@@ -81,7 +81,7 @@ clientset: venv ## write the typed models and clients from the recorded API
 captures: venv  ## the pictures of the command in the docs
 	$(PY) -m tools.captures $(ARGS)
 
-bench: venv     ## kinform beside client-go and other clients, in full (half an hour); bench/results
+bench: venv     ## kinform beside client-go and other clients, in full (an hour); bench/results
 	$(PY) -m bench.compare --full $(ARGS)
 
 bench-quick: venv ## the same with fewer objects and rounds (minutes); build/bench/quick

@@ -1,6 +1,6 @@
 """Compare kinform with client-go and other clients.
 
-``python -m bench.compare --quick`` takes minutes, ``--full`` about half an hour. Ctrl-C ends it
+``python -m bench.compare --quick`` takes minutes, ``--full`` about an hour. Ctrl-C ends it
 early: what there is by then is written, marked as partial. ``--build`` only builds the peers that
 are programs, which a run does by itself.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import datetime
 import signal
 import sys
 import time
@@ -17,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from bench import corpus
+from bench import console, corpus
 from bench.compare import (
     bars,
     build,
@@ -54,17 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _finish(record, options.out or options.report.parent, with_record=False)
         return _exit_code(record)
     scale = _scale(options)
-    record = Record(scale=scale.name, machine=machine.described(), began=_now())
+    record = Record(scale=scale.name, machine=machine.described(), began=console.now())
     began = time.monotonic()
     for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background jobs ignore the first
         signal.signal(number, signal.default_int_handler)
     try:
         wanted = peers.chosen(options.only.split(","))
-        able, record.left_out = build.built(wanted, tell=_say)
+        able, record.left_out = build.built(wanted, tell=console.say)
         _run(scale, able, record, parts=options.parts)
         record.partial = False
     except KeyboardInterrupt:
-        _say("interrupted; writing what there is")
+        console.say("interrupted; writing what there is")
     record.seconds = time.monotonic() - began
     _finish(record, options.out or _folder(record, options), with_record=True)
     return _INTERRUPTED if record.partial else _exit_code(record)
@@ -74,7 +73,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.compare", description=__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
     what.add_argument("--quick", action="store_true", help="10,000 objects; minutes")
-    what.add_argument("--full", action="store_true", help="100,000 objects; half an hour")
+    what.add_argument("--full", action="store_true", help="100,000 objects; an hour")
     what.add_argument("--report", type=Path, metavar="FILE", help="tables and plots of a record")
     names = ", ".join(build.PROGRAMS)
     what.add_argument("--build", nargs="*", metavar="NAME", help=f"build some of {names}, or all")
@@ -97,9 +96,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _build(names: Sequence[str]) -> int:
     try:
-        build.build(names, tell=_say)
+        build.build(names, tell=console.say)
     except build.BuildError as exc:
-        _say(str(exc))
+        console.say(str(exc))
         return 1
     return 0
 
@@ -135,14 +134,14 @@ def _run(scale: Scale, able: Sequence[Peer], record: Record, *, parts: Sequence[
 
 
 def _tell_plan(jobs: Sequence[Job], total: float, record: Record) -> None:
-    _say(f"{len(jobs)} lives, about {total / 60:.0f} minutes:")
+    console.say(f"{len(jobs)} lives, about {total / 60:.0f} minutes:")
     for part in dict.fromkeys(job.part for job in jobs):
         those = [job for job in jobs if job.part == part]
         labels = ", ".join(dict.fromkeys(job.peer.label for job in those))
         minutes = sum(job.estimate() for job in those) / 60
-        _say(f"  {part}: {len(those)} lives, {minutes:.1f} minutes: {labels}")
+        console.say(f"  {part}: {len(those)} lives, {minutes:.1f} minutes: {labels}")
     for label, reason in record.left_out.items():
-        _say(f"  left out: {label}: {reason}")
+        console.say(f"  left out: {label}: {reason}")
 
 
 def _corpus(scale: Scale, able: Sequence[Peer], record: Record) -> tuple[Path, list[str]]:
@@ -152,11 +151,11 @@ def _corpus(scale: Scale, able: Sequence[Peer], record: Record) -> tuple[Path, l
     record.corpus = {"count": scale.objects, "bytes each": size / scale.objects}
     command = [sys.executable, "-m", "bench.replay", "--json", str(source)]
     if any(peer.name == CLIENT_GO for peer in able):
-        twin = build.protobuf_corpus(source, tell=_say)
+        twin = build.protobuf_corpus(source, tell=console.say)
         proto = (twin.stat().st_size - 4 * scale.objects) / scale.objects
         record.corpus = {**record.corpus, "bytes each as protobuf": proto}
         command += ["--proto", str(twin)]
-    _say("compressing the pods with zstd -19, to tell how regular they are")
+    console.say("compressing the pods with zstd -19, to tell how regular they are")
     zstd = corpus.zstd_size(source) / scale.objects
     sizes = packing.packed_sizes(source)
     record.corpus = {**record.corpus, "bytes each under zstd -19": zstd, **sizes}
@@ -170,22 +169,13 @@ def _finish(record: Record, folder: Path, *, with_record: bool) -> None:
         written.append(_README)
     print((folder / "latest.md").read_text(encoding="utf-8"))
     for path in written:
-        _say(f"wrote {path}")
+        console.say(f"wrote {path}")
 
 
 def _exit_code(record: Record) -> int:
     missed = any(verdict.outcome is bars.Outcome.MISSED for verdict in bars.judged(record))
     failed = any(life.failure for life in record.lives if life.label != NULL)
     return int(missed or failed)
-
-
-def _now() -> str:
-    now = datetime.datetime.fromtimestamp(time.time_ns() // 10**9, tz=datetime.UTC)
-    return now.isoformat()
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

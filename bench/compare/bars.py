@@ -13,7 +13,7 @@ from typing import Final
 
 from bench.compare import results
 from bench.compare.measures import MEASURES
-from bench.compare.peers import JSON, LIGHTKUBE, PROTOBUF, RAW, TYPED, UVLOOP, ZSTD
+from bench.compare.peers import FROZEN, JSON, LIGHTKUBE, PROTOBUF, RAW, TYPED, UVLOOP, ZSTD
 from bench.compare.results import Record, Select, Spread
 
 __all__ = ["BARS", "Bar", "Outcome", "Verdict", "judged"]
@@ -97,7 +97,7 @@ BARS: Final[Sequence[Bar]] = (
         )
     ],
     Bar(name="growth, raw: CPU per pod, largest over smallest", measure="sync_cpu", limit=1.25,
-        part="growth", growth=(-1, 0)),
+        part="growth", growth=(-1, 0), also=FROZEN.label),
     Bar(name="growth, raw: memory per pod, largest over smallest", measure="memory", limit=1.25,
         part="growth", growth=(-1, 0)),
     Bar(name="growth, zstd: CPU per pod until idle, largest over smallest",
@@ -116,11 +116,11 @@ BARS: Final[Sequence[Bar]] = (
     Bar(name="50 idle informers: CPU, of client-go's", measure="idle", limit=2,
         against=PROTOBUF.label, part="informers", also=_UVLOOP),
     Bar(name="10,000 seeded fault schedules without one divergence", measure="", limit=0,
-        elsewhere="the simulation"),
+        elsewhere="make simulate"),
     Bar(name="at most 8 list and 8 watch attempts in the first minute of any failure", measure="",
-        limit=0, elsewhere="the tests"),
+        limit=0, elsewhere="make test"),
     Bar(name="stop returns within its grace period + 0.5 s", measure="", limit=0,
-        elsewhere="the tests"),
+        elsewhere="make test"),
     Bar(name="types: pyright and mypy strict, complete", measure="", limit=0,
         elsewhere="make types"),
 )  # fmt: skip

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from bench.compare.peers import (
+    FROZEN,
     JSON,
     LIGHTKUBE,
     NULL,
@@ -58,7 +59,7 @@ def _null(scale: Scale, peers: Sequence[Peer]) -> list[Job]:
 
 def _fields(scale: Scale, peers: Sequence[Peer]) -> list[Job]:
     """Handlers that read the node's name, the phase and the labels of every object."""
-    those = [peer for peer in peers if peer.name != NULL]
+    those = [peer for peer in peers if peer.has_life]
     jobs: list[Job] = []
     for number in range(scale.rounds):
         for peer in rotated(those, number):
@@ -144,7 +145,7 @@ def _growth(scale: Scale, peers: Sequence[Peer]) -> list[Job]:
             events=min(objects, scale.events),
         )
         for objects in scale.growth
-        for peer in _among(peers, RAW, ZSTD)
+        for peer in _among(peers, RAW, FROZEN, ZSTD)
     ]
 
 

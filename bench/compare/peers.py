@@ -16,6 +16,7 @@ __all__ = [
     "BUILD",
     "CLIENT_GO",
     "CLIENT_GO_PROGRAM",
+    "FROZEN",
     "JSON",
     "KINFORM",
     "KUBE_RS",
@@ -66,6 +67,8 @@ class Peer:
     """CPU microseconds for each event."""
     reads: str = "json"
     """What it asks the server for: ``json`` or ``protobuf``."""
+    has_life: bool = True
+    """Whether all steps are asked of it; else it is in some parts alone."""
 
     @property
     def is_slow(self) -> bool:
@@ -111,6 +114,12 @@ UVLOOP: Final = Peer(
     label="kinform raw, uvloop",
     command=_kinform("raw", "--loop", "uvloop"),
 )
+FROZEN: Final = Peer(
+    name=KINFORM,
+    label="kinform raw, gc frozen",
+    command=_kinform("raw", "--gc", "frozen"),
+    has_life=False,
+)
 ZSTD: Final = Peer(
     name=KINFORM,
     label="kinform zstd",
@@ -141,6 +150,7 @@ PEERS: Final[Sequence[Peer]] = (
     JSON,
     RAW,
     UVLOOP,
+    FROZEN,
     ZSTD,
     TYPED,
     Peer(
@@ -167,7 +177,7 @@ PEERS: Final[Sequence[Peer]] = (
     ),
     Peer(
         name=NULL, label="null (reads, does nothing)",
-        command=_python("null_client"), start=0.2, sync_us=5, event_us=5,
+        command=_python("null_client"), start=0.2, sync_us=5, event_us=5, has_life=False,
     ),
 )  # fmt: skip
 """In the order of the table."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from bench.compare.peers import KINFORM, NULL, PROTOBUF, RAW, UVLOOP, Peer
+from bench.compare.peers import KINFORM, PROTOBUF, RAW, UVLOOP, Peer
 
 __all__ = ["FULL", "LIFE", "PARTS", "QUICK", "Job", "Scale", "main_jobs", "rotated"]
 
@@ -58,7 +58,7 @@ QUICK: Final = Scale(
     paced=3_000,
     idle=3.0,
     extra_objects=5_000,
-    growth=(10_000, 50_000),
+    growth=(5_000, 20_000),
     real_objects=2_000,
     items=50_000,
 )
@@ -129,7 +129,7 @@ def main_jobs(scale: Scale, peers: Iterable[Peer], parts: Sequence[str]) -> list
     one measure latency alone, of client-go with protobuf and of kinform.
     """
     steps = tuple(step for step in LIFE if step in parts)
-    those = [peer for peer in peers if peer.name != NULL]
+    those = [peer for peer in peers if peer.has_life]
     jobs: list[Job] = []
     if not steps:
         return jobs

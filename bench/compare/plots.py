@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from bench.compare import results
 from bench.compare.measures import MEASURES
-from bench.compare.peers import CLIENT_GO, KINFORM, RAW, ZSTD
+from bench.compare.peers import CLIENT_GO, FROZEN, KINFORM, RAW, ZSTD
 from bench.compare.results import Record, Select, Spread
 from bench.compare.table import amount
 
@@ -104,7 +104,7 @@ def _latencies(record: Record, label: str) -> dict[str, Spread]:
 def _grown(record: Record) -> dict[str, list[tuple[int, float, float]]]:
     """Return per label: objects, CPU seconds of the sync until idle, megabytes."""
     lines: dict[str, list[tuple[int, float, float]]] = {}
-    for label in (RAW.label, ZSTD.label):
+    for label in (RAW.label, FROZEN.label, ZSTD.label):
         points = [
             (life.objects, cpu * life.objects / 1e6, memory * life.objects / 1e6)
             for life in Select(label=label, part="growth").of(record)

@@ -76,7 +76,7 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
             verdict.bar.wanted(),
             _times(verdict.figure),
             _also(verdict),
-            (verdict.bar.elsewhere and f"shown by {verdict.bar.elsewhere}") or _word(verdict),
+            _word(verdict),
         ]
         for verdict in verdicts
     ]
@@ -85,7 +85,7 @@ def verdict_lines(verdicts: Sequence[Verdict]) -> list[str]:
 
 def _word(verdict: Verdict) -> str:
     if verdict.outcome is Outcome.ELSEWHERE:
-        return f"shown by {verdict.bar.elsewhere}"
+        return f"see {verdict.bar.elsewhere}"
     word = verdict.outcome.value
     return f"**{word}**" if verdict.outcome is Outcome.MISSED else word
 

@@ -62,6 +62,8 @@ class Options:
     """So many watches, one for each namespace; 0: one for all pods."""
     loop: str
     timeout: float
+    gc: str = "usual"
+    """``frozen``: no garbage is looked for during the first sync, nor in what it has left."""
     journal: bool = False
     """Whether what the handler is told is written down."""
     restart: float | None = None
@@ -189,6 +191,7 @@ def _options(peer: type[Peer], arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--fields", action="store_true", help="the handler looks at every object")
     parser.add_argument("--namespaces", type=int, default=0, metavar="K")
     parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
+    parser.add_argument("--gc", choices=("usual", "frozen"), default="usual")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each command")
     parser.add_argument("--journal", action="store_true", help="write down what is told")
     parser.add_argument("--restart", type=float, metavar="SECONDS", help="a loop that failed")
@@ -272,9 +275,14 @@ class _Driver:
         goal = goals.Goal(objects, what="objects told of at first")
         self._peer.tell = goals.telling(goal, self._look)
         before = asyncio.all_tasks()
+        if self._peer.options.gc == "frozen":
+            gc.disable()
         await self._peer.start(group)
         self._tasks = [task for task in asyncio.all_tasks() if task not in before]
         await goal.wait(self._timeout)
+        if self._peer.options.gc == "frozen":
+            gc.freeze()
+            gc.enable()
         self._rest()
         kept = self._peer.count()
         if kept != objects:

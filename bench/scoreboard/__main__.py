@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import dataclasses
-import datetime
 import json
 import os
 import signal
@@ -20,6 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Final, final
 
+from bench import console
 from bench.compare import machine
 from bench.compare.peers import BUILD, ROOT
 from bench.scoreboard import clients, picture, record, scenarios, table
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _finish(found, options.out or options.report.parent, with_record=False)
         return _exit_code(found)
     wanted, rows = clients.chosen(options.only), scenarios.chosen(options.scenarios)
-    found = Record(machine=machine.described(), began=_now())
+    found = Record(machine=machine.described(), began=console.now())
     if options.resume is not None:
         found = record.load(options.resume)
         found.left_out.clear()
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             able.append(client)
         else:
             found.left_out[client.label] = reason
-            _say(f"left out: {client.label}: {reason}")
+            console.say(f"left out: {client.label}: {reason}")
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.default_int_handler)
     began = time.monotonic()
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             run.run(options.lanes)
         is_interrupted = False
     except KeyboardInterrupt:
-        _say("interrupted; writing what there is")
+        console.say("interrupted; writing what there is")
         is_interrupted = True
     found.seconds += time.monotonic() - began
     found.partial = not _is_whole(found)
@@ -177,7 +177,7 @@ class _Run:
         cell = self._cell(running, lines)
         self._record.cells.append(cell)
         verdict = cell.verdict
-        _say(
+        console.say(
             f"[{len(self._record.cells)} of {self._total}] {cell.scenario}, {cell.client}: "
             f"{verdict.outcome}{f' ({verdict.detail})' if verdict.detail else ''}, "
             f"{time.monotonic() - running.began:.0f} s"
@@ -212,21 +212,12 @@ def _finish(found: Record, folder: Path, *, with_record: bool) -> None:
     drawn = picture.svg(found, rows, [it.label for it in table.shown_clients(found)])
     (folder / "scoreboard.svg").write_text(drawn, encoding="utf-8")
     print(text)
-    _say(f"wrote {folder / 'scoreboard.md'}")
+    console.say(f"wrote {folder / 'scoreboard.md'}")
 
 
 def _exit_code(found: Record) -> int:
     ours = (cell.verdict.outcome for cell in found.cells if cell.client == clients.CLIENTS[0].label)
     return int(any(outcome != "pass" for outcome in ours))
-
-
-def _now() -> str:
-    now = datetime.datetime.fromtimestamp(time.time_ns() // 10**9, tz=datetime.UTC)
-    return now.isoformat()
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
