@@ -43,6 +43,7 @@ class ResourceMap:
 
     def __init__(self, resources: Iterable[APIResource]) -> None:
         self.resources: Sequence[APIResource] = tuple(resources)
+        self._found: dict[str, APIResource] = {}
 
     def find(self, name: str) -> APIResource:
         """Return the resource that ``name`` means.
@@ -51,6 +52,12 @@ class ResourceMap:
             UnknownResourceError: there is none; similar names are suggested.
             AmbiguousResourceError: several groups have it; the full names are listed.
         """
+        known = self._found.get(name)
+        if known is None:
+            known = self._found[name] = self._search(name)
+        return known
+
+    def _search(self, name: str) -> APIResource:
         short, matches_group = _split(name)
         for matches_name in _ways_to_match(short):
             found = [r for r in self.resources if matches_group(r.gvr) and matches_name(r)]

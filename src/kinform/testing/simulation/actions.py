@@ -6,6 +6,7 @@ it is JSON, one action a line, so that it can be read and cut by hand.
 
 from __future__ import annotations
 
+import functools
 from typing import Final, Literal, TypeAlias, final
 
 import msgspec
@@ -22,6 +23,7 @@ __all__ = [
     "Happen",
     "JumpWall",
     "Lag",
+    "Meddle",
     "Partition",
     "Pause",
     "Restart",
@@ -52,6 +54,15 @@ class Write(_Timed, tag="write", frozen=True, kw_only=True):
     namespace: str
     name: str
     value: int = 0
+
+
+@final
+class Meddle(_Timed, tag="meddle", frozen=True, kw_only=True):
+    """Somebody changes or deletes the Secret of that name, if there is one; no fault hits that."""
+
+    namespace: str
+    name: str
+    deletes: bool = False
 
 
 @final
@@ -150,6 +161,7 @@ class JumpWall(_Timed, tag="jump_wall", frozen=True, kw_only=True):
 
 Action: TypeAlias = (
     Write
+    | Meddle
     | Happen
     | Compact
     | Restore
@@ -168,14 +180,19 @@ _RESTARTS: Final = (Restart, Crash, CrashAtWrite)
 
 def is_fault(action: Action) -> bool:
     """Tell whether it is neither a write nor a restart."""
-    return not isinstance(action, Write | Restart)
+    return not isinstance(action, Write | Meddle | Restart)
 
 
 def kind_of(action: Action) -> str:
     """Return what sort of thing happens: of two faults of one sort only one counts as a kind."""
     if isinstance(action, Happen):
-        return action.made().name
+        return _name_of(action.fault)
     return str(type(action).__struct_config__.tag)
+
+
+@functools.lru_cache(maxsize=1024)
+def _name_of(fault: str) -> str:
+    return Happen(at=0.0, fault=fault).made().name
 
 
 @final

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from kinform.apiserver.fault_files import dump
+from kinform.apiserver.fault_kinds import Fault
 from kinform.apiserver.fault_plan import random_plan
 from kinform.testing.simulation.actions import (
     Action,
@@ -18,6 +19,7 @@ from kinform.testing.simulation.actions import (
     Happen,
     JumpWall,
     Lag,
+    Meddle,
     Partition,
     Pause,
     Restart,
@@ -43,6 +45,8 @@ QUIET: Final = 150.0
 
 _NAMES: Final = tuple(f"n{number}" for number in range(9))
 _CHANGES: Final[Sequence[Verb]] = ("update", "relabel", "delete", "recreate")
+_LASTING: Final = 0.25
+"""How many of the server's faults hit every request while they last, and not one to three."""
 _GAPS: Final = (0.0, 0.0, 0.01, 0.2, 0.5, 1.0, 3.0)
 
 
@@ -58,6 +62,7 @@ def draw(seed: int) -> Schedule:
     end = writes[-1].at
     timed = [_moved(action, dice.uniform(0, end)) for action in faults]
     timed += [_moved(action, dice.uniform(0, end)) for action in _restarts(dice, processes)]
+    timed += [_moved(action, dice.uniform(0, end)) for action in _meddlings(dice)]
     actions: list[Action] = sorted([*writes, *timed], key=lambda action: action.at)
     return Schedule(seed=seed, processes=processes, actions=tuple(_after_restores(actions)))
 
@@ -122,6 +127,8 @@ def _fault(dice: random.Random, processes: int) -> Callable[[float], Action]:  #
     kind = dice.randrange(16)
     if kind < 8:
         (fault,) = random_plan(seed=dice.getrandbits(32), size=1)
+        if dice.random() < _LASTING:
+            fault = Fault(fault.effect, msgspec.structs.replace(fault.match, times=None))
         text = dump([fault])
         return lambda at: Happen(at=at, fault=text, lasts=lasts)
     match kind:
@@ -147,6 +154,15 @@ def _fault(dice: random.Random, processes: int) -> Callable[[float], Action]:  #
         case _:
             by = dice.randint(1, 25)
             return lambda at: Restore(at=at, by=by)
+
+
+def _meddlings(dice: random.Random) -> Sequence[Callable[[float], Action]]:
+    return [_meddling(dice) for _ in range(dice.randint(0, 6))]
+
+
+def _meddling(dice: random.Random) -> Callable[[float], Action]:
+    namespace, name, deletes = NAMESPACES[-1], dice.choice(_NAMES), dice.random() < 0.5
+    return lambda at: Meddle(at=at, namespace=namespace, name=name, deletes=deletes)
 
 
 def _restarts(dice: random.Random, processes: int) -> Sequence[Callable[[float], Action]]:

@@ -68,6 +68,10 @@ class History:
         self.restored_at: float = float("-inf")
         storage.observe(self._note)
 
+    def time(self) -> float:
+        """Return what time it is."""
+        return self._time()
+
     @property
     def keys(self) -> Sequence[str]:
         """All keys there ever were."""
@@ -76,6 +80,13 @@ class History:
     def moments(self, key: str) -> Sequence[Moment]:
         """Return all that happened to one object, and to others of its name."""
         return self._moments.get(key, ())
+
+    def since(self, key: str, at: float) -> Sequence[State | None]:
+        """Return the state an object had at some time, and all later ones; None: not there."""
+        moments = self.moments(key)
+        before = [moment.state for moment in moments if moment.at <= at]
+        later = [moment.state for moment in moments if moment.at > at]
+        return [before[-1] if before else None, *later]
 
     def now(self, sees: Sees = everything) -> Mapping[str, State]:
         """Return what is there."""

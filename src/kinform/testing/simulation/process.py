@@ -66,11 +66,17 @@ class Process:
         return any(elector.is_leader for elector in self.electors)
 
     def witness(
-        self, informer: SharedInformer[Object], *, name: str = "", sees: Sees = everything
+        self,
+        informer: SharedInformer[Object],
+        *,
+        name: str = "",
+        sees: Sees = everything,
+        resyncs: bool = False,
     ) -> Witness:
         """Have all that an informer of the churned kind tells checked.
 
         It must have an index ``team``, by that label. Not to be called after its start.
+        ``resyncs``: it tells everything again from time to time.
         """
         witness = Witness(
             informer,
@@ -79,6 +85,7 @@ class Process:
             sees=sees,
             damages=self._damages,
             lags=self._lags,
+            resyncs=resyncs,
             pauses=(0.0, 0.0, self.dice.choice((0.0, 0.1, 3.0, 20.0))),
             dice=self.dice,
             name=f"{self}, {name or informer.name}",

@@ -1,8 +1,8 @@
 """The program that is simulated unless another one is given: all of kinform in one process.
 
-Two informers, one with a selector, in one of many configurations, each with a witness and a handler
-that is slow; an election; and for the leader a controller that keeps for every ConfigMap of one
-namespace a Secret of the same name and value.
+Two informers, one with a selector, in one of many configurations, each with a witness; a handler
+that is slow, and may raise; an election; and for the leader a controller that keeps for every
+ConfigMap of one namespace a Secret of the same name and value.
 """
 
 from __future__ import annotations
@@ -35,23 +35,25 @@ MIRRORED: Final = "green"
 async def everything_at_once(process: Process) -> None:
     """Run until cancelled."""
     process.grace = 15.0  # two informers and a manager, one after the other
-    whole = process.client.informer("v1/configmaps", **_options(process))
+    resync = process.dice.choice((None, None, 40.0))
+    options = _options(process, resync)
+    whole = process.client.informer("v1/configmaps", **options)
     red = process.client.informer("v1/configmaps", label_selector="team=red", **_options(process))
-    process.witness(whole, name="all")
+    process.witness(whole, name="all", resyncs=resync is not None)
     process.witness(red, name="red", sees=lambda state: state.team == "red")
     _add_slow_handler(process, whole)
     async with whole, red:
         await _compete(process)
 
 
-def _options(process: Process) -> InformerOptions[Object]:
+def _options(process: Process, resync: float | None = None) -> InformerOptions[Object]:
     dice = process.dice
     return InformerOptions(
         indexers={"team": _team},
         queue=functools.partial(
             dice.choice((RealFIFO, RealFIFO, DeltaFIFO)), high_water=dice.choice((3, 2000))
         ),
-        resync_period=None,
+        resync_period=resync,
         options=ReflectorOptions(
             stream_lists=dice.random() < 0.6,
             page_size=dice.choice((None, None, 3)),
@@ -65,11 +67,12 @@ def _team(obj: Object) -> str | None:
 
 
 def _add_slow_handler(process: Process, informer: SharedInformer[Object]) -> None:
-    seconds = process.dice.choice((0.0, 0.3, 30.0))
+    seconds, raises = process.dice.choice((0.0, 0.3, 30.0)), process.dice.random() < 0.3
 
     async def dawdle(event: Updated[Object]) -> None:
-        del event
         await asyncio.sleep(seconds)
+        if raises:
+            raise RuntimeError(f"{event.key}: as every handler may")
 
     informer.add_event_handler(on_update=dawdle, name="slow")
 
@@ -77,7 +80,7 @@ def _add_slow_handler(process: Process, informer: SharedInformer[Object]) -> Non
 async def _compete(process: Process) -> None:
     """Lead as often as possible."""
     quick = process.dice.random() < 0.3
-    times = (15.0, 10.0, 2.0) if quick else (60.0, 40.0, 10.0)
+    times = (15.0, 10.0, 2.0) if quick else (60.0, 40.0, 15.0)
     election = LeaderElection(
         lease="simulation",
         namespace="default",
@@ -96,11 +99,19 @@ async def _compete(process: Process) -> None:
 
 
 async def _lead(process: Process, elector: LeaderElector) -> None:
+    # From a stale cache a Secret gets an owner that is gone; it is collected, its end is told, and
+    # it is made again, as quickly as this lets it.
+    pause = process.dice.choice((0.2, 0.5, 1.0))
+
     async def reconcile(ctx: Context, name: ObjectName) -> None:
         with process.working(name):
             source = ctx.lister("v1/configmaps").get(name)
-            if source is not None:  # else its secret goes with it
+            if source is None:
+                return  # its secret goes with it
+            secret = ctx.lister("v1/secrets").get(name)
+            if secret is None or not _is_of(source, secret):
                 await ctx.apply(_secret(source), owner=source)
+                await asyncio.sleep(pause)
 
     client = process.client.guarded(elector.check)
     manager = Manager(client, namespaces=MIRRORED, signals=False, grace=5.0)
@@ -119,6 +130,12 @@ def _secret(source: Object) -> dict[str, Any]:
         "metadata": {"name": source.name, "namespace": source.namespace},
         "data": {"value": secret_value(str(source.at("data", "value", default="")))},
     }
+
+
+def _is_of(source: Object, secret: Object) -> bool:
+    value = _secret(source)["data"]["value"]
+    owners = [reference.uid for reference in secret.metadata.owner_references]
+    return owners == [source.uid] and secret.at("data", "value", default=None) == value
 
 
 def secret_value(value: str) -> str:

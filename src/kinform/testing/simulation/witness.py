@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Mapping, Sequence
-from typing import final
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar, final
 
 from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.informer import SharedInformer
+from kinform.meta import ObjectName
 from kinform.objects import Object
 from kinform.sansio import coalesce
 from kinform.testing.simulation.history import History, Sees, State, everything, state_of
 
 __all__ = ["Divergence", "Witness"]
+
+E = TypeVar("E", Added[Object], Updated[Object], Deleted[Object])
 
 
 class Divergence(AssertionError):
@@ -30,8 +33,9 @@ class Witness:
 
     Promises checked: what is told was so, in the order in which it was so (``order``); an object
     comes before it changes or goes, once (``pairing``); another object of the same name is never an
-    update (``identity``); and at the end what was told, the cache and the server are the same
-    (``equality``).
+    update (``identity``); once it is said to have synced, it was told of all that was there at the
+    start and ever since (``sync``); and at the end what was told, the cache and the server are the
+    same (``equality``).
 
     Args:
         informer: Whose handler this is; it is not started yet.
@@ -41,6 +45,7 @@ class Witness:
         damages: Whether objects may become unreadable on their way.
         lags: Whether the newest state that a server shows may be an old one. To a client that is
             a server which was restored: it lists anew, and trusts no version.
+        resyncs: Whether objects are told again as they were.
         pauses: How many seconds it may take to be told something; one of these, at random.
         name: Who this is, for messages.
     """
@@ -54,6 +59,7 @@ class Witness:
         sees: Sees = everything,
         damages: bool = False,
         lags: bool = False,
+        resyncs: bool = False,
         pauses: Sequence[float] = (0.0,),
         dice: random.Random | None = None,
         name: str,
@@ -69,10 +75,17 @@ class Witness:
         self._noticed = history.restores  # how many restores the cache may have noticed
         self._damages = damages
         self._lags = lags
+        self._resyncs = resyncs
+        self._began = history.time()
+        self._told: set[str] = set()
+        self._has_synced = False
         self._pauses = pauses
         self._dice = dice or random.Random(0)
-        informer.add_event_handler(
-            on_add=self._added, on_update=self._updated, on_delete=self._deleted, name="witness"
+        self._registration = informer.add_event_handler(
+            on_add=self._minded(self._added),
+            on_update=self._minded(self._updated),
+            on_delete=self._minded(self._deleted),
+            name="witness",
         )
 
     @property
@@ -82,11 +95,24 @@ class Witness:
 
     # --- what it is told
 
+    def _minded(self, handle: Callable[[E], Awaitable[None]]) -> Callable[[E], Awaitable[None]]:
+        """Return ``handle``; an error in it is a divergence, where an informer would log it."""
+
+        async def minded(event: E) -> None:
+            try:
+                await handle(event)
+            except Exception as exc:
+                self._fail("witness", f"{type(exc).__name__} at {event.key}: {exc}")
+                raise
+
+        return minded
+
     async def _added(self, event: Added[Object]) -> None:
         await self._pause()
         key, state = str(event.key), state_of(event.obj)
         if key in self._believed:
             self._fail("pairing", f"{key} was added twice: {state}, after {self._believed[key]}")
+        self._told.add(key)
         self._advance(key, state)
 
     async def _updated(self, event: Updated[Object]) -> None:
@@ -100,7 +126,7 @@ class Witness:
         if old.uid != new.uid:
             self._fail("identity", f"{key} is another object, and that was an update: {old}, {new}")
         # An object that could not be read for a while, and went and came unseen, is as it was.
-        may_be_same = self._history.restores or self._damages or self._lags
+        may_be_same = self._history.restores or self._damages or self._lags or self._resyncs
         if old == new and not may_be_same:
             self._fail("pairing", f"{key} was updated, and is as it was: {new}")
         self._advance(key, new)
@@ -167,13 +193,26 @@ class Witness:
         for handler in informer.statistics().handlers:
             if handler.pending > bound:
                 self._fail("buffers", f"{handler.name} has {handler.pending} events waiting")
+        if self._registration.has_synced and not self._has_synced:
+            self._has_synced = True
+            self._check_sync()
+        there: dict[str | None, set[ObjectName]] = {"red": set(), "blue": set()}
+        for one in informer.lister.list():
+            there.setdefault(one.labels.get("team"), set()).add(one.key)
         for team in ("red", "blue"):
-            filed = {str(pod.key) for pod in informer.indexer.by_index("team", team)}
-            there = {
-                str(pod.key) for pod in informer.lister.list() if pod.labels.get("team") == team
-            }
-            if filed != there:
-                self._fail("index", f"team {team} has {sorted(there)}, the index {sorted(filed)}")
+            filed = {one.key for one in informer.indexer.by_index("team", team)}
+            if filed != there[team]:
+                known, found = sorted(map(str, there[team])), sorted(map(str, filed))
+                self._fail("index", f"team {team} has {known}, the index {found}")
+
+    def _check_sync(self) -> None:
+        if self._lags or self._damages or self._history.restored_at >= self._began:
+            return  # what it was shown may have been something else
+        for key in self._history.keys:
+            states = self._history.since(key, self._began)
+            was_there = all(state is not None and self._sees(state) for state in states)
+            if was_there and key not in self._told:
+                self._fail("sync", f"{key} was there all the time, and has not been told")
 
     def difference(self) -> str:
         """Return what is not equal: the server, the cache and what was told; ``""`` if all is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gc
 import random
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -57,11 +58,14 @@ class Outcome:
 def simulate(schedule: Schedule, program: Program, check: Check | None = None) -> Outcome:
     """Run a schedule; the same one with the same program gives the same outcome.
 
-    Python's own ``random`` is seeded meanwhile. That sets are iterated in the same order takes a
-    fixed ``PYTHONHASHSEED``; the command line sees to it.
+    Python's own ``random`` is seeded meanwhile, and no garbage is collected, since finalizers would
+    run at moments that depend on what ran before. That sets are iterated in the same order takes
+    a fixed ``PYTHONHASHSEED``; the command line sees to it.
     """
     world = World(schedule, program, check)
     dice = random.getstate()
+    collects = gc.isenabled()
+    gc.disable()
     random.seed(schedule.seed)
     divergence: Divergence | None = None
     try:
@@ -75,6 +79,8 @@ def simulate(schedule: Schedule, program: Program, check: Check | None = None) -
         divergence = Divergence("leak", str(exc))
     finally:
         random.setstate(dice)
+        if collects:
+            gc.enable()
     return Outcome(
         schedule=schedule,
         divergence=world.failure or divergence,
@@ -158,6 +164,8 @@ class World:
             case Write():
                 held = self.history.now().get(f"{action.namespace}/{action.name}")
                 self._writer.write(action, held)
+            case acts.Meddle():
+                self._writer.meddle(action)
             case acts.Happen():
                 fault = server.faults.add(action.made())
                 self._later(action.lasts, lambda: _remove(server, fault))

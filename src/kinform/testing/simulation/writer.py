@@ -10,7 +10,7 @@ from kinform.apiserver.paths import Route, route
 from kinform.apiserver.server import APIServer
 from kinform.apiserver.wire import Request
 from kinform.errors import UsageError
-from kinform.testing.simulation.actions import Write
+from kinform.testing.simulation.actions import Meddle, Write
 from kinform.testing.simulation.history import State
 
 __all__ = ["BUSY", "Writer"]
@@ -53,6 +53,20 @@ class Writer:
             self._create(path, body)
         else:
             self._put(f"{path}/{action.name}", body)
+
+    def meddle(self, action: Meddle) -> None:
+        """Change or delete a Secret, if there is one of that name."""
+        path = f"/api/v1/namespaces/{action.namespace}/secrets/{action.name}"
+        held = self._server.cluster.storage.table("secrets").get(
+            f"{action.namespace}/{action.name}"
+        )
+        if held is None:
+            return
+        if action.deletes:
+            self._delete(path)
+        else:
+            content = json.loads(held.raw)
+            self._put(path, {**content, "data": {"value": "bWVkZGxlZA=="}})
 
     def restore(self, by: int) -> bool:
         """Let the server be as before the last ``by`` writes; tell whether it can be."""
