@@ -177,7 +177,7 @@ async def main(server: str, *options: str) -> None:
                         answer |= beliefs(informer, notes)
                     case _:
                         pass
-                print(json.dumps(answer), flush=True)  # noqa: T201
+                print(json.dumps(answer), flush=True)  # noqa: T201 - how it speaks to the test
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from kinform.cache import (
     Controller,
     Event,
     IndexerInformer,
+    ListerWatcher,
     Processor,
     RealFIFO,
     Reflector,
@@ -192,12 +193,15 @@ async def parts(here: Scene) -> AsyncGenerator[Work]:
             await here.maps.patch("a", {"data": {"n": "7"}})
             await asyncio.sleep(1)
 
+    async def reflect(lw: ListerWatcher[Object], run: str) -> None:
+        store = Store[Object]()
+        reflector = Reflector(lw, store)
+        await for_a_while(getattr(reflector, run)(), lambda: bool(store.list()))
+
     async def work() -> None:
         lw = here.maps.list_watch()
         for run in ("run", "list_and_watch"):
-            store = Store[Object]()
-            reflector = Reflector(lw, store)
-            await for_a_while(getattr(reflector, run)(), lambda: bool(store.list()))  # noqa: B023
+            await reflect(lw, run)
         controller = Controller(lw, process=lambda batch: None, queue=RealFIFO)
         await for_a_while(controller.run(), lambda: controller.has_synced)
         informer = IndexerInformer(lw, handler(on_add=lambda event: None))

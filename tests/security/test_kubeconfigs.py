@@ -33,7 +33,7 @@ def test_a_kubeconfig_from_elsewhere_names_no_files(
     part: str, key: str, more: Entry, path: str
 ) -> None:
     """Neither to read them nor to send what is in them to the server it names as well."""
-    wanted = document(**{part: {key: path, **more}})  # type: ignore[arg-type]
+    wanted = document(**{part: {key: path, **more}})  # type: ignore[arg-type] # by name
     with pytest.raises(ConfigError, match="names a file, which only a kubeconfig that is a file"):
         Config.from_kubeconfig(wanted)
 
@@ -73,7 +73,7 @@ async def test_what_is_no_small_regular_file_is_an_error_at_once(
     tmp_path: Path, what: str, part: str, key: str, more: Entry
 ) -> None:
     path = odd_file(tmp_path, what)
-    wanted = document(**{part: {key: path, **more}})  # type: ignore[arg-type]
+    wanted = document(**{part: {key: path, **more}})  # type: ignore[arg-type] # by name
     config = await offload(load, write(tmp_path / "config", wanted))
     async with asyncio.timeout(5):
         with pytest.raises(ConfigError, match=f"{key}: .*(cannot|not)"):
