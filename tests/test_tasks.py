@@ -45,6 +45,32 @@ async def test_background_work_ends_with_its_block() -> None:
 
 
 @in_virtual_time
+async def test_who_is_cancelled_while_background_work_ends_still_waits_for_it() -> None:
+    """Found by simulation: who lost the lease and was stopped left his work behind."""
+    ended: list[float] = []
+    loop = asyncio.get_running_loop()
+
+    async def work() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(5)  # to end in good order
+            ended.append(loop.time())
+
+    async def lead() -> None:
+        async with background(work()):
+            await asyncio.sleep(1)
+
+    leading = loop.create_task(lead())
+    for _ in range(3):
+        await asyncio.sleep(1.5)
+        leading.cancel()
+    await asyncio.wait([leading])
+    assert leading.cancelled()
+    assert ended == [6.0] == [loop.time()]
+
+
+@in_virtual_time
 async def test_a_failure_in_the_background_is_for_whoever_awaits_it() -> None:
     """A failure nobody waits for must not end up in asyncio's log either."""
     async with background(after(1, ValueError("unseen"))):

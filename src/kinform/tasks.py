@@ -7,7 +7,14 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable
 from typing import Generic, TypeVar, final
 
-__all__ = ["SharedCalls", "background", "cancellations", "gather", "pass_on_cancellation"]
+__all__ = [
+    "SharedCalls",
+    "background",
+    "cancellations",
+    "ended",
+    "gather",
+    "pass_on_cancellation",
+]
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -17,7 +24,8 @@ R = TypeVar("R")
 async def background(work: Coroutine[object, object, R]) -> AsyncGenerator[asyncio.Task[R]]:
     """Run ``work`` beside the block; when the block is left it is cancelled and waited for.
 
-    Unlike a ``TaskGroup`` it may stand in an async generator: it belongs to no task, so the block
+    In any case: who is cancelled meanwhile ends when ``work`` has, as with a ``TaskGroup``. Unlike
+    a ``TaskGroup`` it may stand in an async generator: it belongs to no task, so the block
     may be left in another one. Its failure is seen by whoever awaits the task, and only there.
     """
     task = asyncio.get_running_loop().create_task(work)
@@ -25,9 +33,21 @@ async def background(work: Coroutine[object, object, R]) -> AsyncGenerator[async
         yield task
     finally:
         task.cancel()
-        await asyncio.wait([task])
+        await ended(task)
         if not task.cancelled():
             task.exception()  # taken note of: a failure nobody awaited is not an event-loop error
+
+
+async def ended(task: asyncio.Task[R]) -> None:
+    """Wait until a task that was cancelled has ended; cancelled meanwhile, wait all the same."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+    if cancelled is not None:
+        raise cancelled
 
 
 async def gather(*works: Coroutine[object, object, R]) -> list[R]:

@@ -11,7 +11,7 @@ from typing import Final, final
 from kinform.runtime.controller import Controller
 from kinform.runtime.leader_election import LeaderElector
 from kinform.runtime.stopping import Stop
-from kinform.tasks import background, gather
+from kinform.tasks import background, ended, gather
 
 __all__ = ["Operation", "beside"]
 
@@ -133,7 +133,7 @@ async def beside(work: Coroutine[object, object, None]) -> AsyncGenerator[asynci
     finally:
         running.remove_done_callback(over)
         running.cancel()
-        await asyncio.wait([running])
+        await ended(running)
 
 
 def _take_note(tasks: Sequence[asyncio.Task[None]]) -> None:

@@ -36,6 +36,7 @@ from kinform.sansio.event_correlation import (
     Occurrence,
 )
 from kinform.sansio.event_series import EventSeries
+from kinform.tasks import ended
 
 __all__ = ["EventAPI", "EventRecorder", "EventType", "ObjectReference", "RecorderStatistics"]
 
@@ -282,7 +283,7 @@ class EventRecorder:
         finally:
             if self._task is not None:
                 self._task.cancel()
-                await asyncio.wait([self._task])
+                await ended(self._task)
 
     async def _all_sent(self) -> None:
         """Wait until nothing waits; where nobody sends, send."""

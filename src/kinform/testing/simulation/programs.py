@@ -80,7 +80,7 @@ def _add_slow_handler(process: Process, informer: SharedInformer[Object]) -> Non
 async def _compete(process: Process) -> None:
     """Lead as often as possible."""
     quick = process.dice.random() < 0.3
-    times = (15.0, 10.0, 2.0) if quick else (60.0, 40.0, 15.0)
+    times = (15.0, 10.0, 4.0) if quick else (60.0, 40.0, 15.0)
     election = LeaderElection(
         lease="simulation",
         namespace="default",
