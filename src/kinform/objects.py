@@ -21,6 +21,7 @@ from kinform.errors import DecodeError
 from kinform.meta import GroupVersionKind, ObjectMeta, ObjectName
 from kinform.sansio.heads import Head, read_head
 from kinform.storage import Codec, Packed, Packer, cool
+from kinform.untracked import untrack
 
 __all__ = ["Object"]
 
@@ -76,6 +77,7 @@ class Object(Mapping[str, object]):
         # The one thing that may change: from bytes to their packed form, by one assignment.
         self._raw: bytes | Packed = raw
         self._head = head
+        untrack(self)  # bytes and a head, which is no container to the collector either
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Object:

@@ -21,30 +21,38 @@ R = TypeVar("R")
 
 
 @contextlib.asynccontextmanager
-async def background(work: Coroutine[object, object, R]) -> AsyncGenerator[asyncio.Task[R]]:
+async def background(
+    work: Coroutine[object, object, R], *, patience: int | None = None
+) -> AsyncGenerator[asyncio.Task[R]]:
     """Run ``work`` beside the block; when the block is left it is cancelled and waited for.
 
-    In any case: who is cancelled meanwhile ends when ``work`` has, as with a ``TaskGroup``. Unlike
-    a ``TaskGroup`` it may stand in an async generator: it belongs to no task, so the block
-    may be left in another one. Its failure is seen by whoever awaits the task, and only there.
+    In any case: who is cancelled meanwhile ends when ``work`` has, as with a ``TaskGroup``; or,
+    after ``patience`` cancellations all in all, leaves it to itself. Unlike a ``TaskGroup`` it may
+    stand in an async generator: it belongs to no task, so the block may be left in another one.
+    Its failure is seen by whoever awaits the task, and only there.
     """
     task = asyncio.get_running_loop().create_task(work)
     try:
         yield task
     finally:
         task.cancel()
-        await ended(task)
+        await ended(task, patience=patience)
         if not task.cancelled():
             task.exception()  # taken note of: a failure nobody awaited is not an event-loop error
 
 
-async def ended(task: asyncio.Task[R]) -> None:
-    """Wait until a task that was cancelled has ended; cancelled meanwhile, wait all the same."""
+async def ended(task: asyncio.Task[R], *, patience: int | None = None) -> None:
+    """Wait until a task that was cancelled has ended; cancelled meanwhile, wait all the same.
+
+    ``patience``: not if the task that waits was cancelled so often, all in all.
+    """
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         try:
             await asyncio.wait([task])
         except asyncio.CancelledError as exc:
+            if patience is not None and cancellations() >= patience:
+                raise
             cancelled = exc
     if cancelled is not None:
         raise cancelled

@@ -81,11 +81,8 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "F-R30": _CREDENTIALS,
     "F-R31": _CREDENTIALS,
     "F-R32": _CREDENTIALS,
-    "F-R29": "no oracle looks at how long a client waits after 429",
-    "F-R35": "simulated handlers do not raise",
     "F-R36": "virtual time does not pass while the loop is blocked",
     "F-R38": "needs processes of the system",
     "F-R43": "a schedule is over in minutes; `make soak` takes longer",
-    "F-R44": "no oracle looks at health",
 }
 """Why the simulator does not claim a rule. Tests of their own are there for these."""

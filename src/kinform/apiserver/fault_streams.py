@@ -124,12 +124,11 @@ async def without_bookmarks(chunks: Chunks, *, initial_end: bool) -> Chunks:
 
 
 async def packed(chunks: Chunks) -> Chunks:
-    """Compress everything into one gzip stream, so that each chunk can be read at once."""
-    packer = zlib.compressobj(level=1, wbits=31)
+    """Compress each chunk into a gzip member of its own: readers must go on behind the first."""
     async with contextlib.aclosing(chunks):
         async for chunk in chunks:
-            yield packer.compress(chunk) + packer.flush(zlib.Z_SYNC_FLUSH)
-        yield packer.flush()
+            packer = zlib.compressobj(level=1, wbits=31)
+            yield packer.compress(chunk) + packer.flush()
 
 
 async def cut_after_bytes(chunks: Chunks, count: int, *, stop: Stop) -> Chunks:

@@ -142,7 +142,7 @@ def drip(*, size: int = 16, every: float = 0.1, **match: Unpack[MatchOptions]) -
 def gzip(**match: Unpack[MatchOptions]) -> Fault:
     """All bodies are compressed, watches as well, whatever the client accepts.
 
-    A watch is one gzip stream that is flushed after each event.
+    Each event of a watch is a gzip member of its own, as Kubernetes 1.37 sends them.
     """
     return Fault(fault_kinds.Gzip(), Match(**match))
 

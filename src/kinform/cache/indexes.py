@@ -12,6 +12,8 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar, cast, final
 
+import msgspec
+
 from kinform.cache.transitions import Transition
 from kinform.errors import KinformError, UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
@@ -189,14 +191,11 @@ class Index(Generic[T]):
         return posting
 
 
-class _Posting(Generic[T]):
+class _Posting(msgspec.Struct, Generic[T], gc=False, eq=False):
     """The entries of one value. A dict: its order does not vary from run to run, a set's does."""
 
-    __slots__ = ("entries", "value")
-
-    def __init__(self, value: str) -> None:
-        self.value = value
-        self.entries: dict[ObjectName, Entry[T]] = {}
+    value: str
+    entries: dict[ObjectName, Entry[T]] = msgspec.field(default_factory=dict)
 
 
 @final

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import final
+from typing import Final, final
 from urllib.parse import quote, urlencode
 
 from kinform.errors import UsageError
@@ -11,6 +12,9 @@ from kinform.errors import UsageError
 __all__ = ["RequestPath", "check_segment"]
 
 _SAFE = "-._~!$&'()*+,;=:@"  # what RFC 3986 allows in a segment, all but the escapes
+
+
+_FORBIDDEN: Final = re.compile("[/%\x00-\x1f\x7f\ud800-\udfff]")
 
 
 def check_segment(part: str, value: str) -> str:
@@ -25,9 +29,8 @@ def check_segment(part: str, value: str) -> str:
         raise UsageError(f"{part} must not be empty")
     if value in {".", ".."}:
         raise UsageError(f"{part} must not be {value!r}")
-    for char in value:
-        if char in "/%" or ord(char) < 0x20 or ord(char) == 0x7F or "\ud800" <= char <= "\udfff":
-            raise UsageError(f"{part} {value!r} must not hold {char!r}")
+    if found := _FORBIDDEN.search(value):
+        raise UsageError(f"{part} {value!r} must not hold {found[0]!r}")
     return value
 
 

@@ -213,7 +213,7 @@ class Request:
         Raises:
             UsageError: if the request is not well put together.
         """
-        return self._connection.base_url + self._call(Purpose.CALL).path
+        return self._url(self._call(Purpose.CALL))
 
     async def do(self) -> Answer:
         """Send the request and read the whole answer.
@@ -224,13 +224,14 @@ class Request:
             TransportError: no answer.
         """
         call = self._call(Purpose.CALL)
+        url = self._url(call)
 
         async def consume(response: HttpResponse) -> Answer:
             body = await response.read(self._connection.max_object_size)
-            return Answer(response.status, response.headers, body, call.method, self.url)
+            return Answer(response.status, response.headers, body, call.method, url)
 
         answer = await self._connection.call(call, consume)
-        if error := responses.error_of_status(answer.body, method=call.method, url=self.url):
+        if error := responses.error_of_status(answer.body, method=call.method, url=url):
             raise error
         return answer
 
@@ -266,14 +267,15 @@ class Request:
             DecodeError: the answer is no list, breaks off, or an item cannot be read.
         """
         call = self._call(Purpose.CALL)
+        url = self._url(call)
         read = body_reader(model_or_object(model))
 
         async def consume(response: HttpResponse) -> ListResult[T]:
-            responses.check_json(response.headers, method=call.method, url=self.url)
+            responses.check_json(response.headers, method=call.method, url=url)
             decoder = ListDecoder(max_item=self._connection.max_object_size)
             return await _read_list(response, decoder, read, isolate=isolate)
 
-        with responses.naming_request(method=call.method, url=self.url):
+        with responses.naming_request(method=call.method, url=url):
             return await self._connection.call(call, consume)
 
     @overload
@@ -298,8 +300,9 @@ class Request:
     @contextlib.asynccontextmanager
     async def open_watch(self) -> AsyncGenerator[OpenWatch]:
         """Send the request as a watch and hand out the answer while it flows."""
-        async with self._connection.open(self._call(Purpose.WATCH)) as response:
-            yield OpenWatch(response, self.url)
+        call = self._call(Purpose.WATCH)
+        async with self._connection.open(call) as response:
+            yield OpenWatch(response, self._url(call))
 
     def _set(self, part: str, *values: str) -> Request:
         if self._error is None:
@@ -312,6 +315,9 @@ class Request:
     def _fail(self, message: str) -> Request:
         self._error = self._error or UsageError(message)
         return self
+
+    def _url(self, call: Call) -> str:
+        return self._connection.base_url + call.path
 
     def _call(self, purpose: Purpose) -> Call:
         if self._error is not None:

@@ -218,7 +218,11 @@ class LeaderElector:
     ) -> R:
         # However the block is left, lead() is stopped and waited for first, and only then the
         # renewal: what lead() does to end in good order is still done by a leader.
-        async with background(self._renew(action)) as renewal, background(self._led(lead)) as work:
+        # Who is cancelled twice waits for no work that does not end.
+        async with (
+            background(self._renew(action)) as renewal,
+            background(self._led(lead), patience=2) as work,
+        ):
             await asyncio.wait([work, renewal], return_when=asyncio.FIRST_COMPLETED)
             is_lost = not work.done()
         if not is_lost:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 from urllib.parse import parse_qs, urlsplit
@@ -24,6 +25,7 @@ __all__ = ["Link", "Sent", "Stage"]
 Stage: TypeAlias = Literal["done", "answered"]
 """How far a write is: the server has done it, and the process has been told."""
 
+_READS: Final = frozenset({"list", "watch", "probe"})
 _WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -70,6 +72,11 @@ class Link:
         self._streams: set[_Answer] = set()
         self.on_write: Callable[[Stage], None] | None = None
         """Told of each write, at both stages."""
+        self.before_write: Callable[[str], None] | None = None
+        """Told the path of each write, in the instant in which it is sent."""
+        self.impatience: list[str] = []
+        """Lists and watches that came again sooner than a 429 had told them to."""
+        self._not_before: dict[tuple[str, str], float] = {}
 
     @property
     def open_streams(self) -> int:
@@ -107,14 +114,16 @@ class Link:
     @contextlib.asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
         """Send a request, if anything passes."""
-        self._note(request)
+        sent = self._note(request)
         await asyncio.sleep(self._latency)
         await self.passed(request)
-        async with self._inner.send(request) as response:
-            is_write = request.method in _WRITES
+        is_write = request.method in _WRITES
+        async with self._inner.send(self._minded(request) if is_write else request) as response:
             if is_write and self.on_write is not None:
                 self.on_write("done")
                 await asyncio.sleep(0)  # who is to end here ends here
+            if response.status == 429:
+                self._heed(sent, response.headers.get("Retry-After", ""))
             answer = _Answer(self, request, response)
             self._streams.add(answer)
             try:
@@ -123,6 +132,15 @@ class Link:
                 self._streams.discard(answer)
             if is_write and self.on_write is not None:
                 self.on_write("answered")
+
+    def _minded(self, request: HttpRequest) -> HttpRequest:
+        def guard() -> None:
+            if request.guard is not None:
+                request.guard()
+            if self.before_write is not None:
+                self.before_write(urlsplit(request.url).path)
+
+        return dataclasses.replace(request, guard=guard)
 
     async def aclose(self) -> None:
         """Refuse all further requests."""
@@ -149,7 +167,12 @@ class Link:
         except (StatusError, NoSuchPath, Unreadable):
             return False  # it is about no objects: discovery, the version
 
-    def _note(self, request: HttpRequest) -> None:
+    def _heed(self, sent: Sent, seconds: str) -> None:
+        if seconds.isdigit() and sent.verb in _READS:
+            again = asyncio.get_running_loop().time() + int(seconds)
+            self._not_before[sent.stream, sent.verb] = again
+
+    def _note(self, request: HttpRequest) -> Sent:
         parts = urlsplit(request.url)
         query = parse_qs(parts.query)
         verb = request.method.lower()
@@ -159,16 +182,18 @@ class Link:
             else:
                 verb = "probe" if query.get("limit") == ["1"] else "list"
         selectors = [*query.get("labelSelector", ()), *query.get("fieldSelector", ())]
-        self._sent.append(
-            Sent(
-                asyncio.get_running_loop().time(),
-                request.method,
-                parts.path,
-                verb,
-                "?".join([parts.path, *selectors]),
-                "continue" in query,
-            )
+        sent = Sent(
+            asyncio.get_running_loop().time(),
+            request.method,
+            parts.path,
+            verb,
+            "?".join([parts.path, *selectors]),
+            "continue" in query,
         )
+        self._sent.append(sent)
+        if (early := self._not_before.get((sent.stream, verb), 0.0) - sent.at) > 0:
+            self.impatience.append(f"{verb} of {sent.stream} came {early:.2f} s too early")
+        return sent
 
 
 @final

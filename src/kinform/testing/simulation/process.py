@@ -93,9 +93,19 @@ class Process:
         self.witnesses.append(witness)
         return witness
 
-    def watch_leadership(self, elector: LeaderElector) -> None:
-        """Have checked that no other process leads while this one does."""
+    def watch_leadership(self, elector: LeaderElector, *, guards: str = "") -> None:
+        """Have checked that no other process leads while this one does.
+
+        ``guards``: and that it leads whenever it sends a write to a path with this in it.
+        """
         self.electors.append(elector)
+
+        def check(path: str) -> None:
+            if guards in path and not elector.is_leader:
+                self.fail("fencing", f"it wrote to {path}, and did not lead")
+
+        if guards:
+            self.link.before_write = check
 
     @contextlib.contextmanager
     def working(self, key: object) -> Generator[None]:

@@ -90,7 +90,7 @@ async def _compete(process: Process) -> None:
         retry_period=times[2],
     )
     elector = LeaderElector(process.client, election)
-    process.watch_leadership(elector)
+    process.watch_leadership(elector, guards="/secrets")
     while True:
         try:
             await elector.run(lambda: _lead(process, elector), release_within=lambda: 3.0)

@@ -265,6 +265,8 @@ class World:
             self.report(Divergence("program", f"{process} ended by an error: {error!r}"))
         if took > process.grace + 0.5 and not slot.crashed:
             self.report(Divergence("stop", f"{process} took {took:.1f} s to end"))
+        for text in link.impatience:
+            self.report(Divergence("patience", f"{process}: {text}"))
         if link.open_streams:
             self.report(Divergence("leak", f"{process} left {link.open_streams} answers open"))
 
