@@ -7,6 +7,7 @@ import contextlib
 import gc
 import os
 import ssl
+from asyncio.sslproto import SSLProtocol
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 import pytest
@@ -95,6 +96,28 @@ async def until(condition: Callable[[], bool]) -> None:
     async with asyncio.timeout(5):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0)
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+async def test_tls_is_read_record_by_record(
+    new: NewTransport, authority: Authority, trust: Callable[[], Awaitable[ssl.SSLContext]]
+) -> None:
+    """256 KB at a time, as asyncio has it, leaves a heap full of holes.
+
+    If this fails with a new Python, see what has become of asyncio's buffers, and of the soak.
+    """
+    context = authority.issue("localhost").server_context()
+    async with (
+        WireServer(begin_body, tls=context) as server,
+        new(tls=trust).send(get(server)) as response,
+        contextlib.aclosing(response.iter_bytes()) as pieces,
+    ):
+        assert await anext(pieces) == b"x"
+        protocols = [one for one in gc.get_objects() if isinstance(one, SSLProtocol)]
+        ours = [one for one in protocols if not one._server_side]
+        assert [one.max_size for one in ours] == [16 * 1024]
 
 
 # --- leaving ----------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ from kinform.rest.answers import Answer
 from kinform.rest.bodies import BodyParser
 from kinform.rest.headers import Headers
 from kinform.rest.proxy import Proxy
-from kinform.rest.sockets import Lookups, Sockets
+from kinform.rest.sockets import Lookups, Sockets, read_by_records
 from kinform.rest.transport import Chunk, HttpRequest, HttpResponse
 
 __all__ = ["AiohttpTransport", "TlsContext"]
@@ -550,6 +550,7 @@ class _Request(aiohttp.ClientRequest):
         if not self._body:  # else the head is kept back, and sent with it
             self._ask()
         request = _sending.get()
+        read_by_records(conn.transport)
         if request is not None and not request.shows_chunks:
             _parse_bodies(conn)  # before the first byte of the answer can have come
         return await super().send(conn)

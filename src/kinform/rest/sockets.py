@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final, TypeAlias, final
 
-__all__ = ["Address", "AddressInfo", "Lookups", "Sockets"]
+__all__ = ["Address", "AddressInfo", "Lookups", "Sockets", "read_by_records"]
 
 AddressInfo: TypeAlias = tuple[
     int | socket.AddressFamily,
@@ -53,6 +53,19 @@ def _options() -> Iterator[tuple[int, int, int]]:
 
 
 _OPTIONS: Final = tuple(_options())
+_RECORD: Final = 16 * 1024
+"""What a TLS record holds at most."""
+
+
+def read_by_records(transport: asyncio.BaseTransport | None) -> None:
+    """Have asyncio make room for one TLS record at a time, if this asyncio lets us.
+
+    By itself it takes 256 KB for each record and gives back all but the 16 of it, and so leaves the
+    heap full of holes: with three busy watches a process grew by 20 MB an hour.
+    """
+    protocol = getattr(transport, "_ssl_protocol", None)
+    if protocol is not None and hasattr(protocol, "max_size"):
+        protocol.max_size = _RECORD
 
 
 @final

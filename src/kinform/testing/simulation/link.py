@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
 from urllib.parse import parse_qs, urlsplit
@@ -39,7 +40,7 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
     verb: str
     """``list``, ``watch``, ``probe`` (a list of one), or the method in small letters."""
     stream: str
-    """Who asks: an informer is known by its path and selectors."""
+    """Who asks: an informer is known by its path and selectors, and by how many it came after."""
     continues: bool
     """It is a further page of a list."""
 
@@ -74,6 +75,8 @@ class Link:
         """Told of each write, at both stages."""
         self.before_write: Callable[[str], None] | None = None
         """Told the path of each write, in the instant in which it is sent."""
+        self.renewals: Counter[str] = Counter()
+        """How often informers of paths with this in them were replaced by new ones."""
         self.impatience: list[str] = []
         """Lists and watches that came again sooner than a 429 had told them to."""
         self._not_before: dict[tuple[str, str], float] = {}
@@ -181,13 +184,14 @@ class Link:
                 verb = "watch"
             else:
                 verb = "probe" if query.get("limit") == ["1"] else "list"
+        renewed = [f"{part}{times}" for part, times in self.renewals.items() if part in parts.path]
         selectors = [*query.get("labelSelector", ()), *query.get("fieldSelector", ())]
         sent = Sent(
             asyncio.get_running_loop().time(),
             request.method,
             parts.path,
             verb,
-            "?".join([parts.path, *selectors]),
+            "?".join([parts.path, *selectors, *renewed]),
             "continue" in query,
         )
         self._sent.append(sent)

@@ -107,6 +107,13 @@ class Process:
         if guards:
             self.link.before_write = check
 
+    def renew_informers(self, part: str) -> None:
+        """Say that informers of paths with ``part`` in them are new ones from now on.
+
+        Each has a budget of requests of its own.
+        """
+        self.link.renewals[part] += 1
+
     @contextlib.contextmanager
     def working(self, key: object) -> Generator[None]:
         """Have checked that nobody else in this process works on ``key`` meanwhile."""

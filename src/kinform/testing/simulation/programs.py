@@ -114,6 +114,7 @@ async def _lead(process: Process, elector: LeaderElector) -> None:
                 await asyncio.sleep(pause)
 
     client = process.client.guarded(elector.check)
+    process.renew_informers(f"/namespaces/{MIRRORED}/")
     manager = Manager(client, namespaces=MIRRORED, signals=False, grace=5.0)
     controller = Controller(
         "mirror", reconcile, for_="v1/configmaps", owns=["v1/secrets"], workers=2, timeout=120
