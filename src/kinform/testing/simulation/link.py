@@ -70,7 +70,7 @@ class Link:
         self._is_dead = False
         self._cut: asyncio.Event | None = None  # set when it is mended
         self._is_silent = False
-        self._streams: set[_Answer] = set()
+        self._streams: dict[_Answer, None] = {}  # in order: a set of objects has none
         self.on_write: Callable[[Stage], None] | None = None
         """Told of each write, at both stages."""
         self.before_write: Callable[[str], None] | None = None
@@ -128,11 +128,11 @@ class Link:
             if response.status == 429:
                 self._heed(sent, response.headers.get("Retry-After", ""))
             answer = _Answer(self, request, response)
-            self._streams.add(answer)
+            self._streams[answer] = None
             try:
                 yield answer
             finally:
-                self._streams.discard(answer)
+                self._streams.pop(answer, None)
             if is_write and self.on_write is not None:
                 self.on_write("answered")
 
