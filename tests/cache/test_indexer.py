@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
@@ -628,3 +629,29 @@ def test_index_by_does_not_read_again_what_did_not_change() -> None:
 def test_index_by_needs_a_path(path: tuple[str | int, ...]) -> None:
     with pytest.raises(UsageError, match="index_by needs a path"):
         index_by(*path)
+
+
+def test_a_full_cache_is_hardly_more_to_the_garbage_collector_than_an_empty_one() -> None:
+    """A full collection would visit all of it each time, and the event loop wait for that."""
+    indexer: Indexer[Object] = Indexer(indexers={"node": index_by("spec", "nodeName")})
+
+    def fill(numbers: Iterable[int]) -> int:
+        for number in numbers:
+            metadata = {
+                "name": f"web-{number}",
+                "namespace": "default",
+                "labels": {"app": f"web-{number % 7}"},
+                "ownerReferences": [
+                    {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": f"u-{number}"}
+                ],
+            }
+            spec = {"nodeName": f"node-{number % 50}"}
+            content = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+            obj = Object.from_dict(content)
+            indexer.add(Entry(obj.metadata, obj))
+        gc.collect()
+        return len(gc.get_objects())
+
+    few = fill(range(10))  # and all that is made once
+    assert fill(range(500)) - few < 50
+    assert len(indexer) == 500
