@@ -187,7 +187,7 @@ class Index(Generic[T]):
         return list(self._postings)
 
     def _opened(self, value: str) -> _Posting[T]:
-        posting = self._postings[value] = _Posting(value)
+        posting = self._postings[value] = _Posting(value, {})
         return posting
 
 
@@ -195,7 +195,7 @@ class _Posting(msgspec.Struct, Generic[T], gc=False, eq=False):
     """The entries of one value. A dict: its order does not vary from run to run, a set's does."""
 
     value: str
-    entries: dict[ObjectName, Entry[T]] = msgspec.field(default_factory=dict)
+    entries: dict[ObjectName, Entry[T]]
 
 
 @final
