@@ -10,7 +10,9 @@ from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import CancelledError, Future
 from typing import Final, Generic, Protocol, TypeVar, final
 
-__all__ = ["SCOPE", "Call", "Scope"]
+from kinform.errors import UsageError
+
+__all__ = ["SCOPE", "Call", "Scope", "too_late"]
 
 R = TypeVar("R")
 
@@ -22,7 +24,7 @@ _LOOK_AROUND: Final = 0.25
 class Call(Generic[R]):
     """One coroutine, from the thread that wants its result to the loop and back.
 
-    `begin` belongs to the loop's thread, all else to any.
+    All but `begin` may be called from any thread.
     """
 
     __slots__ = ("_is_cancelled", "_is_mute", "_loop", "_make", "_outcome", "_task")
@@ -41,28 +43,20 @@ class Call(Generic[R]):
         self._task: asyncio.Task[R] | None = None
         self._is_cancelled = False
 
-    def begin(self) -> None:
-        """Start the coroutine, unless the call was cancelled before."""
-        if self._is_cancelled:
-            self._outcome.set_exception(_cancelled())
-            return
-        try:
-            self._task = self._loop.create_task(self._make())
-        except BaseException as exc:  # noqa: BLE001 - the caller's, who waits in another thread
-            self._outcome.set_exception(exc)
-        else:
-            self._task.add_done_callback(self._end)
+    def run(self, timeout: float | None = None) -> R:
+        """Have the loop begin the coroutine, and wait for its result; what it raises passes.
 
-    def wait(self, timeout: float | None = None) -> R:
-        """Wait for the result; what the coroutine raises passes.
-
-        Interrupted, as by Ctrl-C, it cancels the coroutine and does not wait for that.
+        Interrupted at any point, as by Ctrl-C, it cancels the coroutine and does not wait for
+        that.
 
         Raises:
             CancelledError: somebody cancelled the call.
             TimeoutError: it takes longer than ``timeout``.
+            UsageError: the loop is closed.
         """
+        # One block for both steps: between two, a Ctrl-C would leave the coroutine running.
         try:
+            self._submit()
             if sys.platform == "win32":
                 while timeout is None and not self._outcome.done():
                     with contextlib.suppress(TimeoutError):
@@ -74,11 +68,29 @@ class Call(Generic[R]):
         finally:
             del self  # who raises would hold its own traceback
 
+    def begin(self) -> None:
+        """Start the coroutine, unless the call was cancelled before. For the loop's thread."""
+        if self._is_cancelled:
+            self._outcome.set_exception(_cancelled())
+            return
+        try:
+            self._task = self._loop.create_task(self._make())
+        except BaseException as exc:  # noqa: BLE001 - the caller's, who waits in another thread
+            self._outcome.set_exception(exc)
+        else:
+            self._task.add_done_callback(self._end)
+
     def cancel(self) -> None:
         """Cancel the coroutine. Of no effect on one that has ended."""
         if not self._outcome.done():
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._cancel)
+
+    def _submit(self) -> None:
+        try:
+            self._loop.call_soon_threadsafe(self.begin)  # copies the context
+        except RuntimeError:
+            raise too_late() from None
 
     def _cancel(self) -> None:
         self._is_cancelled = True
@@ -136,6 +148,11 @@ class Scope:
 
 SCOPE: Final = contextvars.ContextVar[Scope | None]("kinform_sync_scope", default=None)
 """The callback whose call this is; none outside of handlers."""
+
+
+def too_late() -> UsageError:
+    """Return what is told to those who ask when the loop has ended."""
+    return UsageError("the interpreter is exiting: nothing can be asked of a cluster any more")
 
 
 def _cancelled() -> CancelledError:

@@ -25,7 +25,7 @@ from collections.abc import Callable, Coroutine
 from typing import Final, ParamSpec, TypeAlias, TypeVar, final
 
 from kinform.errors import UsageError
-from kinform.sync.calls import SCOPE, Call
+from kinform.sync.calls import SCOPE, Call, too_late
 
 __all__ = ["LoopThread", "current"]
 
@@ -83,11 +83,7 @@ class LoopThread:
         call = Call(self._loop, make, is_mute=lambda: self._is_ending)
         scope = SCOPE.get()
         with contextlib.nullcontext() if scope is None else scope.holding(call):
-            try:
-                self._loop.call_soon_threadsafe(call.begin)  # copies the context
-            except RuntimeError:
-                raise _too_late() from None
-            return call.wait()
+            return call.run()
 
     def call(self, function: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Call a plain function on the loop, as `run`."""
@@ -123,7 +119,7 @@ class LoopThread:
         if self._is_ending:
             if threading.current_thread() is not threading.main_thread():
                 threading.Event().wait()  # a daemon's, which ends with the process
-            raise _too_late()
+            raise too_late()
 
     def refuse_children(self) -> None:
         """Refuse to work in a forked child.
@@ -163,8 +159,7 @@ class LoopThread:
         self._is_ending = True
         last = Call(self._loop, self._wind_up)
         with contextlib.suppress(RuntimeError, TimeoutError):
-            self._loop.call_soon_threadsafe(last.begin)
-            last.wait(_EXIT)
+            last.run(_EXIT)
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_LAST_WORDS)
@@ -294,10 +289,6 @@ async def _quietly(work: Work) -> None:
 
 def _say_nothing(_loop: asyncio.AbstractEventLoop, _context: dict[str, object]) -> None:
     """Handle an error that is nobody's any more."""
-
-
-def _too_late() -> UsageError:
-    return UsageError("the interpreter is exiting: nothing can be asked of a cluster any more")
 
 
 _HOME: Final = _Home()
