@@ -40,7 +40,8 @@ async def test_one_that_is_cut_off_stops_before_another_leads() -> None:
                 assert b.began is not None
                 assert b.began > a.ended
                 assert b.began - cut >= 15 - 2
-                assert b.began - cut <= 15 + 4.5
+                # It looks each 2 to 4.4 s, both for the last renewal and for its end.
+                assert b.began - cut <= 4.4 + 15 + 4.5
                 assert (await there.lease())["holderIdentity"] == "b"
                 assert a.wire.methods[-1] != "DELETE"
 
