@@ -1,9 +1,10 @@
-"""`AiohttpTransport`: the `Transport` over real sockets, and the only module with an HTTP library.
+"""`AiohttpTransport`: the `Transport` over real sockets.
 
 What aiohttp does by itself and a Kubernetes client must not have is off: cookies, redirects,
 ``.netrc``, proxies from the environment, invented headers, one pool and one deadline for
 everything, and sending a PUT or DELETE twice. What it leaves open is closed here: a connection
-that is given up is cut, and `AiohttpTransport.aclose` returns when no socket is left.
+that is given up is cut, and `AiohttpTransport.aclose` returns when no socket is left. What that
+takes within aiohttp is in `kinform.rest.aiohttp_hooks`; no other module of the client knows it.
 
 Flow of one request: ``_Exchange`` takes a place in line, waits for the head, then hands out an
 `kinform.rest.answers.Answer` that reads the body through ``_Stream``. aiohttp's errors become
@@ -16,28 +17,34 @@ import asyncio
 import io
 import logging
 import os
-import socket
 import ssl
 from collections.abc import AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
-from contextvars import ContextVar
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any, Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypeVar, final
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
-from aiohttp.connector import Connection
 from aiohttp.http_exceptions import LineTooLong
 from yarl import URL
 
 from kinform.errors import KinformError, TransportError, TransportFailure, UsageError
 from kinform.rest import failures
+from kinform.rest.aiohttp_hooks import (
+    SENDING,
+    Body,
+    Refused,
+    Request,
+    Resolver,
+    Response,
+    Stopped,
+    once,
+    see_exception,
+    trace,
+)
 from kinform.rest.answers import Answer
-from kinform.rest.bodies import BodyParser
 from kinform.rest.headers import Headers
 from kinform.rest.proxy import Proxy
-from kinform.rest.sockets import Lookups, Sockets, read_by_records
+from kinform.rest.sockets import Sockets
 from kinform.rest.transport import Chunk, HttpRequest, HttpResponse
 
 __all__ = ["AiohttpTransport", "TlsContext"]
@@ -169,22 +176,19 @@ class _Pool:
         """The scope of each request that waits for its head; `aclose` ends it."""
         self.closed = False
         self._sockets = Sockets()
-        trace = aiohttp.TraceConfig()
-        trace.on_connection_create_end.append(_note_connected)
-        trace.on_connection_reuseconn.append(_note_reused)
         self.session: Final = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,  # ``places`` bounds ordinary requests; watches have no bound
                 keepalive_timeout=_IDLE,
-                resolver=_Resolver(),
+                resolver=Resolver(),
                 use_dns_cache=False,
                 socket_factory=self._sockets.new,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
-            request_class=_Request,
-            response_class=_Response,
-            middlewares=(_once,),
-            trace_configs=[trace],
+            request_class=Request,
+            response_class=Response,
+            middlewares=(once,),
+            trace_configs=[trace()],
             skip_auto_headers=_NO_AUTO_HEADERS,
             auto_decompress=False,
             trust_env=False,
@@ -213,7 +217,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         self._settings = settings
         self._connect = connect
         self._url = _without_user(request.url)
-        self._body: _Body | None = None
+        self._body: Body | None = None
         self._stream: _Stream | None = None
         self._place: asyncio.Semaphore | None = None
         self.connected = False
@@ -283,9 +287,9 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             self.connected = self.reused = False
             try:
                 return await self._send(session, tls)
-            except _Refused as refused:
+            except Refused as refused:
                 raise refused.error from None
-            except _Stopped as stopped:
+            except Stopped as stopped:
                 error = stopped.error
             except (aiohttp.ClientError, OSError, RuntimeError, ValueError) as exc:
                 error = exc
@@ -311,7 +315,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             # In a tunnel the proxy reads the CONNECT alone; without one it reads the request.
             target = proxy_headers if self._url.scheme == "https" else headers
             target.append(("Proxy-Authorization", proxy.authorization))
-        _sending.set(request)
+        SENDING.set(request)
         return await session.request(
             request.method,
             self._url,
@@ -332,7 +336,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         body = self._request.body
         if body is None or isinstance(body, bytes):
             return io.BytesIO(body) if body is not None and len(body) > _BIG_BODY else body
-        self._body = _Body(body)
+        self._body = Body(body)
         return self._body
 
     @property
@@ -417,8 +421,8 @@ class _Stream:
         protocol = None if connection is None else connection.protocol
         self._closed = None if protocol is None else protocol.closed
         if self._closed is not None:
-            self._closed.remove_done_callback(_see_exception)  # of an earlier request
-            self._closed.add_done_callback(_see_exception)
+            self._closed.remove_done_callback(see_exception)  # of an earlier request
+            self._closed.add_done_callback(see_exception)
             self._closed.add_done_callback(self._wake)
 
     def _wake(self, _: object) -> None:
@@ -476,156 +480,6 @@ class _Stream:
         self._response.close()
         with suppress(aiohttp.ClientError, OSError):
             await self._response.wait_for_close()  # for the task that sends a streamed body
-
-
-class _Response(aiohttp.ClientResponse):
-    """An answer whose connection is cut if its head does not arrive, for whatever reason."""
-
-    async def start(self, connection: Connection) -> aiohttp.ClientResponse:
-        try:
-            return await super().start(connection)
-        except BaseException:
-            if connection.transport is not None:
-                connection.transport.abort()
-            raise
-
-
-@final
-class _Body:
-    """A streamed request body; keeps what it raised, which aiohttp would wrap."""
-
-    def __init__(self, pieces: AsyncIterable[bytes]) -> None:
-        self._pieces = aiter(pieces)
-        self.error: Exception | None = None
-
-    def __aiter__(self) -> _Body:
-        return self
-
-    async def __anext__(self) -> bytes:
-        try:
-            return await anext(self._pieces)
-        except StopAsyncIteration:
-            raise
-        except Exception as exc:
-            self.error = exc
-            raise
-
-
-@final
-class _Resolver(AbstractResolver):
-    """Gives aiohttp the addresses that `kinform.rest.sockets.Lookups` finds."""
-
-    def __init__(self) -> None:
-        self._lookups = Lookups()
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        return [
-            ResolveResult(hostname=host, host=address, port=port, family=found, proto=0, flags=0)
-            for found, address in await self._lookups.addresses(host, port)
-            if family in {socket.AF_UNSPEC, found}
-        ]
-
-    async def close(self) -> None:
-        """Nothing to close."""
-
-
-class _Stopped(Exception):
-    """Carries an error of aiohttp past aiohttp's own second try, which repeats PUT and DELETE."""
-
-    def __init__(self, error: aiohttp.ClientError | OSError) -> None:
-        super().__init__()
-        self.error = error
-
-
-_sending: Final[ContextVar[HttpRequest | None]] = ContextVar("kinform_sending", default=None)
-"""The request that this task sends; aiohttp may write in a task of its own."""
-
-
-class _Request(aiohttp.ClientRequest):
-    """Asks the guard in the very step in which the first bytes are written."""
-
-    async def send(self, conn: Connection) -> aiohttp.ClientResponse:
-        if not self._body:  # else the head is kept back, and sent with it
-            self._ask()
-        request = _sending.get()
-        read_by_records(conn.transport)
-        if request is not None and not request.shows_chunks:
-            _parse_bodies(conn)  # before the first byte of the answer can have come
-        return await super().send(conn)
-
-    async def write_bytes(
-        self,
-        writer: AbstractStreamWriter,
-        conn: Connection,
-        content_length: int | None = None,
-    ) -> None:
-        try:
-            self._ask()
-        except _Refused as refused:
-            # Whoever waits for the answer gets this instead, and closes the connection.
-            if conn.protocol is not None:
-                conn.protocol.set_exception(refused)
-            return
-        await super().write_bytes(writer, conn, content_length)
-
-    @staticmethod
-    def _ask() -> None:
-        request = _sending.get()
-        if request is not None and request.guard is not None:
-            try:
-                request.guard()
-            except Exception as exc:  # noqa: BLE001 - whatever it is, it is raised again
-                raise _Refused(exc) from None
-
-
-def _parse_bodies(connection: Connection) -> None:
-    """Have chunked answers on ``connection`` parsed by us, if this aiohttp lets us.
-
-    If it does not, everything works as well, and takes longer: `tests/rest/test_bodies.py`.
-    """
-    protocol: Any = connection.protocol
-    if (parser := getattr(protocol, "_parser", None)) is not None:
-
-        def on_surplus() -> None:
-            protocol.force_close()
-            protocol.close()
-
-        protocol._parser = BodyParser(  # noqa: SLF001 - there is no other way in
-            parser, broken=aiohttp.ClientPayloadError, on_surplus=on_surplus
-        )
-
-
-class _Refused(Exception):
-    """Carries what a guard raised past aiohttp, and past what is made of aiohttp's errors."""
-
-    def __init__(self, error: Exception) -> None:
-        super().__init__()
-        self.error = error
-
-
-async def _once(
-    request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-) -> aiohttp.ClientResponse:
-    try:
-        return await handler(request)
-    except (aiohttp.ClientError, OSError) as exc:
-        raise _Stopped(exc) from None
-
-
-def _see_exception(closed: asyncio.Future[None]) -> None:
-    """Look at how a connection ended; asyncio complains of exceptions that nobody saw."""
-    if not closed.cancelled():
-        closed.exception()
-
-
-async def _note_connected(_session: object, context: SimpleNamespace, _params: object) -> None:
-    context.trace_request_ctx.note_connected(reused=False)
-
-
-async def _note_reused(_session: object, context: SimpleNamespace, _params: object) -> None:
-    context.trace_request_ctx.note_connected(reused=True)
 
 
 def _is_stale(exc: Exception) -> bool:
