@@ -30,6 +30,7 @@ from kinform.testing.simulation.actions import (
     Write,
     kind_of,
 )
+from kinform.testing.simulation.themes import Theme, theme_of
 
 __all__ = ["NAMESPACES", "QUIET", "calmed", "crashes", "draw"]
 
@@ -53,11 +54,12 @@ _GAPS: Final = (0.0, 0.0, 0.01, 0.2, 0.5, 1.0, 3.0)
 def draw(seed: int) -> Schedule:
     """Return the schedule of ``seed``.
 
-    It has at least 150 writes, 5 faults of at least 3 kinds, 2 processes and 2 restarts.
+    It has at least 150 writes, 5 faults of at least 3 kinds, 2 processes and 2 restarts. What the
+    server does wrong in every eighth is of one theme.
     """
     dice = random.Random(f"schedule {seed}")
     processes = dice.choice((2, 2, 2, 3))
-    faults = _faults(dice, processes)
+    faults = _faults(dice, processes, theme_of(seed))
     writes = _writes(dice)
     end = writes[-1].at
     timed = [_moved(action, dice.uniform(0, end)) for action in faults]
@@ -114,23 +116,24 @@ def _writes(dice: random.Random) -> list[Write]:
     return writes
 
 
-def _faults(dice: random.Random, processes: int) -> Sequence[Callable[[float], Action]]:
+def _faults(
+    dice: random.Random, processes: int, theme: Theme | None
+) -> Sequence[Callable[[float], Action]]:
     wanted = dice.randint(FAULTS, MOST_FAULTS)
     while True:
-        found = [_fault(dice, processes) for _ in range(wanted)]
+        found = [_fault(dice, processes, theme) for _ in range(wanted)]
         if len({kind_of(make(0.0)) for make in found}) >= KINDS:
             return found
 
 
-def _fault(dice: random.Random, processes: int) -> Callable[[float], Action]:  # noqa: PLR0911 - a table
+def _fault(  # noqa: PLR0911 - a table
+    dice: random.Random, processes: int, theme: Theme | None
+) -> Callable[[float], Action]:
     lasts = round(dice.choice((1.0, 5.0, 20.0, 60.0)) * dice.uniform(0.5, 1.5), 1)
     process = dice.randrange(processes)
     kind = dice.randrange(16)
-    if kind < 8:
-        (fault,) = random_plan(seed=dice.getrandbits(32), size=1)
-        if dice.random() < _LASTING:
-            fault = Fault(fault.effect, msgspec.structs.replace(fault.match, times=None))
-        text = dump([fault])
+    if kind < (8 if theme is None else 10):
+        text = dump([_any_fault(dice) if theme is None else theme(dice)])
         return lambda at: Happen(at=at, fault=text, lasts=lasts)
     match kind:
         case 8:
@@ -155,6 +158,13 @@ def _fault(dice: random.Random, processes: int) -> Callable[[float], Action]:  #
         case _:
             by = dice.randint(1, 25)
             return lambda at: Restore(at=at, by=by)
+
+
+def _any_fault(dice: random.Random) -> Fault:
+    (fault,) = random_plan(seed=dice.getrandbits(32), size=1)
+    if dice.random() < _LASTING:
+        return Fault(fault.effect, msgspec.structs.replace(fault.match, times=None))
+    return fault
 
 
 def _meddlings(dice: random.Random) -> Sequence[Callable[[float], Action]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import random
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Mapping
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, final
@@ -27,6 +28,7 @@ Stage: TypeAlias = Literal["done", "answered"]
 """How far a write is: the server has done it, and the process has been told."""
 
 _READS: Final = frozenset({"list", "watch", "probe"})
+_WAYS: Final = ("as sent", "as sent", "cut", "gathered")
 _WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
@@ -58,12 +60,19 @@ class Link:
         application: The server.
         sent: Where all requests are noted.
         latency: Seconds that each request takes: what takes no time could be done for ever.
+        dice: How bodies are cut into reads.
     """
 
     def __init__(
-        self, application: Application, sent: list[Sent], *, latency: float = 0.01
+        self,
+        application: Application,
+        sent: list[Sent],
+        *,
+        dice: random.Random,
+        latency: float = 0.01,
     ) -> None:
-        self._latency = latency
+        self.latency: Final = latency
+        self.dice: Final = dice
         self._inner = MemoryTransport(application)
         self._kinds = application.cluster.kinds
         self._sent = sent
@@ -118,7 +127,7 @@ class Link:
     async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
         """Send a request, if anything passes."""
         sent = self._note(request)
-        await asyncio.sleep(self._latency)
+        await asyncio.sleep(self.latency)
         await self.passed(request)
         is_write = request.method in _WRITES
         async with self._inner.send(self._minded(request) if is_write else request) as response:
@@ -202,23 +211,49 @@ class Link:
 
 @final
 class _Answer:
-    """An `HttpResponse` that ends with its link."""
+    """An `HttpResponse` that ends with its link, and comes in reads of its own.
+
+    What was sent as one piece may arrive in several, cut anywhere, and several as one.
+    """
 
     def __init__(self, link: Link, request: HttpRequest, response: MemoryResponse) -> None:
         self._link = link
         self._request = request
         self._response = response
-        self._held: bytes | None = None
+        self._way = link.dice.choice(_WAYS)
+        self._held = b""
+        self._failure: TransportError | None = None  # to be raised behind what is held
         self.status: int = response.status
         self.headers: Mapping[str, str] = response.headers
 
     async def read_some(self, *, gather: float = 0.0) -> bytes:
         """Return what has arrived; a cut link holds it back."""
-        if self._held is None:
+        if not self._held:
+            if self._failure is not None:
+                raise self._failure
             self._held = await self._response.read_some(gather=gather)
+            if self._way == "gathered":
+                await self._gather()
         await self._link.passed(self._request)
-        found, self._held = self._held, None
+        size = len(self._held)
+        if self._way == "cut":
+            size = self._link.dice.randint(min(1, size), size)
+        found, self._held = self._held[:size], self._held[size:]
         return found
+
+    async def _gather(self) -> None:
+        """Take what comes right behind, too."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._link.latency):
+                while piece := await self._read_on():
+                    self._held += piece
+
+    async def _read_on(self) -> bytes:
+        try:
+            return await self._response.read_some()
+        except TransportError as exc:
+            self._failure = exc
+            return b""
 
     def reset(self) -> None:
         """Let whoever reads it find the connection reset."""

@@ -54,7 +54,7 @@ class Process:
         self._report = report
         faults = {kind_of(action) for action in schedule.actions if is_fault(action)}
         self._damages = "corrupt" in faults
-        self._lags = bool(faults & {"lag", "stale"})
+        self._replicas = len(faults & {"lag", "stale"})
         self._working: set[object] = set()
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ class Process:
             report=self._report,
             sees=sees,
             damages=self._damages,
-            lags=self._lags,
+            replicas=self._replicas,
             resyncs=resyncs,
             pauses=(0.0, 0.0, self.dice.choice((0.0, 0.1, 3.0, 20.0))),
             dice=self.dice,

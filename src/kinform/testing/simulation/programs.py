@@ -56,7 +56,7 @@ def _options(process: Process, resync: float | None = None) -> InformerOptions[O
         resync_period=resync,
         options=ReflectorOptions(
             stream_lists=dice.random() < 0.6,
-            page_size=dice.choice((None, None, 3)),
+            page_size=dice.choice((None, 3)),
             watch_timeout=dice.choice((30.0, 120.0)),
         ),
     )

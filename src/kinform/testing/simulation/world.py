@@ -241,7 +241,9 @@ class World:
         sent: list[Sent] = []
         self.sent.append(sent)
         dice = random.Random(f"link {self.schedule.seed} {slot.number} {life}")
-        link = Link(self.server.application, sent, latency=dice.choice((0.002, 0.02, 0.05)))
+        link = Link(
+            self.server.application, sent, dice=dice, latency=dice.choice((0.002, 0.02, 0.05))
+        )
         client = connect(Config(server="http://localhost", token=self.server.token), transport=link)
         async with client:
             process = Process(

@@ -17,6 +17,8 @@ __all__ = ["BUSY", "Writer"]
 
 BUSY: Final = 100
 """Revisions that each write of a schedule takes: others write too, what nobody looks at."""
+_TRICKY: Final = " é\u0085\u2028😀"
+"""Behind every value: characters of two, three and four bytes, of which two end lines elsewhere."""
 
 
 @final
@@ -42,7 +44,7 @@ class Writer:
             team = "blue" if team == "red" else "red"
         body = {
             "metadata": {"name": action.name, "labels": {"team": team}},
-            "data": {"value": str(action.value)},
+            "data": {"value": f"{action.value}{_TRICKY}"},
         }
         if held is not None and action.verb in {"delete", "recreate"}:
             self._delete(f"{path}/{action.name}")

@@ -1,0 +1,119 @@
+"""Themes: faults of one subject, many of them in one schedule.
+
+A fault at random is rarely the one that a certain mistake needs, and hardly ever two that go
+together: pages, and a compaction between two of them. So every eighth schedule takes what its
+server does wrong from one theme.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from kinform.apiserver import faults
+from kinform.apiserver.fault_kinds import Fault, Verb
+
+__all__ = ["THEMES", "Theme", "theme_of"]
+
+Theme: TypeAlias = Callable[[random.Random], Fault]
+"""Draws one fault of its subject."""
+
+_EVERY: Final = 8
+_READS: Final[Sequence[Verb]] = ("list", "watch")
+
+
+def theme_of(seed: int) -> Theme | None:
+    """Return what the schedule of ``seed`` is about; None: everything."""
+    turn, place = divmod(seed, _EVERY)
+    return THEMES[turn % len(THEMES)] if place == _EVERY - 1 else None
+
+
+def _overload(dice: random.Random) -> Fault:
+    """The server wants to be left alone."""
+    return faults.status(
+        dice.choice((429, 429, 503)),
+        retry_after=dice.choice((2, 5, 30)),
+        verb=dice.choice(_READS),
+        times=_times(dice),
+    )
+
+
+def _permissions(dice: random.Random) -> Fault:
+    """Somebody revokes them, and gives them back."""
+    code, times = dice.choice((401, 403, 403)), _times(dice)
+    if dice.random() < 0.3:
+        return faults.error_event(code, after_events=dice.randint(0, 3), times=times)
+    return faults.status(code, verb=dice.choice(_READS), times=times)
+
+
+def _pages(dice: random.Random) -> Fault:
+    """Lists come in pages, and what they show expires meanwhile."""
+    match dice.randrange(6):
+        case 0:
+            return faults.no_watch_list(times=None)
+        case 1:
+            return faults.status(410, verb="list", nth=dice.randint(1, 4))
+        case 2 | 3:
+            return faults.error_event(410, times=None)
+        case _:
+            return faults.compact(verb="list", times=None)  # so that each page is the last
+
+
+def _pieces(dice: random.Random) -> Fault:
+    """Bodies come in pieces, packed, damaged or cut."""
+    times = _times(dice)
+    match dice.randrange(5):
+        case 0:
+            return faults.drip(size=dice.randint(1, 200), every=0.05, times=times)
+        case 1:
+            return faults.gzip(times=None)
+        case 2:
+            return faults.corrupt(event=dice.randint(1, 3), times=times)
+        case 3:
+            return faults.truncate_frame(event=dice.randint(1, 3), times=times)
+        case _:
+            return faults.close(after_bytes=dice.randint(0, 3000), verb=dice.choice(_READS))
+
+
+def _bookmarks(dice: random.Random) -> Fault:
+    """They do not come, and watches end before or after them."""
+    times = _times(dice)
+    match dice.randrange(4):
+        case 0:
+            return faults.no_bookmarks(initial_end=dice.random() < 0.5, times=times)
+        case 1:
+            return faults.close_watch(after_events=dice.randint(0, 9), times=times)
+        case 2:
+            return faults.half_open(after_events=dice.randint(0, 9), verb="watch", times=times)
+        case _:
+            return faults.duplicate_events(times=None)
+
+
+def _replicas(dice: random.Random) -> Fault:
+    """Reads go to one that is behind, and watches end or expire, so that there are reads."""
+    verb = dice.choice(_READS)
+    match dice.randrange(4):
+        case 0:
+            return faults.stale(revisions=dice.randint(1, 20), verb=verb, times=_times(dice))
+        case 1:
+            return faults.stale(seconds=round(dice.uniform(0.5, 20), 1), verb=verb, times=None)
+        case 2:
+            return faults.error_event(410, times=_times(dice))
+        case _:
+            return faults.close_watch(after_events=dice.randint(0, 4), times=_times(dice))
+
+
+def _times(dice: random.Random) -> int | None:
+    """Return how many requests are hit; None: all while it lasts."""
+    return dice.choice((1, 2, None))
+
+
+THEMES: Final[Sequence[Theme]] = (
+    _overload,
+    _permissions,
+    _pages,
+    _pieces,
+    _bookmarks,
+    _replicas,
+)
