@@ -46,7 +46,8 @@ def main() -> None:
 def _chosen(patches: Sequence[Patch], names: Sequence[str]) -> Sequence[Patch]:
     if unknown := set(names) - {patch.name for patch in patches}:
         raise PatchError(f"no such mutant: {', '.join(sorted(unknown))}")
-    return [patch for patch in patches if patch.name in names] if names else patches
+    # Those that survive only by name: to see whether they still do.
+    return [patch for patch in patches if (patch.name in names if names else not patch.survives)]
 
 
 async def _hunt_all(
@@ -54,11 +55,14 @@ async def _hunt_all(
 ) -> int:
     caught = report.load()
     survivors: list[str] = []
+    expected = {patch.name for patch in patches if not patch.survives}
 
     async def one(patch: Patch) -> None:
         outcome = await hunt(patch, count=arguments.seeds)
         _tell(patch, outcome)
-        if isinstance(outcome, Caught):
+        if isinstance(outcome, Caught) and patch.survives:
+            print(f"{patch.name} does not survive any more: take that line out of its patch")
+        elif isinstance(outcome, Caught):
             caught[patch.name] = outcome
         else:
             survivors.append(patch.name)
@@ -70,6 +74,7 @@ async def _hunt_all(
     wrong = [
         f"{name} survived: it changes nothing, or the simulator does not look there"
         for name in survivors
+        if name in expected
     ]
     wrong += await _unsound(caught, chosen)
     print("".join(f"{line}\n" for line in wrong), end="")
@@ -91,6 +96,7 @@ async def _check(
 ) -> int:
     caught = report.load()
     wrong = report.mistakes(patches, caught)
+    chosen = [patch for patch in chosen if not patch.survives]
 
     async def one(patch: Patch) -> None:
         outcome = await hunt(patch, first=caught[patch.name].seed, count=1)
@@ -138,7 +144,7 @@ def _tell(patch: Patch, outcome: Caught | Survived) -> None:
 
 
 def _write(patches: Sequence[Patch], caught: dict[str, Caught]) -> None:
-    names = {patch.name for patch in patches}
+    names = {patch.name for patch in patches if not patch.survives}
     known = {name: one for name, one in caught.items() if name in names}
     report.RECORD.write_text(report.dump(known), "utf-8")
     if known.keys() == names:

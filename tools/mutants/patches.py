@@ -1,4 +1,4 @@
-"""A mutant as a file: three lines that say what it is, and a unified diff against ``src/kinform``.
+"""A mutant as a file: lines that say what it is, and a unified diff against ``src/kinform``.
 
 A hunk is looked for by its lines, nearest to where it says: what moves in a file spoils no patch,
 what changes in its lines does. Pure.
@@ -17,7 +17,7 @@ __all__ = ["FOLDER", "ROOT", "Hunk", "Patch", "PatchError", "load", "parse"]
 ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = ROOT / "tests" / "mutants"
 
-_HEADER: Final = re.compile(r"# (rule|what|oracle): (\S.*)")
+_HEADER: Final = re.compile(r"# (rule|what|oracle|survives): (\S.*)")
 _TARGET: Final = re.compile(r"\+\+\+ b/(src/kinform/\S+\.py)")
 _HUNK: Final = re.compile(r"@@ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@.*")
 
@@ -59,6 +59,8 @@ class Patch:
     """The promise that is expected to show it, in the simulator's word."""
     files: Mapping[str, Sequence[Hunk]]
     """What it changes, by the path from the root of the repository."""
+    survives: str = ""
+    """Why the simulator does not find it; ``""``: it has to."""
 
     def applied(self, source: Callable[[str], str]) -> dict[str, str]:
         """Return the text of each file that it changes; ``source`` gives what it is now.
@@ -106,7 +108,7 @@ def parse(text: str, *, name: str) -> Patch:
     if missing or not files or "" in files:
         wanted = ", ".join(sorted(missing)) or "a diff against src/kinform"
         raise PatchError(f"{name} lacks {wanted}")
-    return Patch(name, said["rule"], said["what"], said["oracle"], files)
+    return Patch(name, said["rule"], said["what"], said["oracle"], files, said.get("survives", ""))
 
 
 def _hunk(line: int, rest: list[str]) -> Hunk:

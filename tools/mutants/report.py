@@ -32,8 +32,9 @@ $ make mutants ARGS=--check                      # each with the seed that found
 To add one: change a file under `src/kinform`, `git diff > tests/mutants/NAME.patch`, put the lines
 `# rule:`, `# what:` and `# oracle:` before the diff, undo the change, and run it.
 
-{count} mutants of {rules} rules, all caught; the highest seed that it took is {last}. This page is
-written by `make mutants`.
+{count} mutants of {rules} rules were caught; the highest seed that it took is {last}. {survivors}
+more are known to survive: they stand below, with the reason. This page is written by
+`make mutants`.
 
 """
 
@@ -57,29 +58,43 @@ def dump(caught: Mapping[str, Caught]) -> str:
 def mistakes(patches: Iterable[Patch], caught: Mapping[str, Caught]) -> list[str]:
     """Return what does not go together: rules that do not exist, mutants nobody has caught."""
     patches = list(patches)
-    names, known = {patch.name for patch in patches}, RULES.keys() | INVARIANTS.keys()
-    claimed = {patch.rule for patch in patches}
+    hunted = _hunted(patches)
+    names, known = {patch.name for patch in hunted}, RULES.keys() | INVARIANTS.keys()
+    claimed = {patch.rule for patch in hunted}
     return [
         *(f"{one.name}: there is no rule {one.rule}" for one in patches if one.rule not in known),
         *(f"{name} was never caught: make mutants ARGS={name}" for name in names - caught.keys()),
-        *(f"{name} is no mutant any more" for name in caught.keys() - names),
+        *(f"{name} is no mutant that is hunted" for name in caught.keys() - names),
         *(f"{rule} has a mutant, and a reason not to" for rule in claimed & ELSEWHERE.keys()),
     ]
 
 
 def page(patches: Sequence[Patch], caught: Mapping[str, Caught]) -> str:
     """Return the page of the documentation."""
-    rules = {patch.rule for patch in patches}
+    hunted = _hunted(patches)
+    rules = {patch.rule for patch in hunted}
     text = _INTRODUCTION.format(
-        count=len(patches),
+        count=len(hunted),
         rules=len(rules & RULES.keys()),
-        last=max((caught[patch.name].seed for patch in patches), default=0),
+        last=max((caught[patch.name].seed for patch in hunted), default=0),
+        survivors=len(patches) - len(hunted),
     )
-    rows = [_row(patch, caught[patch.name]) for patch in patches]
+    rows = [_row(patch, caught[patch.name]) for patch in hunted]
     text += _table(["mutant", "rule", "the mistake", "seed", "broken promise", "seconds"], rows)
+    text += "\n## Survivors\n\n"
+    rows = [_survivor(patch) for patch in patches if patch.survives]
+    text += _table(["mutant", "rule", "the mistake", "why no seed finds it"], rows)
     text += "\n## Rules\n\n"
-    counts = [[rule, title, _claim(rule, patches)] for rule, title in RULES.items()]
+    counts = [[rule, title, _claim(rule, hunted)] for rule, title in RULES.items()]
     return text + _table(["rule", "about", "mutants"], counts)
+
+
+def _hunted(patches: Iterable[Patch]) -> list[Patch]:
+    return [patch for patch in patches if not patch.survives]
+
+
+def _survivor(patch: Patch) -> list[str]:
+    return [f"`{patch.name}`", patch.rule, patch.what, patch.survives]
 
 
 def _row(patch: Patch, caught: Caught) -> list[str]:
