@@ -64,12 +64,12 @@ CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage":
         "service_cluster_ip": {
             "path": SERVICES,
             "body": service(),
-            "patch": {"spec": {"clusterIP": "10.0.0.77", "clusterIPs": ["10.0.0.77"]}},
+            "patch": {"spec": {"clusterIP": "10.0.0.7", "clusterIPs": ["10.0.0.7"]}},
         },
         "service_headless": {
             "path": SERVICES,
             "body": service(clusterIP="None"),
-            "patch": {"spec": {"clusterIP": "10.0.0.78"}},
+            "patch": {"spec": {"clusterIP": "10.0.0.8"}},
         },
         "deployment_selector": {
             "path": DEPLOYMENTS,

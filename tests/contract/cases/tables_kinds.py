@@ -169,7 +169,7 @@ COUNTS = {"replicas": 3, "readyReplicas": 2, "availableReplicas": 1, "updatedRep
         "services_balanced": {
             "path": SERVICES,
             "body": service(
-                type="LoadBalancer", ports=[{"port": 80, "nodePort": 31234}], clusterIP="10.0.0.201"
+                type="LoadBalancer", ports=[{"port": 80, "nodePort": 30081}], clusterIP="10.0.0.11"
             ),
             "status": {"loadBalancer": {"ingress": [{"ip": "1.2.3.4"}, {"hostname": "x"}]}},
         },
