@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
-from msgspec import field
+from msgspec import UNSET, Raw, UnsetType, field
 
 __all__ = [
     "Entry",
@@ -166,12 +166,24 @@ class OwnerReference(msgspec.Struct, frozen=True, gc=False):
     block_owner_deletion: bool | None = field(name="blockOwnerDeletion", default=None)
 
 
-class ObjectMeta(msgspec.Struct, frozen=True, gc=False):  # strings and their dicts: no cycles
+if TYPE_CHECKING:
+    _Annotations: TypeAlias = Raw | Mapping[str, str] | UnsetType | None
+else:
+    _Annotations = Raw | UnsetType  # what the decoder fills in
+
+_read_annotations: Final = msgspec.json.Decoder(dict[str, str] | None).decode
+
+
+# gc=False: strings and their dicts have no cycles.
+class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1641 - dicts within
     """The metadata every object carries, read without decoding the rest of it.
 
     Nothing is required: bookmarks have no name, some servers send null for labels. Absent
     text is ``""``; absent collections are empty. ``managedFields`` is left out on purpose;
     ``obj.at("metadata", "managedFields")`` reads it. Times stay as the server wrote them.
+
+    Annotations may be large, and ``kubectl apply`` repeats all of an object in one: they stay
+    bytes until somebody looks, and are read at each look.
     """
 
     name: str = ""
@@ -186,7 +198,8 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False):  # strings and their di
     )
     generate_name: str = field(name="generateName", default="")
     raw_labels: dict[str, str] | None = field(name="labels", default=None)
-    raw_annotations: dict[str, str] | None = field(name="annotations", default=None)
+    # A window into the bytes that this was read from, or a mapping that reads them elsewhere.
+    raw_annotations: _Annotations = field(name="annotations", default=UNSET)
     raw_owner_references: tuple[OwnerReference, ...] | None = field(
         name="ownerReferences", default=None
     )
@@ -204,8 +217,16 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False):  # strings and their di
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The annotations, read-only."""
-        return MappingProxyType(self.raw_annotations) if self.raw_annotations else _NO_STRINGS
+        """The annotations, read-only. `DecodeError` if they are not text by text."""
+        held = self.raw_annotations
+        if isinstance(held, Raw):
+            try:
+                held = _read_annotations(held)
+            except (msgspec.DecodeError, RecursionError) as exc:
+                from kinform import models  # which reads metadata: not before it is needed
+
+                raise models.unreadable(exc, self, path="$.metadata.annotations") from None
+        return _NO_STRINGS if isinstance(held, UnsetType) or not held else MappingProxyType(held)
 
     @property
     def owner_references(self) -> Sequence[OwnerReference]:
@@ -221,6 +242,27 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False):  # strings and their di
     def controller(self) -> OwnerReference | None:
         """The one owner that is marked as controller, if any."""
         return next((ref for ref in self.owner_references if ref.controller), None)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both say the same, in whichever form their annotations are kept."""
+        if not isinstance(other, ObjectMeta):
+            return NotImplemented
+        if any(getattr(self, name) != getattr(other, name) for name in _COMPARED):
+            return False
+        return self.raw_annotations == other.raw_annotations or _are_equal(self, other)
+
+
+_COMPARED: Final = frozenset(ObjectMeta.__struct_fields__) - {"raw_annotations"}
+
+
+def _are_equal(one: ObjectMeta, other: ObjectMeta) -> bool:
+    """Compare annotations in two forms; those that cannot be read equal no others."""
+    from kinform.errors import DecodeError
+
+    try:
+        return dict(one.annotations) == dict(other.annotations)
+    except DecodeError:
+        return False
 
 
 # A Struct, because one is made for every event: a NamedTuple costs four times as much.

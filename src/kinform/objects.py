@@ -19,8 +19,9 @@ from msgspec import UNSET, Raw, UnsetType
 from kinform import models, views
 from kinform.errors import DecodeError
 from kinform.meta import GroupVersionKind, ObjectMeta, ObjectName
+from kinform.packed import Packed, cool
 from kinform.sansio.heads import Head, read_head
-from kinform.storage import Codec, Packed, Packer, cool
+from kinform.storage import Codec, Packer
 from kinform.untracked import untrack
 
 __all__ = ["Object"]

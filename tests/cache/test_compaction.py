@@ -18,7 +18,7 @@ from kinform.cache.indexer import Indexer
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectMeta
 from kinform.objects import Object
-from kinform.storage import Packed, StorageForm
+from kinform.storage import StorageForm
 from kinform.tasks import background
 from kinform.testing import in_virtual_time
 
@@ -266,8 +266,6 @@ def test_objects_that_settle_share_what_is_equal(form: StorageForm) -> None:
     one, other = (entry.object for entry in entries)
     assert one.metadata.raw_labels is other.metadata.raw_labels
     assert one.metadata == pod(1).metadata
-    cold = type(cast("object", one.metadata.raw_annotations)) is Packed
-    assert cold is (form == "zstd")
     assert one.annotations == {"number": "1"}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -73,9 +74,25 @@ def test_of_a_projections_metadata_annotations_are_not_kept() -> None:
     entries: list[Entry[Any]] = [Entry(given[0], "model"), Entry(whole.metadata, whole)]
     take(intake, ListResult(entries, metadata=ListMeta(resource_version="5")))
     intake.write([WatchEvent(EventType.ADDED, "other", given[1])])
-    kept = {one.metadata.name: one.metadata.raw_annotations for one in store.entries.list()}
-    assert kept == {"model": None, "other": None, "whole": {"a": "b"}}
-    assert [metadata.raw_annotations for metadata in given] == [{"a": "b"}] * 2  # not ours
+    kept = {one.metadata.name: dict(one.metadata.annotations) for one in store.entries.list()}
+    assert kept == {"model": {}, "other": {}, "whole": {"a": "b"}}
+    assert [metadata.annotations for metadata in given] == [{"a": "b"}] * 2  # not ours
+
+
+def test_what_a_transform_was_given_is_not_kept_for_its_annotations() -> None:
+    """They are a window into bytes that are otherwise gone."""
+    whole = Object.from_dict({"metadata": {"name": "whole", "annotations": {"a": "b"}}})
+    store = Store[Any]()
+    intake = intake_of(store, transform=lambda obj: Object.from_dict(obj.to_dict()))
+    before = sys.getrefcount(whole.raw)
+    take(intake, ListResult([Entry(whole.metadata, whole)], metadata=ListMeta("5")))
+    intake.write([WatchEvent(EventType.MODIFIED, whole, whole.metadata)])
+    [kept] = store.entries.list()
+    assert kept.object.annotations == {"a": "b"}
+    assert kept.metadata.annotations == {}
+    assert whole.metadata.annotations == {"a": "b"}
+    after = sys.getrefcount(whole.raw)
+    assert after == before
 
 
 def test_a_list_that_begins_anew_forgets_the_one_before() -> None:

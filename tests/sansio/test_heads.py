@@ -33,6 +33,34 @@ def test_head_adds_nothing_for_the_garbage_collector() -> None:
     assert not gc.is_tracked(read_head(POD))
 
 
+def annotated(annotations: bytes) -> Head:
+    return read_head(POD.replace(b'{"app":"web"}', b'{"app":"web"},"annotations":' + annotations))
+
+
+def test_annotations_are_read_when_somebody_looks() -> None:
+    assert annotated(b'{"a":"1","b":"\\u00e9"}').metadata.annotations == {"a": "1", "b": "é"}
+    assert annotated(b"null").metadata.annotations == {}
+    assert annotated(b"{}").metadata == read_head(POD).metadata
+
+
+@pytest.mark.parametrize(
+    "annotations, message, path",
+    [
+        (b'{"a":5}', "Expected `str`, got `int`", "$.metadata.annotations[...]"),
+        (b"[]", "Expected `object | null`, got `array`", "$.metadata.annotations"),
+    ],
+)
+def test_annotations_that_are_none_cost_nothing_else(
+    annotations: bytes, message: str, path: str
+) -> None:
+    head = annotated(annotations)
+    assert head.metadata.labels == {"app": "web"}
+    with pytest.raises(DecodeError) as caught:
+        _ = head.metadata.annotations
+    assert (caught.value.message, caught.value.path) == (message, path)
+    assert caught.value.key == "shop/web-0"
+
+
 def poisoned(spec: bytes) -> bytes:
     return POD.replace(b'{"x":[1,{"y":null}]}', spec)
 

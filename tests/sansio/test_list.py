@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from kinform.errors import DecodeError, ForbiddenError, api_error
 from kinform.meta import ListMeta, Status
+from kinform.packed import Packed
 from kinform.sansio.heads import read_head
 from kinform.sansio.list import Item, ListDecoder, ListHead
 from tests.support.growth import assert_linear
@@ -160,6 +161,19 @@ def test_kind_is_put_into_an_empty_object_too(raw: bytes) -> None:
 
 def test_space_before_the_first_key_stays() -> None:
     assert raws(pod_list([b'{ "a":1}'])) == [b"{" + KIND + b' "a":1}']
+
+
+@pytest.mark.parametrize("size", [1, 1 << 20])
+def test_annotations_are_read_from_the_item_and_not_from_its_page(size: int) -> None:
+    """A window into the page would keep all of it alive."""
+    items = [dumps({"metadata": {"name": name, "annotations": {"a": name}}}) for name in "xyz"]
+    body = pod_list(items)
+    found, _ = read(*[body[at : at + size] for at in range(0, len(body), size)])
+    for item, name in zip(found, "xyz", strict=True):
+        assert item.head is not None
+        metadata = item.head.metadata
+        assert metadata.raw_annotations == Packed(None, item.raw)
+        assert metadata.annotations == {"a": name}
 
 
 def test_item_that_names_its_kind_keeps_it() -> None:

@@ -24,7 +24,7 @@ from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.meta import Entry
 from kinform.objects import Object
-from kinform.storage import Codec, Packed, Packer, Sharing, StorageForm, cool, load_library, train
+from kinform.storage import Codec, Packer, Sharing, StorageForm, load_library, train
 
 __all__ = ["MIN_BYTES", "SWEEP_PERIOD", "CompactionStatistics", "Compactor"]
 
@@ -154,9 +154,7 @@ class Compactor:
                 self._packer = self._codec.packer()
             obj.pack(self._packer)
             return
-        raw = obj.raw
-        cool(obj.metadata, Packed(None, raw))
-        if not self._taught.is_set() and self._samples.add(raw):
+        if not self._taught.is_set() and self._samples.add(obj.raw):
             self._taught.set()
 
     def begin(self) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
+from msgspec import UNSET
 from msgspec.structs import force_setattr
 
 from kinform.cache.kinds import KindCheck
@@ -338,7 +339,7 @@ class Intake(Generic[T]):
         else:
             if obj is not None or entry.object is None:
                 unreadable.pop(key, None)
-                return Entry(entry.metadata, obj)
+                return _lean(Entry(entry.metadata, obj))
             error = DecodeError("the transform returned None", key=str(key))
         self._set_apart(Unreadable(entry.metadata, error), unreadable)
         return None
@@ -353,15 +354,19 @@ class Intake(Generic[T]):
 
 
 def _lean(entry: Entry[T]) -> Entry[T]:
-    """Return what is kept: of a projection's metadata not the annotations, which may be large.
+    """Return what is kept: metadata with annotations only where they are the object's own.
 
-    Nobody reads them there: an `Object` has them, a model has those that it declares.
+    They are windows into its bytes. Of a model, or of what a transform made, they would keep
+    bytes alive that nobody has any more; and nobody reads them there: an `Object` has its own, a
+    model has those that it declares.
     """
-    if not entry.metadata.raw_annotations or isinstance(entry.object, Object):
+    metadata, obj = entry.metadata, entry.object
+    is_its_own = isinstance(obj, Object) and obj.metadata is metadata
+    if is_its_own or not metadata.raw_annotations:
         return entry
-    metadata = copy.copy(entry.metadata)  # the other one may be somebody's
-    force_setattr(metadata, "raw_annotations", None)
-    return Entry(metadata, entry.object)
+    metadata = copy.copy(metadata)  # the other one may be somebody's
+    force_setattr(metadata, "raw_annotations", UNSET)
+    return Entry(metadata, obj)
 
 
 def _nameless(event: WatchEvent[T] | Unreadable) -> DecodeError:

@@ -22,6 +22,7 @@ from kinform.errors import (
     UsageError,
     api_error,
 )
+from kinform.meta import ObjectMeta
 from kinform.rest import responses
 from kinform.rest.results import (
     INITIAL_EVENTS_END,
@@ -222,7 +223,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             raise self._located(frame.error or DecodeError("the object cannot be read"))
         metadata = frame.head.metadata
         if frame.type is _BOOKMARK:
-            ended = metadata.annotations.get(INITIAL_EVENTS_END) == "true"
+            ended = self._is_end(metadata)
             event: Received[T] = Bookmark(metadata.resource_version, ended)
             self.initial_events_end |= ended
             self._is_list = self._is_list and not ended
@@ -230,6 +231,12 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             event = WatchEvent(frame.type, self._decode(frame.raw, frame.head), metadata)
         self.resource_version = metadata.resource_version or self.resource_version
         return event
+
+    def _is_end(self, bookmark: ObjectMeta) -> bool:
+        try:
+            return bookmark.annotations.get(INITIAL_EVENTS_END) == "true"
+        except DecodeError as exc:
+            raise self._located(exc) from None
 
     def _events(self, frames: list[Frame]) -> list[Received[T] | Unreadable]:
         """Return what each of ``frames`` says. As `_event`, with fewer calls for the usual ones."""

@@ -24,6 +24,7 @@ import msgspec
 
 from kinform.errors import DecodeError
 from kinform.meta import ListMeta, Status
+from kinform.packed import Packed, cool
 from kinform.sansio import heads, scan
 
 __all__ = ["MAX_ITEM", "Item", "ListDecoder", "ListHead"]
@@ -462,11 +463,16 @@ class ListDecoder:
 
     def _completed(self, raw: bytes | memoryview, head: heads.Outline) -> Item:
         """Return the item with its kind and apiVersion, copying the bytes once."""
+        splice, metadata = self._splice, head.metadata
+        kind, api_version = head.kind, head.api_version
         # An item with one of the two is of no typed list: leave it as it is.
-        splice = self._splice
-        if splice is None or head.kind or head.api_version:
-            return Item(bytes(raw), heads.Head(head.api_version, head.kind, head.metadata))
-        return Item(splice.into(raw), heads.Head(splice.api_version, splice.kind, head.metadata))
+        if splice is None or kind or api_version:
+            whole = bytes(raw)
+        else:
+            kind, api_version = splice.kind, splice.api_version
+            whole = splice.into(raw)
+        cool(metadata, Packed(None, whole))  # which looked into the page until now
+        return Item(whole, heads.Head(api_version, kind, metadata))
 
 
 def _is_utf8(raw: bytes) -> bool:
