@@ -339,7 +339,7 @@ class Intake(Generic[T]):
         else:
             if obj is not None or entry.object is None:
                 unreadable.pop(key, None)
-                return _lean(Entry(entry.metadata, obj))
+                return entry if obj is entry.object else _without_annotations(entry.metadata, obj)
             error = DecodeError("the transform returned None", key=str(key))
         self._set_apart(Unreadable(entry.metadata, error), unreadable)
         return None
@@ -354,16 +354,20 @@ class Intake(Generic[T]):
 
 
 def _lean(entry: Entry[T]) -> Entry[T]:
-    """Return what is kept: metadata with annotations only where they are the object's own.
+    """Return what is kept: of a projection's metadata not the annotations.
 
-    They are windows into its bytes. Of a model, or of what a transform made, they would keep
-    bytes alive that nobody has any more; and nobody reads them there: an `Object` has its own, a
-    model has those that it declares.
+    Nobody reads them there: an `Object` has its own, a model has those that it declares.
     """
-    metadata, obj = entry.metadata, entry.object
-    is_its_own = isinstance(obj, Object) and obj.metadata is metadata
-    if is_its_own or not metadata.raw_annotations:
+    if not entry.metadata.raw_annotations or isinstance(entry.object, Object):
         return entry
+    return _without_annotations(entry.metadata, entry.object)
+
+
+def _without_annotations(metadata: ObjectMeta, obj: T) -> Entry[T]:
+    """Return an entry of ``obj`` that keeps nothing alive of the bytes it came in.
+
+    Annotations are a window into them.
+    """
     metadata = copy.copy(metadata)  # the other one may be somebody's
     force_setattr(metadata, "raw_annotations", UNSET)
     return Entry(metadata, obj)

@@ -21,10 +21,12 @@ import re
 from typing import Final, NamedTuple, TypeVar, final
 
 import msgspec
+from msgspec import UNSET
+from msgspec.structs import force_setattr
 
 from kinform.errors import DecodeError
 from kinform.meta import ListMeta, Status
-from kinform.packed import Packed, cool
+from kinform.packed import Packed
 from kinform.sansio import heads, scan
 
 __all__ = ["MAX_ITEM", "Item", "ListDecoder", "ListHead"]
@@ -471,7 +473,8 @@ class ListDecoder:
         else:
             kind, api_version = splice.kind, splice.api_version
             whole = splice.into(raw)
-        cool(metadata, Packed(None, whole))  # which looked into the page until now
+        if metadata.raw_annotations is not UNSET:  # they are a window into the page
+            force_setattr(metadata, "raw_annotations", Packed(None, whole))
         return Item(whole, heads.Head(api_version, kind, metadata))
 
 
