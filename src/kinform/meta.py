@@ -223,9 +223,12 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1
             try:
                 held = _read_annotations(held)
             except (msgspec.DecodeError, RecursionError) as exc:
-                from kinform import models  # which reads metadata: not before it is needed
+                from kinform.sansio import heads  # which reads metadata: not before it is needed
 
-                raise models.unreadable(exc, self, path="$.metadata.annotations") from None
+                error = heads.decode_error(exc)
+                error.path = "$.metadata.annotations" + error.path.removeprefix("$")
+                error.key = str(self.key)
+                raise error from None
         return _NO_STRINGS if isinstance(held, UnsetType) or not held else MappingProxyType(held)
 
     @property
