@@ -98,7 +98,7 @@ class Faults:
             instead = await self._before(fault, request, subject)
             if instead is not None:
                 return self._dated(instead)
-        reads = [fault for fault in struck if isinstance(fault.effect, kinds.Stale)]
+        reads = [fault for fault in struck if _is_behind(fault.effect, request)]
         if not reads or subject.verb not in _READS:
             response = await self._answer(request)
         else:
@@ -163,7 +163,7 @@ class Faults:
 
     def _replica(self, fault: Fault) -> Replica:
         effect = fault.effect
-        assert isinstance(effect, kinds.Stale)
+        assert isinstance(effect, kinds.Stale | kinds.StaleCache)
         replica = self._replicas.get(fault)
         if replica is not None and not replica.is_over:
             return replica
@@ -193,16 +193,23 @@ class Faults:
                 self._spoil_events(response, effect)
             elif isinstance(effect, kinds.Corrupt) and isinstance(response.body, bytes):
                 response.body = streams.damaged(response.body)
-        if any(isinstance(effect, kinds.Gzip) for effect in effects):
-            _pack(response)
+        packings = [effect for effect in effects if isinstance(effect, kinds.Gzip)]
+        if packings:
+            _pack(response, together=all(packing.together for packing in packings))
         for effect in effects:
             self._spoil_bytes(response, effect)
 
     def _spoil_events(self, response: Response, effect: kinds.Effect) -> None:
+        if effect == kinds.Gzip(together=True):
+            return  # what is there at the same time stays together
         chunks = _chunks(response)
         match effect:
             case kinds.DuplicateEvents():
                 chunks = streams.duplicated(chunks)
+            case kinds.OlderEvents():
+                chunks = streams.with_older(chunks)
+            case kinds.StrayBookmarks(revisions=revisions):
+                chunks = streams.with_bookmarks(chunks, revisions)
             case kinds.NoBookmarks(initial_end=initial_end):
                 chunks = streams.without_bookmarks(chunks, initial_end=initial_end)
             case kinds.TruncateFrame(event=event):
@@ -241,16 +248,24 @@ class Faults:
         raise Broken(ending)
 
 
+def _is_behind(effect: kinds.Effect, request: Request) -> bool:
+    """Tell whether a replica that is behind answers a read."""
+    if isinstance(effect, kinds.StaleCache):
+        return bool(request.option("resourceVersion"))
+    return isinstance(effect, kinds.Stale)
+
+
 def _chunks(response: Response) -> Chunks:
     body = response.body
     return streams.whole(body) if isinstance(body, bytes) else apart(body)
 
 
-def _pack(response: Response) -> None:
+def _pack(response: Response, *, together: bool) -> None:
     if response.headers.get("Content-Encoding"):
         return
     response.headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    response.body = streams.packed(_chunks(response))
+    is_burst = together and not isinstance(response.body, bytes)
+    response.body = streams.packed(response.body if is_burst else _chunks(response))
 
 
 def _refusal(effect: kinds.Status) -> Response:

@@ -167,6 +167,16 @@ class DuplicateEvents(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
+class OlderEvents(msgspec.Struct, frozen=True, kw_only=True):
+    pass
+
+
+@final
+class StrayBookmarks(msgspec.Struct, frozen=True, kw_only=True):
+    revisions: int = 1
+
+
+@final
 class NoBookmarks(msgspec.Struct, frozen=True, kw_only=True):
     initial_end: bool = False
 
@@ -178,7 +188,7 @@ class NoWatchList(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Gzip(msgspec.Struct, frozen=True, kw_only=True):
-    pass
+    together: bool = False
 
 
 @final
@@ -189,6 +199,12 @@ class Latency(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Stale(msgspec.Struct, frozen=True, kw_only=True):
+    revisions: int = 0
+    seconds: float = 0.0
+
+
+@final
+class StaleCache(msgspec.Struct, frozen=True, kw_only=True):
     revisions: int = 0
     seconds: float = 0.0
 
@@ -221,11 +237,14 @@ Effect: TypeAlias = (
     | ErrorEvent
     | Drip
     | DuplicateEvents
+    | OlderEvents
+    | StrayBookmarks
     | NoBookmarks
     | NoWatchList
     | Gzip
     | Latency
     | Stale
+    | StaleCache
     | Compact
     | Restore
     | ClockOffset
@@ -248,11 +267,14 @@ _ALL: Final[tuple[type[Effect], ...]] = (
     ErrorEvent,
     Drip,
     DuplicateEvents,
+    OlderEvents,
+    StrayBookmarks,
     NoBookmarks,
     NoWatchList,
     Gzip,
     Latency,
     Stale,
+    StaleCache,
     Compact,
     Restore,
     ClockOffset,
@@ -260,7 +282,15 @@ _ALL: Final[tuple[type[Effect], ...]] = (
 EFFECTS: Final[dict[str, type[Effect]]] = {_name(effect): effect for effect in _ALL}
 """All effects by the names they have in files."""
 
-_OF_WATCHES: Final = (TruncateFrame, ErrorEvent, DuplicateEvents, NoBookmarks, NoWatchList)
+_OF_WATCHES: Final = (
+    TruncateFrame,
+    ErrorEvent,
+    DuplicateEvents,
+    OlderEvents,
+    StrayBookmarks,
+    NoBookmarks,
+    NoWatchList,
+)
 _ONCE: Final = (Compact, Restore, Refuse)
 _LEAST: Final = {
     "nth": 1,
@@ -371,7 +401,7 @@ def _check(name: str, effect: Effect, match: Match) -> None:
         raise UsageError(f"{name}: code: must be 400 to 599, got {effect.code!r}")
     if isinstance(effect, Restore) and (effect.revision is None) == (effect.by is None):
         raise UsageError(f"{name}: give either `revision` or `by`")
-    if isinstance(effect, Stale) and bool(effect.revisions) == bool(effect.seconds):
+    if isinstance(effect, Stale | StaleCache) and bool(effect.revisions) == bool(effect.seconds):
         raise UsageError(f"{name}: give either `revisions` or `seconds`")
     if isinstance(effect, Reset | Close | HalfOpen) and None not in {
         effect.after_events,

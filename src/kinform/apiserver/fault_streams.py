@@ -14,7 +14,9 @@ import zlib
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias
 
-from kinform.apiserver.wire import Chunks
+import msgspec
+
+from kinform.apiserver.wire import Burst, Chunks
 
 __all__ = [
     "Stop",
@@ -28,6 +30,8 @@ __all__ = [
     "packed",
     "truncated",
     "whole",
+    "with_bookmarks",
+    "with_older",
     "without_bookmarks",
 ]
 
@@ -111,6 +115,68 @@ async def duplicated(chunks: Chunks) -> Chunks:
                 yield chunk
 
 
+class _Metadata(msgspec.Struct, gc=False):
+    uid: str = ""
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+
+
+class _Object(msgspec.Struct, gc=False):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    kind: str = ""
+    api_version: str = msgspec.field(name="apiVersion", default="")
+
+
+class _Event(msgspec.Struct, gc=False):
+    type: str
+    object: _Object
+
+
+_decode: Final = msgspec.json.Decoder(_Event).decode
+
+
+def _event(chunk: bytes) -> _Event | None:
+    """Return an event about an object; None if it is another one, or not in JSON."""
+    if chunk.startswith((_BOOKMARK, _ERROR)) or not chunk.startswith(b"{"):
+        return None
+    event = _decode(chunk)
+    return event if event.object.metadata.uid else None  # tables have none
+
+
+async def with_older(chunks: Chunks) -> Chunks:
+    """Yield behind every change of an object the event about it before that."""
+    told: dict[str, bytes] = {}
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            yield chunk
+            event = _event(chunk)
+            if event is None:
+                continue
+            before = told.pop(event.object.metadata.uid, None)
+            if event.type != "DELETED":
+                told[event.object.metadata.uid] = chunk
+                if before is not None:
+                    yield before
+
+
+async def with_bookmarks(chunks: Chunks, revisions: int) -> Chunks:
+    """Yield behind every event a bookmark that is so many revisions older."""
+    async with contextlib.aclosing(chunks):
+        async for chunk in chunks:
+            yield chunk
+            if (event := _event(chunk)) is not None:
+                yield _bookmark(event.object, revisions)
+
+
+def _bookmark(obj: _Object, revisions: int) -> bytes:
+    version = max(int(obj.metadata.resource_version) - revisions, 1)
+    content = {
+        "kind": obj.kind,
+        "apiVersion": obj.api_version,
+        "metadata": {"resourceVersion": str(version)},
+    }
+    return msgspec.json.encode({"type": "BOOKMARK", "object": content}) + b"\n"
+
+
 async def without_bookmarks(chunks: Chunks, *, initial_end: bool) -> Chunks:
     """Leave bookmarks out; the one behind the initial events only if told so."""
     async with contextlib.aclosing(chunks):
@@ -124,11 +190,19 @@ async def without_bookmarks(chunks: Chunks, *, initial_end: bool) -> Chunks:
 
 
 async def packed(chunks: Chunks) -> Chunks:
-    """Compress each chunk into a gzip member of its own: readers must go on behind the first."""
+    """Compress each chunk into a gzip member of its own: readers must go on behind the first.
+
+    The members of a `Burst` come together.
+    """
     async with contextlib.aclosing(chunks):
         async for chunk in chunks:
-            packer = zlib.compressobj(level=1, wbits=31)
-            yield packer.compress(chunk) + packer.flush()
+            parts = chunk.parts if isinstance(chunk, Burst) else (chunk,)
+            yield b"".join(map(_member, parts))
+
+
+def _member(content: bytes) -> bytes:
+    packer = zlib.compressobj(level=1, wbits=31)
+    return packer.compress(content) + packer.flush()
 
 
 async def cut_after_bytes(chunks: Chunks, count: int, *, stop: Stop) -> Chunks:

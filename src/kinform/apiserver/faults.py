@@ -48,13 +48,16 @@ __all__ = [
     "load",
     "no_bookmarks",
     "no_watch_list",
+    "older_events",
     "random_plan",
     "refuse",
     "reset",
     "restore",
     "stale",
+    "stale_cache",
     "stall",
     "status",
+    "stray_bookmarks",
     "truncate_frame",
 ]
 
@@ -139,12 +142,13 @@ def drip(*, size: int = 16, every: float = 0.1, **match: Unpack[MatchOptions]) -
     return Fault(fault_kinds.Drip(size=size, every=every), Match(**match))
 
 
-def gzip(**match: Unpack[MatchOptions]) -> Fault:
+def gzip(*, together: bool = False, **match: Unpack[MatchOptions]) -> Fault:
     """All bodies are compressed, watches as well, whatever the client accepts.
 
-    Each event of a watch is a gzip member of its own, as Kubernetes 1.37 sends them.
+    Each event of a watch is a gzip member of its own, as Kubernetes 1.37 sends them. With
+    ``together``, events that are there at the same time come in one chunk, member behind member.
     """
-    return Fault(fault_kinds.Gzip(), Match(**match))
+    return Fault(fault_kinds.Gzip(together=together), Match(**match))
 
 
 # --- content
@@ -166,6 +170,22 @@ def corrupt(*, event: int = 1, **match: Unpack[MatchOptions]) -> Fault:
 def duplicate_events(**match: Unpack[MatchOptions]) -> Fault:
     """Watches tell every event twice, except for bookmarks and errors."""
     return Fault(fault_kinds.DuplicateEvents(), Match(**match))
+
+
+def older_events(**match: Unpack[MatchOptions]) -> Fault:
+    """Watches tell, behind every change of an object, what they told of it before once more.
+
+    So an older state comes after a newer one, as from a server that begins a watch too early.
+    """
+    return Fault(fault_kinds.OlderEvents(), Match(**match))
+
+
+def stray_bookmarks(*, revisions: int = 1, **match: Unpack[MatchOptions]) -> Fault:
+    """Watches have a bookmark behind every event, so many revisions older than the event.
+
+    Also among the initial events, whose end it is not.
+    """
+    return Fault(fault_kinds.StrayBookmarks(revisions=revisions), Match(**match))
 
 
 def no_bookmarks(*, initial_end: bool = False, **match: Unpack[MatchOptions]) -> Fault:
@@ -231,6 +251,16 @@ def stale(*, revisions: int = 0, seconds: float = 0.0, **match: Unpack[MatchOpti
     and watches of it go on.
     """
     return Fault(fault_kinds.Stale(revisions=revisions, seconds=seconds), Match(**match))
+
+
+def stale_cache(
+    *, revisions: int = 0, seconds: float = 0.0, **match: Unpack[MatchOptions]
+) -> Fault:
+    """The same as `stale`, but who asks for no version is shown the newest state.
+
+    So do real servers whose watch cache is behind: they ask etcd then.
+    """
+    return Fault(fault_kinds.StaleCache(revisions=revisions, seconds=seconds), Match(**match))
 
 
 def compact(**match: Unpack[MatchOptions]) -> Fault:

@@ -90,9 +90,14 @@ class Restore(_Timed, tag="restore", frozen=True, kw_only=True):
     All faults end and all connections break, as when a control plane is set up anew. Nothing is
     written for some minutes then: once as many writes were made again as were lost, no client could
     tell.
+
+    ``redo``: so many of the lost updates are made again at once, with other values and the same
+    versions, as by controllers that find their work undone. Only where every client has seen more
+    than that: to others nothing would seem to have happened.
     """
 
     by: int
+    redo: int = 0
 
 
 @final

@@ -133,7 +133,10 @@ def _fault(  # noqa: PLR0911 - a table
     process = dice.randrange(processes)
     kind = dice.randrange(16)
     if kind < (8 if theme is None else 10):
-        text = dump([_any_fault(dice) if theme is None else theme(dice)])
+        made = _any_fault(dice) if theme is None else theme(dice)
+        if isinstance(made, Restore):
+            return lambda at: msgspec.structs.replace(made, at=at)
+        text = dump([made])
         return lambda at: Happen(at=at, fault=text, lasts=lasts)
     match kind:
         case 8:

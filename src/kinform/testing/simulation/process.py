@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import random
 from collections.abc import Callable, Generator
-from typing import final
+from typing import Any, final
 
+from kinform.cache.factory import SharedInformerFactory
 from kinform.cache.informer import SharedInformer
 from kinform.client import Client
 from kinform.objects import Object
@@ -50,6 +51,7 @@ class Process:
         self.dice: random.Random = random.Random(f"{schedule.seed} {number} {life}")
         self.witnesses: list[Witness] = []
         self.electors: list[LeaderElector] = []
+        self._factories: list[SharedInformerFactory] = []
         self._history = history
         self._report = report
         faults = {kind_of(action) for action in schedule.actions if is_fault(action)}
@@ -64,6 +66,22 @@ class Process:
     def is_leading(self) -> bool:
         """Whether it believes to lead, at this instant."""
         return any(elector.is_leader for elector in self.electors)
+
+    @property
+    def seen(self) -> int:
+        """The version that every informer of it has seen, as far as it told of them."""
+        informers: list[SharedInformer[Any]] = [witness.informer for witness in self.witnesses]
+        informers += [each for factory in self._factories for each in factory.all_informers]
+        return min((int(each.last_sync_resource_version or 0) for each in informers), default=0)
+
+    @contextlib.contextmanager
+    def informed_by(self, factory: SharedInformerFactory) -> Generator[None]:
+        """Tell of informers that have no witness, while they run."""
+        self._factories.append(factory)
+        try:
+            yield
+        finally:
+            self._factories.remove(factory)
 
     def witness(
         self,

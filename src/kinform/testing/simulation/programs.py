@@ -119,9 +119,10 @@ async def _lead(process: Process, elector: LeaderElector) -> None:
     controller = Controller(
         "mirror", reconcile, for_="v1/configmaps", owns=["v1/secrets"], workers=2, timeout=120
     )
-    async with manager:
-        manager.add(controller)
-        await manager.run()
+    with process.informed_by(manager.factory):
+        async with manager:
+            manager.add(controller)
+            await manager.run()
 
 
 def _secret(source: Object) -> dict[str, Any]:

@@ -13,20 +13,25 @@ from typing import Final, TypeAlias
 
 from kinform.apiserver import faults
 from kinform.apiserver.fault_kinds import Fault, Verb
+from kinform.testing.simulation.actions import Restore
 
-__all__ = ["THEMES", "Theme", "theme_of"]
+__all__ = ["RARE_THEMES", "THEMES", "Theme", "theme_of"]
 
-Theme: TypeAlias = Callable[[random.Random], Fault]
+Theme: TypeAlias = Callable[[random.Random], Fault | Restore]
 """Draws one fault of its subject."""
 
 _EVERY: Final = 8
+_RARE: Final = 16
 _READS: Final[Sequence[Verb]] = ("list", "watch")
 
 
 def theme_of(seed: int) -> Theme | None:
     """Return what the schedule of ``seed`` is about; None: everything."""
     turn, place = divmod(seed, _EVERY)
-    return THEMES[turn % len(THEMES)] if place == _EVERY - 1 else None
+    if place == _EVERY - 1:
+        return THEMES[turn % len(THEMES)]
+    turn, place = divmod(seed, _RARE)
+    return RARE_THEMES[turn % len(RARE_THEMES)] if place == _RARE - 2 else None
 
 
 def _overload(dice: random.Random) -> Fault:
@@ -104,6 +109,56 @@ def _replicas(dice: random.Random) -> Fault:
             return faults.close_watch(after_events=dice.randint(0, 4), times=_times(dice))
 
 
+def _strays(dice: random.Random) -> Fault:
+    """Watches tell what is not asked for: bookmarks of the past, and old states once more."""
+    match dice.randrange(6):
+        case 0 | 1:
+            return faults.stray_bookmarks(revisions=dice.choice((1, 50, 500)), times=None)
+        case 2 | 3:
+            return faults.older_events(times=None)
+        case 4:
+            return faults.error_event(410, after_events=dice.randint(0, 3), times=_times(dice))
+        case _:
+            return faults.close_watch(after_events=dice.randint(0, 9), times=_times(dice))
+
+
+def _failovers(dice: random.Random) -> Fault:
+    """Lists go to a server whose cache is behind, while watches expire and end."""
+    match dice.randrange(5):
+        case 0 | 1:
+            return faults.stale_cache(
+                revisions=dice.randint(50, 1500), verb="list", times=_times(dice)
+            )
+        case 2:
+            return faults.no_watch_list(times=None)
+        case 3:
+            return faults.error_event(410, after_events=dice.randint(0, 3), times=None)
+        case _:
+            return faults.close_watch(after_events=dice.randint(0, 4), times=_times(dice))
+
+
+def _members(dice: random.Random) -> Fault:
+    """Bodies are packed, many events in one read, and watches end or expire."""
+    match dice.randrange(4):
+        case 0 | 1:
+            return faults.gzip(together=True, times=None)
+        case 2:
+            return faults.error_event(410, after_events=dice.randint(0, 3), times=_times(dice))
+        case _:
+            return faults.close_watch(after_events=dice.randint(0, 9), times=_times(dice))
+
+
+def _restores(dice: random.Random) -> Fault | Restore:
+    """The server goes back while clients are about to list, and what was lost is done again."""
+    match dice.randrange(5):
+        case 0 | 1:
+            return Restore(at=0.0, by=dice.randint(5, 60), redo=dice.randint(1, 3))
+        case 2 | 3:
+            return faults.error_event(410, after_events=dice.randint(0, 3), times=None)
+        case _:
+            return faults.status(503, verb="list", times=None)
+
+
 def _times(dice: random.Random) -> int | None:
     """Return how many requests are hit; None: all while it lasts."""
     return dice.choice((1, 2, None))
@@ -117,3 +172,6 @@ THEMES: Final[Sequence[Theme]] = (
     _bookmarks,
     _replicas,
 )
+
+RARE_THEMES: Final[Sequence[Theme]] = (_strays, _restores, _failovers, _restores, _members)
+"""Of every sixteenth schedule."""

@@ -23,7 +23,7 @@ from kinform.testing.simulation.link import Link, Sent
 from kinform.testing.simulation.process import Process
 from kinform.testing.simulation.slots import Countdown, Slot
 from kinform.testing.simulation.witness import Divergence
-from kinform.testing.simulation.writer import Writer
+from kinform.testing.simulation.writer import BUSY, Lost, Writer
 
 __all__ = ["BUDGET", "Check", "Outcome", "Program", "World", "simulate"]
 
@@ -172,7 +172,7 @@ class World:
             case acts.Compact():
                 server.compact()
             case acts.Restore():
-                self._restore(action.by)
+                self._restore(action)
             case acts.Lag():
                 server.lag(action.seconds)
                 self._later(action.lasts, lambda: server.lag(0))
@@ -217,13 +217,29 @@ class World:
             if slot.link is not None:
                 slot.link.on_write = None
 
-    def _restore(self, by: int) -> None:
+    def _restore(self, action: acts.Restore) -> None:
         self._heal()
-        if self._writer.restore(by):
+        lost = self._writer.restore(action.by)
+        if lost is not None:
             self.history.note_restore()
+            self._redo(lost, action.redo)
         for slot in self._slots:
             if slot.link is not None:
                 slot.link.reset()
+
+    def _redo(self, lost: Sequence[Lost], count: int) -> None:
+        """Make updates again that were lost, as far as everybody can tell the difference."""
+        there = self.history.now()
+        seen = min((process.seen for process in self.living), default=0)
+        for mark, write in lost:
+            held = there.get(f"{write.namespace}/{write.name}")
+            if held is None or write.verb not in {"update", "relabel"}:
+                continue
+            # The server must not overtake them before they notice: leases are renewed meanwhile.
+            if not count or mark + 3 * BUSY > seen:
+                return
+            self._writer.redo((mark, write), held)
+            count -= 1
 
     # --- processes
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Final, final
+from collections.abc import Sequence
+from typing import Final, TypeAlias, final
+
+import msgspec
 
 from kinform.apiserver.deletion import delete_options
 from kinform.apiserver.paths import Route, route
@@ -13,10 +16,15 @@ from kinform.errors import UsageError
 from kinform.testing.simulation.actions import Meddle, Write
 from kinform.testing.simulation.history import State
 
-__all__ = ["BUSY", "Writer"]
+__all__ = ["BUSY", "Lost", "Writer"]
+
+Lost: TypeAlias = tuple[int, Write]
+"""A write that was undone, behind the revision before it."""
 
 BUSY: Final = 100
 """Revisions that each write of a schedule takes: others write too, what nobody looks at."""
+REDONE: Final = 1000
+"""Added to the value of what is written again."""
 _TRICKY: Final = " é\u0085\u2028😀"
 """Behind every value: characters of two, three and four bytes, of which two end lines elsewhere."""
 
@@ -27,7 +35,7 @@ class Writer:
 
     def __init__(self, server: APIServer) -> None:
         self._server = server
-        self._marks: list[int] = []  # the revisions before each write
+        self._marks: list[tuple[int, Write]] = []  # the revisions before each write
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace."""
@@ -36,7 +44,7 @@ class Writer:
     def write(self, action: Write, held: State | None) -> None:
         """Write a ConfigMap, which is as ``held`` now; what cannot be updated is created."""
         storage = self._server.cluster.storage
-        self._marks.append(storage.revision)
+        self._marks.append((storage.revision, action))
         storage.revision += BUSY
         path = f"/api/v1/namespaces/{action.namespace}/configmaps"
         team = held.team if held is not None else ("red" if action.value % 2 else "blue")
@@ -70,17 +78,29 @@ class Writer:
             content = json.loads(held.raw)
             self._put(path, {**content, "data": {"value": "bWVkZGxlZA=="}})
 
-    def restore(self, by: int) -> bool:
-        """Let the server be as before the last ``by`` writes; tell whether it can be."""
+    def restore(self, by: int) -> Sequence[Lost] | None:
+        """Let the server be as before the last ``by`` writes.
+
+        Return for each object the last write of it that is lost; None if it cannot be so.
+        """
         if not self._marks:
-            return False
-        revision = self._marks[-min(by, len(self._marks))]
+            return None
+        revision, _ = self._marks[-min(by, len(self._marks))]
         try:
             self._server.restore(revision)
         except UsageError:  # forgotten meanwhile
-            return False
-        self._marks = [mark for mark in self._marks if mark < revision]
-        return True
+            return None
+        lost = {(it.namespace, it.name): (mark, it) for mark, it in self._marks if mark >= revision}
+        self._marks = [(mark, it) for mark, it in self._marks if mark < revision]
+        return sorted(lost.values(), key=lambda found: found[0])
+
+    def redo(self, lost: Lost, held: State) -> None:
+        """Make a write that was lost again, in the version that it had, with another value."""
+        mark, action = lost
+        storage = self._server.cluster.storage
+        storage.revision = max(storage.revision, mark)
+        value = action.value + REDONE
+        self.write(msgspec.structs.replace(action, verb="update", value=value), held)
 
     def _create(self, path: str, body: object) -> None:
         application = self._server.application
