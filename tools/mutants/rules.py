@@ -71,14 +71,12 @@ _SOCKETS: Final = "real sockets only"
 _CREDENTIALS: Final = "credentials: a simulated client has one token for good"
 
 ELSEWHERE: Final[Mapping[str, str]] = {
-    "F-R06": "whoever is behind catches up, and what went back is found by its version (F-R07)",
     "F-R09": "nothing but the reflector writes a cache: there is nothing to break",
     "F-R12": "kinform speaks HTTP/1.1",
     "F-R13": _SOCKETS,
     "F-R16": "the simulated server has versions and watches",
     "F-R17": "the simulated kinds are built in",
     "F-R19": "namespaces are not deleted",
-    "F-R26": "what unpacks belongs to the transport over sockets",
     "F-R28": "no proxy answers in the server's place",
     "F-R30": _CREDENTIALS,
     "F-R31": _CREDENTIALS,

@@ -30,7 +30,7 @@ from kinform.testing.simulation.actions import (
     Write,
     kind_of,
 )
-from kinform.testing.simulation.themes import Theme, theme_of
+from kinform.testing.simulation.themes import Theme, scene_of, theme_of
 
 __all__ = ["NAMESPACES", "QUIET", "calmed", "crashes", "draw"]
 
@@ -65,6 +65,9 @@ def draw(seed: int) -> Schedule:
     timed = [_moved(action, dice.uniform(0, end)) for action in faults]
     timed += [_moved(action, dice.uniform(0, end)) for action in _restarts(dice, processes)]
     timed += [_moved(action, dice.uniform(0, end)) for action in _meddlings(dice)]
+    if (scene := scene_of(seed)) is not None:
+        begin = dice.uniform(0, end)
+        timed += [_put_off(action, begin) for action in scene(dice)]
     actions: list[Action] = sorted([*writes, *timed], key=lambda action: action.at)
     return Schedule(seed=seed, processes=processes, actions=tuple(_after_restores(actions)))
 
@@ -90,6 +93,10 @@ def calmed(schedule: Schedule) -> Schedule:
 
 def _moved(make: Callable[[float], Action], at: float) -> Action:
     return make(round(at, 2))
+
+
+def _put_off(action: Action, seconds: float) -> Action:
+    return msgspec.structs.replace(action, at=round(action.at + seconds, 2))
 
 
 def _writes(dice: random.Random) -> list[Write]:
@@ -195,7 +202,7 @@ def _after_restores(actions: Sequence[Action]) -> Sequence[Action]:
     put_off = 0.0
     moved: list[Action] = []
     for action in actions:
-        moved.append(msgspec.structs.replace(action, at=round(action.at + put_off, 2)))
+        moved.append(_put_off(action, put_off))
         if isinstance(action, Restore):
             put_off += QUIET
     return moved

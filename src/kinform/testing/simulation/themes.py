@@ -13,9 +13,11 @@ from typing import Final, TypeAlias
 
 from kinform.apiserver import faults
 from kinform.apiserver.fault_kinds import Fault, Verb
+from kinform.testing.simulation import scenes
 from kinform.testing.simulation.actions import Restore
+from kinform.testing.simulation.scenes import Scene
 
-__all__ = ["RARE_THEMES", "THEMES", "Theme", "theme_of"]
+__all__ = ["RARE_THEMES", "THEMES", "Theme", "scene_of", "theme_of"]
 
 Theme: TypeAlias = Callable[[random.Random], Fault | Restore]
 """Draws one fault of its subject."""
@@ -30,6 +32,17 @@ def theme_of(seed: int) -> Theme | None:
     turn, place = divmod(seed, _EVERY)
     if place == _EVERY - 1:
         return THEMES[turn % len(THEMES)]
+    rare = _rare(seed)
+    return None if rare is None else rare[0]
+
+
+def scene_of(seed: int) -> Scene | None:
+    """Return what is played in the schedule of ``seed``; None: nothing."""
+    rare = _rare(seed)
+    return None if rare is None else rare[1]
+
+
+def _rare(seed: int) -> tuple[Theme, Scene] | None:
     turn, place = divmod(seed, _RARE)
     return RARE_THEMES[turn % len(RARE_THEMES)] if place == _RARE - 2 else None
 
@@ -173,5 +186,11 @@ THEMES: Final[Sequence[Theme]] = (
     _replicas,
 )
 
-RARE_THEMES: Final[Sequence[Theme]] = (_strays, _restores, _failovers, _restores, _members)
-"""Of every sixteenth schedule."""
+RARE_THEMES: Final[Sequence[tuple[Theme, Scene]]] = (
+    (_strays, scenes.strays),
+    (_restores, scenes.restore),
+    (_failovers, scenes.failover),
+    (_restores, scenes.restore),
+    (_members, scenes.packed),
+)
+"""Of every sixteenth schedule, each with its scene."""

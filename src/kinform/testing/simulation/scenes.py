@@ -1,0 +1,75 @@
+"""Scenes: faults that go together, each at its time; at random they would hardly ever meet.
+
+A list from a server that is behind harms nobody, unless a watch has just expired; a restore finds
+clients that are about to list only if something has kept them from it. Each rare theme has a scene,
+which is played once in its schedules.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
+
+from kinform.apiserver import faults
+from kinform.apiserver.fault_files import dump
+from kinform.apiserver.fault_kinds import Fault
+from kinform.testing.simulation.actions import Action, Happen, Partition, Restore
+
+__all__ = ["Scene", "failover", "packed", "restore", "strays"]
+
+Scene: TypeAlias = Callable[[random.Random], Sequence[Action]]
+"""Draws what happens, in seconds after the begin of the scene."""
+
+_MOST_PROCESSES: Final = 3
+
+
+def strays(dice: random.Random) -> Sequence[Action]:
+    """Behind a bookmark of the past watches end: who believes it begins there again."""
+    lasts = round(dice.uniform(30, 90), 1)
+    bookmarks = faults.stray_bookmarks(revisions=dice.choice((500, 2000)), times=None)
+    return [
+        *_reset(),
+        _happen(bookmarks, lasts=lasts),
+        _happen(faults.close_watch(after_events=dice.randint(4, 12), times=None), lasts=lasts),
+    ]
+
+
+def failover(dice: random.Random) -> Sequence[Action]:
+    """All come to a server whose cache is behind, and have to list there."""
+    lasts = round(dice.uniform(30, 90), 1)
+    verb, revisions = dice.choice(("list", "list", "watch")), dice.randint(200, 1500)
+    expired = faults.error_event(410, after_events=dice.randint(1, 4), times=None)
+    return [
+        *_reset(),
+        _happen(faults.stale_cache(revisions=revisions, verb=verb, times=None), lasts=lasts),
+        _happen(expired, lasts=lasts),
+    ]
+
+
+def restore(dice: random.Random) -> Sequence[Action]:
+    """Watches have expired and lists fail; then the server is one from a backup."""
+    at = round(dice.uniform(5, 25), 1)
+    return [
+        *_reset(),
+        _happen(faults.error_event(410, after_events=1, times=None), lasts=60.0),
+        _happen(faults.status(503, verb="list", times=None), at=2.5, lasts=60.0),
+        _happen(faults.status(503, verb="watch", times=None), at=4.0, lasts=60.0),
+        Restore(at=at, by=dice.randint(20, 80), redo=dice.randint(1, 3)),
+    ]
+
+
+def packed(dice: random.Random) -> Sequence[Action]:
+    """Everybody comes again, and what is told meanwhile is told at once, packed."""
+    lasts = round(dice.uniform(30, 90), 1)
+    cut = [Partition(at=0.0, process=n, lasts=lasts / 6) for n in range(_MOST_PROCESSES)]
+    return [*cut, _happen(faults.gzip(together=True, times=None), lasts=lasts)]
+
+
+def _reset() -> Sequence[Action]:
+    """Break all connections."""
+    return [Partition(at=0.0, process=n, lasts=0.1) for n in range(_MOST_PROCESSES)]
+
+
+def _happen(fault: Fault, *, at: float = 0.0, lasts: float) -> Happen:
+    return Happen(at=at, fault=dump([fault]), lasts=lasts)
