@@ -212,6 +212,15 @@ async def test_gzip_makes_each_event_of_a_watch_a_member_of_its_own(server: APIS
         assert names(seen) == NAMES
 
 
+async def test_gzip_may_send_the_members_of_many_events_together(server: APIServer) -> None:
+    server.faults.add(faults.gzip(together=True))
+    async with wire(server) as connection:
+        await connection.send(WATCH)
+        await connection.head()
+        together = gzip.decompress(await connection.chunk() or b"")
+        assert names(together.splitlines()) == NAMES
+
+
 # --- content
 
 
@@ -259,6 +268,45 @@ async def test_duplicate_events_come_twice_and_bookmarks_once(server: APIServer)
             name for name in NAMES for _ in range(2)
         ]
         assert events[8]["type"] == "BOOKMARK"
+
+
+async def test_older_events_come_once_more_behind_newer_ones(server: APIServer) -> None:
+    server.faults.add(faults.older_events())
+    async with wire(server) as connection:
+        await connection.send(f"{CONFIGS}?watch=true")
+        await connection.head()
+        added = [await connection.event() for _ in NAMES]
+        body = {"metadata": {"name": "a"}, "data": {"new": "yes"}}
+        assert (await ask(server, f"{CONFIGS}/a", method="PUT", body=body)).status == 200
+        changed = await connection.event()
+        assert (changed["type"], changed["object"]["data"]) == ("MODIFIED", {"new": "yes"})
+        assert await connection.event() == added[0]
+        assert (await ask(server, f"{CONFIGS}/a", method="DELETE")).status == 200
+        await put(server, "e")
+        assert [(await connection.event())["type"] for _ in range(2)] == ["DELETED", "ADDED"]
+
+
+async def test_stray_bookmarks_are_of_the_past_and_no_end_of_initial_events(
+    server: APIServer,
+) -> None:
+    server.faults.add(faults.stray_bookmarks(revisions=2))
+    initial = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true"
+    async with wire(server) as connection:
+        await connection.send(f"{CONFIGS}?watch=true&{initial}")
+        await connection.head()
+        for name in NAMES:
+            event, bookmark = await connection.event(), await connection.event()
+            assert event["object"]["metadata"]["name"] == name
+            version = int(event["object"]["metadata"]["resourceVersion"]) - 2
+            assert bookmark == {
+                "type": "BOOKMARK",
+                "object": {
+                    "kind": "ConfigMap",
+                    "apiVersion": "v1",
+                    "metadata": {"resourceVersion": str(version)},
+                },
+            }
+        assert "annotations" in (await connection.event())["object"]["metadata"]
 
 
 @pytest.mark.parametrize("initial_end", [False, True])
@@ -363,6 +411,14 @@ async def test_stale_reads_are_behind_by_so_many_revisions(server: APIServer) ->
         assert await connection.chunk() == b""  # the replica is gone
     listed = (await ask(server, CONFIGS)).json()
     assert [item["metadata"]["name"] for item in listed["items"]] == [*NAMES, "e"]
+
+
+async def test_a_stale_cache_is_not_asked_for_the_newest_state(server: APIServer) -> None:
+    server.faults.add(faults.stale_cache(revisions=2))
+    for version, shown in (("", NAMES), ("0", ["a", "b"])):
+        listed = (await ask(server, f"{CONFIGS}?resourceVersion={version}")).json()
+        assert [item["metadata"]["name"] for item in listed["items"]] == shown
+    assert (await ask(server, f"{CONFIGS}/d")).status == 200
 
 
 async def test_writes_are_never_stale(server: APIServer) -> None:

@@ -24,6 +24,7 @@ from kinform.testing.simulation.actions import (
     Happen,
     Partition,
     Restart,
+    Restore,
     Write,
     is_fault,
     kind_of,
@@ -66,6 +67,25 @@ def test_a_schedule_is_of_its_seed_and_outlives_a_file(seed: int) -> None:
 def test_what_is_no_schedule_is_said_to_be_none(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=f"mine: this is no schedule: .*{words}"):
         Schedule.load(text, source="mine")
+
+
+@pytest.mark.parametrize(
+    ("seed", "kinds"),
+    [
+        (14, {"stray_bookmarks", "close", "partition"}),
+        (30, {"error_event", "status", "restore", "partition"}),
+        (46, {"stale_cache", "error_event", "partition"}),
+        (78, {"gzip", "partition"}),
+    ],
+)
+def test_every_sixteenth_schedule_plays_a_scene(seed: int, kinds: set[str]) -> None:
+    assert kinds <= {kind_of(action) for action in draw(seed).actions}
+
+
+@pytest.mark.parametrize("seed", [13, 15, 22, 38])
+def test_no_other_schedule_has_what_scenes_are_made_of(seed: int) -> None:
+    kinds = {kind_of(action) for action in draw(seed).actions}
+    assert not kinds & {"stray_bookmarks", "older_events", "stale_cache"}
 
 
 # --- shrinking
@@ -112,6 +132,38 @@ async def informer_alone(process: Process) -> None:
     process.witness(informer)
     async with informer:
         await asyncio.Event().wait()
+
+
+def test_what_a_restore_has_undone_may_be_done_again_under_the_version_it_had() -> None:
+    def twice(world: World) -> str:
+        states = [moment.state for moment in world.history.moments("blue/a")]
+        first, again = (it for it in states if it is not None and it.value.startswith("1"))
+        assert (first.uid, first.version) == (again.uid, again.version)
+        assert again == world.history.now()["blue/a"]
+        return ""
+
+    writes = [
+        Write(at=5.0 + n, verb=verb, namespace="blue", name=name, value=n)
+        for n, (verb, name) in enumerate(
+            [("create", "a"), ("update", "a"), *[("create", f"b{n}") for n in range(5)]]
+        )
+    ]
+    schedule = Schedule(seed=1, actions=(*writes, Restore(at=20, by=6, redo=1)))
+    assert simulate(schedule, informer_alone, twice).divergence is None
+
+
+def test_nothing_is_done_again_that_a_client_could_not_tell_from_what_was() -> None:
+    """Who has seen less than the server has again by then does not notice the restore."""
+
+    def gone(world: World) -> str:
+        return "" if world.history.now()["blue/a"].value.startswith("0") else "it was done again"
+
+    writes = [
+        Write(at=5.0, verb="create", namespace="blue", name="a", value=0),
+        Write(at=6.0, verb="update", namespace="blue", name="a", value=1),
+    ]
+    schedule = Schedule(seed=1, actions=(*writes, Restore(at=20, by=1, redo=1)))
+    assert simulate(schedule, informer_alone, gone).divergence is None
 
 
 def test_a_cache_that_does_not_follow_is_a_divergence() -> None:

@@ -215,12 +215,13 @@ def _is_at_once(fault: Fault) -> bool:
 
 
 def random_plan(*, seed: int, size: int = 8, resource: str | None = None) -> FaultPlan:
-    """Return a plan of ``size`` faults of all kinds, at random: the same seed, the same faults.
+    """Return a plan of ``size`` faults of most kinds, at random: the same seed, the same faults.
 
     Each happens a few times at most, early among the requests it is about, and none lasts for
     ever: a client that waits long enough gets through. Left to be added by hand is what does
     last (a clock that is wrong), and a restore, which no client can notice once new writes have
-    overtaken it. ``str(plan)`` is what a file of the same faults has in it.
+    overtaken it; and what only some servers do: tell older events, or bookmarks of the past, and
+    answer from a cache that is behind. ``str(plan)`` is what a file of the same faults has in it.
 
     Args:
         resource: What they are about; None: everything.
