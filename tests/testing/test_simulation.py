@@ -143,10 +143,9 @@ def test_what_a_restore_has_undone_may_be_done_again_under_the_version_it_had() 
         return ""
 
     writes = [
-        Write(at=5.0 + n, verb=verb, namespace="blue", name=name, value=n)
-        for n, (verb, name) in enumerate(
-            [("create", "a"), ("update", "a"), *[("create", f"b{n}") for n in range(5)]]
-        )
+        Write(at=5.0, verb="create", namespace="blue", name="a", value=0),
+        Write(at=6.0, verb="update", namespace="blue", name="a", value=1),
+        *(Write(at=7.0, verb="create", namespace="blue", name=name) for name in "bcdef"),
     ]
     schedule = Schedule(seed=1, actions=(*writes, Restore(at=20, by=6, redo=1)))
     assert simulate(schedule, informer_alone, twice).divergence is None

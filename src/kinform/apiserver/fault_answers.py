@@ -264,8 +264,10 @@ def _pack(response: Response, *, together: bool) -> None:
     if response.headers.get("Content-Encoding"):
         return
     response.headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    is_burst = together and not isinstance(response.body, bytes)
-    response.body = streams.packed(response.body if is_burst else _chunks(response))
+    body = response.body
+    if isinstance(body, bytes) or not together:
+        body = _chunks(response)
+    response.body = streams.packed(body)
 
 
 def _refusal(effect: kinds.Status) -> Response:
