@@ -55,7 +55,7 @@ def draw(seed: int) -> Schedule:
     """Return the schedule of ``seed``.
 
     It has at least 150 writes, 5 faults of at least 3 kinds, 2 processes and 2 restarts. What the
-    server does wrong in every eighth is of one theme.
+    server does wrong in every eighth is of one theme, in every sixteenth of a rare one.
     """
     dice = random.Random(f"schedule {seed}")
     processes = dice.choice((2, 2, 2, 3))

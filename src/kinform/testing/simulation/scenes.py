@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from kinform.apiserver import faults
 from kinform.apiserver.fault_files import dump
-from kinform.apiserver.fault_kinds import Fault
+from kinform.apiserver.fault_kinds import Fault, Verb
 from kinform.testing.simulation.actions import Action, Happen, Partition, Restore
 
 __all__ = ["Scene", "failover", "packed", "restore", "strays"]
@@ -22,6 +22,7 @@ Scene: TypeAlias = Callable[[random.Random], Sequence[Action]]
 """Draws what happens, in seconds after the begin of the scene."""
 
 _MOST_PROCESSES: Final = 3
+_BEHIND: Final[Sequence[Verb]] = ("list", "list", "watch")
 
 
 def strays(dice: random.Random) -> Sequence[Action]:
@@ -38,7 +39,7 @@ def strays(dice: random.Random) -> Sequence[Action]:
 def failover(dice: random.Random) -> Sequence[Action]:
     """All come to a server whose cache is behind, and have to list there."""
     lasts = round(dice.uniform(30, 90), 1)
-    verb, revisions = dice.choice(("list", "list", "watch")), dice.randint(200, 1500)
+    verb, revisions = dice.choice(_BEHIND), dice.randint(200, 1500)
     expired = faults.error_event(410, after_events=dice.randint(1, 4), times=None)
     return [
         *_reset(),

@@ -2,7 +2,8 @@
 
 A fault at random is rarely the one that a certain mistake needs, and hardly ever two that go
 together: pages, and a compaction between two of them. So every eighth schedule takes what its
-server does wrong from one theme.
+server does wrong from one theme; every sixteenth, between those, from a rare one, and plays its
+scene. A new theme takes seeds that had none: all others mean what they meant.
 """
 
 from __future__ import annotations
