@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -30,6 +34,8 @@ from kinform.testing.simulation.actions import (
     kind_of,
 )
 from kinform.testing.simulation.shrinking import shrunk
+from tests.testing.eventually import eventually
+from tests.testing.processes import is_alive
 
 # --- schedules
 
@@ -243,3 +249,27 @@ def test_a_process_that_crashes_at_a_write_has_made_it_and_is_started_again() ->
     outcome = simulate(schedule, writer, both)
     assert outcome.divergence is None
     assert lives == [0, 1, 99]
+
+
+# --- processes
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for children in /proc")
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_command_that_started_them(end: signal.Signals) -> None:
+    command = [sys.executable, "-m", "kinform", "simulate", "--seeds", "1000000", "--jobs", "2"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        try:
+            eventually(lambda: len(_descendants(run.pid)) >= 2, within=60)
+            workers = _descendants(run.pid)
+            run.send_signal(end)
+            eventually(lambda: not any(map(is_alive, workers)), within=60)
+        finally:
+            run.kill()
+
+
+def _descendants(pid: int) -> list[int]:
+    """Return the processes that ``pid`` has started."""
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text(encoding="ascii").split()]

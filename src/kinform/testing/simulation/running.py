@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -81,7 +82,7 @@ def run_schedules(
     subject.load()
     with _fixed_hash_seed():
         spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_quiet) as pool:
+        with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_prepare) as pool:
             waiting: set[Future[Result]] = set()
             try:
                 for schedule in schedules:
@@ -123,9 +124,18 @@ def _fixed_hash_seed() -> Generator[None]:
             os.environ["PYTHONHASHSEED"] = before
 
 
-def _quiet() -> None:
+def _prepare() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us ends us
     logging.getLogger("kinform").setLevel(logging.CRITICAL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when the one that started it has: who is killed tells nobody."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
