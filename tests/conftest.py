@@ -1,8 +1,8 @@
-"""What holds for every test: nothing is left behind, nothing blocks the loop.
+"""What holds for every test: nothing is left behind, nothing blocks the loop, no secret is shown.
 
 A test fails if it leaves a task running, a resource unclosed (warnings are errors, and each test
-ends with a garbage collection), an error in asyncio's log, or if kinform's code blocks the event
-loop. Tests that use a control plane are marked ``e2e`` and run in one worker, so that one
+ends with a garbage collection), an error in asyncio's log, if kinform's code blocks the event
+loop, or if a token, a private key or what a canary Secret holds is in a log or in an error. Tests that use a control plane are marked ``e2e`` and run in one worker, so that one
 control plane is started however many workers there are.
 """
 
@@ -21,6 +21,7 @@ from blockbuster import BlockBuster
 from hypothesis import settings
 
 from kinform.testing import virtual_time
+from tests.security.support_canaries import drawn_tokens_are_canaries, witness_of_a_test
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -78,6 +79,22 @@ def loop_never_blocks() -> Iterator[None]:
     guard.activate()
     yield
     guard.deactivate()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def tokens_are_canaries() -> Iterator[None]:
+    """Let every token that an embedded server draws be one that must not be seen."""
+    with drawn_tokens_are_canaries():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def no_secret_is_shown() -> Iterator[None]:
+    """Read along what is logged, at DEBUG, and every error that a test expects."""
+    with witness_of_a_test() as leaks:
+        yield
+    if leaks:
+        pytest.fail("a secret was shown:\n" + "\n".join(leaks), pytrace=False)
 
 
 @pytest.fixture(autouse=True)

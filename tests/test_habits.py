@@ -12,8 +12,9 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 OFFENDERS = """
-import asyncio, socket, warnings
-import kinform
+import asyncio, logging, socket, warnings
+import kinform, kinform.apiserver
+import pytest
 
 async def fails():
     raise ValueError("lost")
@@ -37,6 +38,22 @@ async def test_blocks_the_loop():
 
 def test_warns():
     warnings.warn("old", DeprecationWarning)
+
+def test_logs_a_token():
+    token = kinform.apiserver.APIServer().token
+    logging.getLogger("kinform.rest").debug("sent", extra={"header": f"Bearer {token}"})
+
+def test_expects_an_error_that_shows_a_token():
+    with pytest.raises(kinform.KinformError):
+        try:
+            raise OSError(kinform.apiserver.APIServer().token)
+        except OSError:
+            raise kinform.UsageError("no") from None
+
+def test_logs_and_raises_what_anybody_may_see():
+    logging.getLogger("kinform.rest").debug("sent")
+    with pytest.raises(kinform.KinformError):
+        raise kinform.UsageError("no")
 
 async def test_cancels_its_task():
     task = asyncio.get_running_loop().create_task(asyncio.sleep(10))
@@ -66,7 +83,11 @@ def test_offences_are_noticed_and_only_those(tmp_path: Path) -> None:
         "test_leaves_a_socket_open",
         "test_blocks_the_loop",
         "test_warns",
+        "test_logs_a_token",
+        "test_expects_an_error_that_shows_a_token",
     }
     assert "BlockingError" in noticed["test_blocks_the_loop"]
     assert "the test left 1 tasks running" in noticed["test_leaves_a_task"]
     assert "asyncio logged" in noticed["test_loses_an_exception"]
+    assert "a secret was shown" in noticed["test_logs_a_token"]
+    assert "a secret was shown" in noticed["test_expects_an_error_that_shows_a_token"]

@@ -12,7 +12,7 @@ import yaml
 import kinform
 from kinform.apiserver import APIServer
 from kinform.apiserver.http import HttpServer
-from kinform.errors import UnauthorizedError, UsageError
+from kinform.errors import NotFoundError, UnauthorizedError, UsageError
 from kinform.testing import in_virtual_time
 
 
@@ -54,6 +54,19 @@ async def test_a_kubeconfig_is_all_that_a_client_needs(server: APIServer, tmp_pa
         ]
     (cluster,) = yaml.safe_load(server.kubeconfig())["clusters"]
     assert server.token in cluster["cluster"]["server"]
+
+
+async def test_no_error_shows_the_token_that_is_in_the_url_of_a_kubeconfig(
+    server: APIServer, tmp_path
+) -> None:
+    """It is there for kubectl; we send the header, and the URL is in every error."""
+    path = tmp_path / "config"
+    path.write_text(server.kubeconfig(), encoding="utf-8")
+    async with kinform.connect(path) as client:
+        with pytest.raises(NotFoundError) as caught:
+            await client.resource("v1/namespaces").get("nowhere")
+        assert server.token not in f"{caught.value} {caught.value!r} {caught.value.args!r}"
+        assert client.config.server == server.url
 
 
 async def test_a_token_in_the_path_counts_and_a_wrong_one_does_not(server: APIServer) -> None:

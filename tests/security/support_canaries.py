@@ -1,4 +1,8 @@
-"""Secrets that must never be seen, and a witness who reads everything that is shown."""
+"""Secrets that must never be seen, and a witness who reads everything that is shown.
+
+One reads along with every test there is (tests/conftest.py), so that every path that some test
+takes, whatever for, is one on which no secret is shown.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,33 @@ import base64
 import contextlib
 import logging
 import re
+import secrets
 import traceback
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterable
+from types import TracebackType
+from typing import Any
 
-__all__ = ["PASSWORD", "SECRET", "TOKEN", "Witness", "encoded", "secret", "witness"]
+import pytest
+
+__all__ = [
+    "PASSWORD",
+    "SECRET",
+    "TOKEN",
+    "Witness",
+    "drawn_tokens_are_canaries",
+    "encoded",
+    "secret",
+    "witness",
+    "witness_of_a_test",
+]
 
 TOKEN = "canary-token-5f0c9a71d2"
 """Whoever shows this has shown a credential."""
 PASSWORD = "canary-password-77ab30ce"
 SECRET = "canary-secret-c41e8b6690"
 """Whoever shows this has shown what a Secret holds."""
+DRAWN = "canary-drawn-"
+"""How every token begins that an embedded server draws while tests run."""
 
 
 def encoded(text: str) -> str:
@@ -29,7 +50,11 @@ def _forms(text: str) -> list[str]:
     return [text, *(form[4:-4] for form in shifted)]
 
 
-_CANARY = re.compile("|".join(re.escape(f) for t in (TOKEN, PASSWORD, SECRET) for f in _forms(t)))
+_CANARY = re.compile(
+    "|".join(re.escape(form) for text in (TOKEN, PASSWORD, SECRET, DRAWN) for form in _forms(text))
+    # What a real server's tokens and anybody's keys look like.
+    + r"|eyJhbGciOi[\w-]{16,}\.[\w-]{16,}|-----BEGIN [A-Z ]*PRIVATE KEY-----"
+)
 
 
 def secret(name: str = "canary", **metadata: object) -> dict[str, object]:
@@ -42,12 +67,24 @@ def secret(name: str = "canary", **metadata: object) -> dict[str, object]:
     }
 
 
+class Leaks(list[str]):
+    """Keeps of all texts only those with a canary in them."""
+
+    def append(self, text: str) -> None:
+        if _CANARY.search(text):
+            super().append(text)
+
+    def extend(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.append(text)
+
+
 class Witness(logging.Handler):
     """Keeps the text of every log record, and of all that it is shown."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, texts: list[str] | None = None) -> None:
         super().__init__(logging.DEBUG)
-        self.texts: list[str] = []
+        self.texts = [] if texts is None else texts
         self.failures: list[str] = []
         """The kinds of the errors it was shown: that it saw something at all."""
 
@@ -105,3 +142,54 @@ def witness() -> Generator[Witness]:
         root.setLevel(before)
         root.removeHandler(seeing)
     assert seeing.leaks() == []
+
+
+# --- over all tests -----------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def drawn_tokens_are_canaries() -> Generator[None]:
+    """Let every token that is drawn begin in a way that a witness knows."""
+    draw = secrets.token_urlsafe
+    secrets.token_urlsafe = lambda nbytes=None: DRAWN + draw(nbytes)
+    try:
+        yield
+    finally:
+        secrets.token_urlsafe = draw
+
+
+@contextlib.contextmanager
+def witness_of_a_test() -> Generator[Leaks]:
+    """Let a witness read what kinform logs, and what errors ``pytest.raises`` is given.
+
+    It gives what showed a canary.
+    """
+    root, ours, leaks = logging.getLogger(), logging.getLogger("kinform"), Leaks()
+    seeing, level = Witness(texts=leaks), ours.level
+    root.addHandler(seeing)
+    ours.setLevel(logging.DEBUG)
+    restore = [_shown_to(seeing, kind) for kind in (pytest.RaisesExc, pytest.RaisesGroup)]
+    try:
+        yield leaks
+    finally:
+        for undo in restore:
+            undo()
+        ours.setLevel(level)
+        root.removeHandler(seeing)
+
+
+def _shown_to(seeing: Witness, kind: Any) -> Callable[[], None]:
+    leave = kind.__exit__
+
+    def shown_and_left(
+        self: object,
+        exc_type: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> object:
+        if exc is not None:
+            seeing.show(exc)
+        return leave(self, exc_type, exc, trace)
+
+    kind.__exit__ = shown_and_left
+    return lambda: setattr(kind, "__exit__", leave)

@@ -234,7 +234,10 @@ def _server_url(config: Config) -> str:
     if "@" in parts.netloc:
         message = "must hold no user name or password; set username and password, or a token"
         raise config.error("server", message)
-    return urlunsplit((parts.scheme, parts.netloc, parts.path.rstrip("/"), "", ""))
+    path = parts.path.rstrip("/")
+    if config.token and path == f"/~{config.token}":
+        path = ""  # as embedded servers write it for kubectl: we send the header, and show URLs
+    return urlunsplit((parts.scheme, parts.netloc, path, "", ""))
 
 
 def _split(text: str) -> SplitResult | None:
