@@ -2,8 +2,9 @@
 
 A test fails if it leaves a task running, a resource unclosed (warnings are errors, and each test
 ends with a garbage collection), an error in asyncio's log, if kinform's code blocks the event
-loop, or if a token, a private key or what a canary Secret holds is in a log or in an error. Tests that use a control plane are marked ``e2e`` and run in one worker, so that one
-control plane is started however many workers there are.
+loop, or if a token, a private key or what a canary Secret holds is in a log or in an error. Tests
+that use a control plane are marked ``e2e`` and run in one worker, so that one control plane is
+started however many workers there are.
 """
 
 from __future__ import annotations

@@ -228,6 +228,21 @@ async def test_a_stream_of_events_and_a_late_one(
         assert late.events < early.events
 
 
+async def test_a_cache_is_compared_with_the_server_at_the_version_it_shows(
+    client: Client, maps: ResourceClient[Object], kinform_namespace: str
+) -> None:
+    """F-P22: while it is written, and when all is quiet."""
+    writer = Writer(maps)
+    async with scene(client, writer, namespace=kinform_namespace) as made:
+        async with background(writer.write(60)) as writing:
+            while not writing.done():
+                assert (await made.informer.verify()).is_equal
+        await made.catch_up(30)
+        found = await made.informer.verify()
+        assert found.is_equal
+        assert found.objects == len(shown(made.informer))
+
+
 async def test_a_transform_runs_once_for_each_state(
     client: Client, maps: ResourceClient[Object], kinform_namespace: str
 ) -> None:

@@ -141,6 +141,7 @@ async def waiting_for_a_cache(here: Scene) -> AsyncGenerator[Work]:
             await informer.wait_for(lambda lister: lister.get("default/d"), LIMIT)
             d = await here.maps.get("d")
             await informer.wait_until(d.resource_version, LIMIT)
+            assert (await informer.verify()).is_equal
             await kinform.wait_for_cache_sync(informer, timeout=LIMIT)
             while seen != shown(informer):
                 note(await anext(events))

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from kinform.cache.sync import wait_for_cache_sync
     from kinform.cache.thread_safe_store import ThreadSafeStore
     from kinform.cache.transitions import Replacement, Transition
+    from kinform.cache.verification import Verification
     from kinform.sansio.delta_fifo import DeltaFIFO
     from kinform.sansio.real_fifo import RealFIFO
 
@@ -87,6 +88,7 @@ __all__ = [
     "UnknownIndexError",
     "UnmetConditionError",
     "Updated",
+    "Verification",
     "WaitTimeoutError",
     "WatchClosedError",
     "handler",
@@ -133,6 +135,7 @@ _HOMES: Final[dict[str, str]] = {
     "Transition": "kinform.cache.transitions",
     "UnknownIndexError": "kinform.cache.indexes",
     "Updated": "kinform.cache.events",
+    "Verification": "kinform.cache.verification",
     "WatchClosedError": "kinform.cache.conditions",
     "WaitTimeoutError": "kinform.cache.conditions",
     "UnmetConditionError": "kinform.cache.conditions",

@@ -34,8 +34,9 @@ from kinform.cache.processor import Processor, Registration
 from kinform.cache.reports import WatchErrorHandler
 from kinform.cache.statistics import InformerStatistics
 from kinform.cache.upstream import Upstream
+from kinform.cache.verification import Picture, Verification, compared, identities, list_at
 from kinform.cache.waiting import Waiters
-from kinform.errors import DecodeError, KinformError, UsageError
+from kinform.errors import DecodeError, KinformError, ResourceExpiredError, UsageError
 from kinform.meta import ObjectName
 from kinform.objects import Object
 from kinform.sansio import versions
@@ -50,6 +51,9 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 log: Final = logging.getLogger(__name__)
+
+_VERIFICATIONS: Final = 5
+"""How often a version may be forgotten by the server while it is being looked at."""
 
 
 class InformerOptions(TypedDict, Generic[T], total=False):
@@ -130,6 +134,7 @@ class SharedInformer(Generic[T]):
         model: type[object] = Object,
     ) -> None:
         _check_source(lw)
+        self._lw = lw
         if resync_period is not None:
             check_period(resync_period)
         self.name: Final = name
@@ -477,6 +482,48 @@ class SharedInformer(Generic[T]):
             hint = f"; last error: {cause}" if cause else ""
             text = f"{self.name} {what} within {timeout} s{hint}"
             raise TimeoutError(text) from cause
+
+    # --- looking at itself
+
+    async def verify(self) -> Verification:
+        """Ask the server what it had at the version that the cache shows, and compare.
+
+        It costs the server one list, in pages, and changes nothing here. Uids and versions are
+        compared: two states of an object always differ in one of them. Meant to be called now
+        and then in production. What is not equal is a mistake, ours or the server's.
+
+        If the server has forgotten that version by then, the next one is taken, for which it
+        waits: a bookmark comes about once a minute.
+
+        Raises:
+            ResourceExpiredError: the server forgets every version before it is listed.
+            KinformError: the server cannot be asked.
+            UsageError: the informer was not started, or stops meanwhile, or its server has no
+                versions.
+        """
+        expired = 0
+        while True:
+            picture = await self._wait(self._picture, None, "has not synced")
+            if not picture.resource_version:
+                raise UsageError(f"{self.name} shows no version that a list could be asked for")
+            try:
+                return compared(picture, await list_at(self._lw, picture.resource_version))
+            except ResourceExpiredError:
+                expired += 1
+                if expired == _VERIFICATIONS:
+                    raise
+            await self._wait_past(picture.resource_version)
+
+    async def _wait_past(self, version: str) -> None:
+        await self._wait(lambda: self._version != version, None, "shows no later version")
+
+    def _picture(self) -> Picture | None:
+        """Return what the cache shows of one version; None while it is between two of them."""
+        version = self._version
+        if not self.has_synced or version != self._indexer.resource_version:
+            return None
+        entries = self._indexer.entries.list()
+        return Picture(version, identities(entries), frozenset(self.unreadable))
 
     # --- how it works
 

@@ -257,6 +257,7 @@ class SharedInformer(Generic[T]):
 
     wait_synced: Final = blocking(aio.SharedInformer[T].wait_synced)
     wait_until: Final = blocking(aio.SharedInformer[T].wait_until)
+    verify: Final = blocking(aio.SharedInformer[T].verify)
 
     def wait_for(
         self, predicate: Callable[[Lister[T]], R | None], timeout: float | None = None

@@ -1,0 +1,94 @@
+"""Is the cache what the server has? Both are compared at one version, as often as you like."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias, TypeVar, final
+
+from kinform.cache.listwatch import ListerWatcher
+from kinform.meta import Entry, ObjectMeta, ObjectName
+from kinform.rest.options import ListOptions
+from kinform.rest.pager import ListPager
+
+__all__ = ["Picture", "Verification", "compared", "identities", "list_at"]
+
+T = TypeVar("T")
+
+Identities: TypeAlias = Mapping[ObjectName, tuple[str, str]]
+"""Which object stands under a name, and which state of it: uid and version."""
+
+PAGE_SIZE: Final = 500
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What came of comparing a cache with its server; `is_equal` says whether all is well."""
+
+    resource_version: str
+    """The version at which both were looked at."""
+    objects: int
+    """How many objects the server had then."""
+    missing: tuple[ObjectName, ...]
+    """What the server had, and the cache did not."""
+    surplus: tuple[ObjectName, ...]
+    """What the cache had, and the server did not."""
+    different: tuple[ObjectName, ...]
+    """What both had, in another state, or as another object of the same name."""
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the cache was what the server had."""
+        return not (self.missing or self.surplus or self.different)
+
+
+class Picture(NamedTuple):
+    """What there was at one version."""
+
+    resource_version: str
+    objects: Identities
+    unreadable: frozenset[ObjectName]
+
+
+def identities(entries: Iterable[Entry[T]]) -> Identities:
+    """Return what makes each state of each object different from all others."""
+    return {entry.metadata.key: _identity(entry.metadata) for entry in entries}
+
+
+async def list_at(lw: ListerWatcher[T], version: str) -> Picture:
+    """Ask the server what it had at exactly ``version``, page by page; objects are not kept.
+
+    Raises:
+        ResourceExpiredError: it does not know any more.
+        KinformError: it cannot be asked.
+    """
+    options = ListOptions(resource_version=version, resource_version_match="Exact", limit=PAGE_SIZE)
+    objects: dict[ObjectName, tuple[str, str]] = {}
+    unreadable: set[ObjectName] = set()
+    async with contextlib.aclosing(ListPager(lw.list).pages(options)) as pages:
+        async for page in pages:
+            objects.update(identities(page.entries()))
+            unreadable.update(item.metadata.key for item in page.unreadable)
+    return Picture(version, objects, frozenset(unreadable))
+
+
+def compared(cache: Picture, server: Picture) -> Verification:
+    """Compare; what the list could not read is missing only if the cache knows nothing of it."""
+    blind = server.unreadable - server.objects.keys()
+    has, had = cache.objects.keys() - blind, server.objects.keys()
+    unheard_of = blind - cache.objects.keys() - cache.unreadable
+    return Verification(
+        resource_version=server.resource_version,
+        objects=len(had) + len(blind),
+        missing=tuple(sorted((had - has) | unheard_of)),
+        surplus=tuple(sorted(has - had)),
+        different=tuple(
+            sorted(key for key in has & had if cache.objects[key] != server.objects[key])
+        ),
+    )
+
+
+def _identity(metadata: ObjectMeta) -> tuple[str, str]:
+    return metadata.uid, metadata.resource_version
