@@ -15,7 +15,7 @@ PYTEST := $(PY) -m pytest
 .PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
         layers docs conformance contract record clientset captures news bench bench-quick bench-report \
         bench-peers bench-parts bench-gate fuzz simulate scoreboard soak \
-        mutants control-plane check clean venv
+        mutants release control-plane check clean venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
@@ -113,6 +113,9 @@ scoreboard: venv ## the same faults for every client (20 minutes); bench/results
 
 soak: venv      ## churn and random faults for 20 minutes (ARGS="--hours 24"); build/soak
 	$(PY) -m tools.soak $(ARGS)
+
+release: venv   ## the wheel, built twice and equal, its digest and bill of materials; build/release
+	$(PY) -m tools.release $(ARGS)
 
 control-plane:  ## build etcd, kube-apiserver and friends into a per-user cache (needs Go)
 	$(PYTHON) tools/control-plane/build.py $(ARGS)
