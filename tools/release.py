@@ -1,4 +1,4 @@
-"""Build what a release consists of: a wheel that anybody can build again, and its bill of materials.
+"""Build what a release consists of: a wheel that anybody can build again, and what is in it.
 
     python -m tools.release                build/release
 
@@ -78,7 +78,7 @@ def _build(place: str) -> tuple[str, bytes]:
 
 def _git(*arguments: str) -> bytes:
     return subprocess.run(
-        ["git", *arguments],  # noqa: S607 - the developer's own
+        ["git", *arguments],
         cwd=ROOT,
         check=True,
         capture_output=True,

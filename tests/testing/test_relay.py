@@ -1,4 +1,4 @@
-"""The relay on real sockets: late, silent, cut, and never out of order."""
+"""The relay on real sockets: late, slow, silent, cut at any byte, and never out of order."""
 
 from __future__ import annotations
 
@@ -137,6 +137,64 @@ async def test_a_cut_resets_every_connection_and_drops_what_is_held_back() -> No
             with pytest.raises(ConnectionResetError):
                 await reader.read()
             await eventually_async(lambda: relay.connections == 0)
+
+
+async def test_a_drop_ends_every_connection_in_good_order() -> None:
+    async with peer() as server, Relay("127.0.0.1", server.port) as relay:
+        async with connected(relay.port) as (reader, _):
+            await server.send(b"seen")
+            assert await reader.readexactly(4) == b"seen"
+            relay.stall()
+            await server.send(b"never seen")
+            await eventually_async(held(relay, 10))
+            relay.drop()
+            assert await reader.read() == b""
+            await eventually_async(lambda: relay.connections == 0)
+
+
+@pytest.mark.parametrize("limit", range(8))
+async def test_a_connection_is_reset_after_exactly_as_many_bytes_as_its_limit(limit: int) -> None:
+    async with peer() as server, Relay("127.0.0.1", server.port) as relay:
+        relay.limit = limit
+        async with connected(relay.port) as (reader, _):
+            await server.send(b"12345678")
+            assert await reader.readexactly(limit) == b"12345678"[:limit]
+            with pytest.raises(ConnectionResetError):
+                await reader.read()
+
+
+async def test_a_limit_that_is_lifted_or_not_reached_changes_nothing() -> None:
+    async with peer() as server, Relay("127.0.0.1", server.port) as relay:
+        relay.limit = 4
+        async with connected(relay.port) as (reader, _):
+            await server.send(b"1234")
+            assert await reader.readexactly(4) == b"1234"
+            relay.limit = None
+            await server.send(b"5678")
+            assert await reader.readexactly(4) == b"5678"
+
+
+async def test_throttled_bytes_come_in_order_and_no_faster() -> None:
+    data = bytes(range(256)) * 4
+    async with peer() as server, Relay("127.0.0.1", server.port) as relay:
+        relay.rate = 4096
+        async with connected(relay.port) as (reader, _):
+            loop = asyncio.get_running_loop()
+            began = loop.time()
+            await server.send(data)
+            assert await reader.readexactly(len(data)) == data
+            assert loop.time() - began >= 0.2
+            relay.rate = None
+            await server.send(data)
+            assert await reader.readexactly(len(data)) == data
+
+
+@pytest.mark.parametrize("wrong", [0, -1])
+def test_a_rate_of_nothing_and_a_limit_below_it_are_refused(wrong: int) -> None:
+    with pytest.raises(ValueError, match="rate"):
+        Relay("127.0.0.1", 1).rate = wrong
+    with pytest.raises(ValueError, match="limit"):
+        Relay("127.0.0.1", 1).limit = wrong - 1
 
 
 async def test_new_connections_are_taken_after_a_cut() -> None:

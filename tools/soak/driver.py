@@ -175,6 +175,24 @@ class Run:
         async def cut(_: random.Random) -> None:
             relay.cut()
 
+        async def dropped(_: random.Random) -> None:
+            relay.drop()
+
+        async def broken_off(rng: random.Random) -> None:
+            relay.limit = rng.randint(1, 20_000)  # from the handshake to the midst of a list
+            try:
+                relay.cut()
+                await asyncio.sleep(rng.uniform(1, 6))
+            finally:
+                relay.limit = None
+
+        async def throttled(rng: random.Random) -> None:
+            relay.rate = rng.uniform(2_000, 50_000)
+            try:
+                await asyncio.sleep(rng.uniform(2, 8))
+            finally:
+                relay.rate = None
+
         async def stalled(rng: random.Random) -> None:
             relay.stall()
             try:
@@ -196,7 +214,15 @@ class Run:
             finally:
                 await relay.__aenter__()
 
-        return {"cut": cut, "stalled": stalled, "slow": slow, "refused": refused}
+        return {
+            "cut": cut,
+            "dropped": dropped,
+            "broken off": broken_off,
+            "stalled": stalled,
+            "slow": slow,
+            "throttled": throttled,
+            "refused": refused,
+        }
 
 
 async def soak(record: Record, tell: Callable[[str], object]) -> None:

@@ -1,4 +1,4 @@
-"""A TCP relay that makes a healthy connection a bad one: late, silent or cut.
+"""A TCP relay that makes a healthy connection a bad one: late, slow, silent or cut at any byte.
 
 Bytes from the client pass at once. Bytes from the server pass through a queue, where they can
 be held back; what is held back keeps its order. Used between an apiserver and its etcd by
@@ -23,6 +23,8 @@ _CHUNK: Final = 256 * 1024
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
 _HELD_LIMIT: Final = 64 * 1024 * 1024
 """Bytes a connection may hold back before the server is no longer read from."""
+_PORTIONS: Final = 20
+"""In how many portions a second what is throttled is delivered."""
 
 
 @final
@@ -42,6 +44,8 @@ class Relay:
     def __init__(self, host: str, port: int) -> None:
         self._target: Final = (host, port)
         self._delay = 0.0
+        self._rate: float | None = None
+        self._limit: int | None = None
         self._stalled = False
         self._links: set[_Link] = set()
         self._server: asyncio.Server | None = None
@@ -80,6 +84,33 @@ class Relay:
         self._delay = seconds
         self._wake()
 
+    @property
+    def rate(self) -> float | None:
+        """Bytes from the server that each connection delivers in a second; None: all at once."""
+        return self._rate
+
+    @rate.setter
+    def rate(self, bytes_per_second: float | None) -> None:
+        if bytes_per_second is not None and not bytes_per_second > 0:
+            raise ValueError(f"a rate of {bytes_per_second!r}: to hold back everything is stall()")
+        self._rate = bytes_per_second
+        self._wake()
+
+    @property
+    def limit(self) -> int | None:
+        """Bytes from the server after which a connection is reset, from its first; None: never.
+
+        One that has delivered as many already is reset at its next byte.
+        """
+        return self._limit
+
+    @limit.setter
+    def limit(self, count: int | None) -> None:
+        if count is not None and count < 0:
+            raise ValueError(f"a limit of {count!r} bytes: none is 0")
+        self._limit = count
+        self._wake()
+
     def stall(self) -> None:
         """Hold back all bytes from the server, connections staying open, until `resume`."""
         self._stalled = True
@@ -94,6 +125,11 @@ class Relay:
         """Reset every connection, with what it holds back. New ones are taken."""
         for link in tuple(self._links):
             link.abort()
+
+    def drop(self) -> None:
+        """End every connection in good order, without what it holds back. New ones are taken."""
+        for link in tuple(self._links):
+            link.drop()
 
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
@@ -117,6 +153,16 @@ class Relay:
         """Return the seconds to hold back now; None is until further notice."""
         return None if self._stalled else self._delay
 
+    def _portion(self, delivered: int) -> tuple[int, float]:
+        """Return how many bytes may follow those ``delivered``, and the seconds to wait then."""
+        size, pause = _CHUNK, 0.0
+        if self._rate is not None:
+            size = max(1, int(self._rate / _PORTIONS))
+            pause = size / self._rate
+        if self._limit is not None:
+            size = max(0, min(size, self._limit - delivered))
+        return size, pause
+
     def _wake(self) -> None:
         if self._loop is not None:
             with suppress(RuntimeError):  # The loop is closed: nobody is left to wake.
@@ -130,7 +176,7 @@ class Relay:
         if self._closing:  # Accepted before the end, begun after it.
             _reset(writer)
             return
-        link = _Link(self._hold, writer)
+        link = _Link(self._hold, self._portion, writer)
         self._links.add(link)
         try:
             await link.run(reader, self._target)
@@ -188,9 +234,16 @@ class RelayThread:
 class _Link:
     """One relayed connection: near is the client's side, far the server's."""
 
-    def __init__(self, hold: Callable[[], float | None], near: asyncio.StreamWriter) -> None:
+    def __init__(
+        self,
+        hold: Callable[[], float | None],
+        portion: Callable[[int], tuple[int, float]],
+        near: asyncio.StreamWriter,
+    ) -> None:
         self._hold = hold
+        self._portion = portion
         self._near = near
+        self._delivered = 0
         self._far: asyncio.StreamWriter | None = None
         # Invariant: arrival times ascend; empty bytes, the server's end, can only be last.
         self._held: deque[tuple[float, bytes]] = deque()
@@ -207,6 +260,11 @@ class _Link:
             if writer is not None:
                 _reset(writer)
 
+    def drop(self) -> None:
+        """End both sides in good order; `run` ends."""
+        self._aborted = True
+        self.changed.set()
+
     async def run(self, near: asyncio.StreamReader, target: tuple[str, int]) -> None:
         """Relay until either side ends."""
         try:
@@ -214,7 +272,7 @@ class _Link:
         except OSError:
             self.abort()  # Nobody there: the client learns it as a reset.
             return
-        if self._aborted:  # While connecting.
+        if self._aborted and self._near.transport.is_closing():  # While connecting.
             self.abort()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -255,13 +313,22 @@ class _Link:
         """Pass on what is queued when its time has come; end the link after the server's end."""
         while True:
             await self._wait_due()
-            _, data = self._held.popleft()
-            self.held_bytes -= len(data)
+            arrived, data = self._held.popleft()
             if not data:
                 raise _Done
+            size, pause = self._portion(self._delivered)
+            if not size:
+                raise ConnectionResetError
+            if rest := data[size:]:
+                self._held.appendleft((arrived, rest))
+                data = data[:size]
+            self.held_bytes -= len(data)
+            self._delivered += len(data)
             self._near.write(data)
             await self._near.drain()
             self.changed.set()
+            if pause:
+                await asyncio.sleep(pause)
 
     async def _wait_due(self) -> None:
         loop = asyncio.get_running_loop()
