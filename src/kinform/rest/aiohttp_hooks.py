@@ -28,6 +28,7 @@ __all__ = [
     "Resolver",
     "Response",
     "Stopped",
+    "let_go",
     "once",
     "see_exception",
     "trace",
@@ -182,7 +183,21 @@ async def once(
 def see_exception(closed: asyncio.Future[None]) -> None:
     """Look at how a connection ended; asyncio complains of exceptions that nobody saw."""
     if not closed.cancelled():
-        closed.exception()
+        let_go(closed.exception())
+
+
+def let_go(error: BaseException | None) -> None:
+    """Let an error, and what led to it, forget the frames it has passed through.
+
+    They hold all that belonged to the connection, with TLS a buffer of 256 KB, in a ring that only
+    a full collection would find, some hundred failures later; and they hold headers. What is lost
+    are lines of aiohttp and asyncio in tracebacks.
+    """
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 def trace() -> aiohttp.TraceConfig:

@@ -37,6 +37,7 @@ from kinform.rest.aiohttp_hooks import (
     Resolver,
     Response,
     Stopped,
+    let_go,
     once,
     see_exception,
     trace,
@@ -224,6 +225,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         """Whether there was a connection to the server."""
         self.reused = False
         """Whether that connection had served before."""
+        self._answered = False
 
     async def __aenter__(self) -> HttpResponse:
         pool = self._connect()
@@ -252,6 +254,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
                 await self._take_place(pool.places)
             response = await self._head(pool.session)
             self._stream = _Stream(response, exchange=self, pool=pool)
+            self._answered = True
             self._refuse(response)
             headers = Headers(response.headers.items())
             return Answer(response.status, headers, source=self._stream)
@@ -260,9 +263,10 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             raise
 
     async def _leave(self) -> None:
+        stream, self._stream = self._stream, None  # it knows us: each would keep the other
         try:
-            if self._stream is not None:
-                await self._stream.aclose()
+            if stream is not None:
+                await stream.aclose()
         finally:
             if self._place is not None:
                 self._place.release()
@@ -377,6 +381,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         error = self.error(*self._failure(exc))
         # A ClientResponseError holds the request's headers, and bytes of what was answered.
         error.__cause__ = None if isinstance(exc, aiohttp.ClientResponseError) else exc
+        let_go(exc)
         return error
 
     def _flaw(self, exc: Exception) -> str:
@@ -386,7 +391,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         return "that is not a usable URL" if isinstance(exc, aiohttp.ClientError) else str(exc)
 
     def _failure(self, exc: Exception) -> failures.Failure:
-        route, answered = self._route, self._stream is not None
+        route, answered = self._route, self._answered
         match exc:
             case aiohttp.ConnectionTimeoutError():
                 return route.not_connected_within(self._settings.connect_timeout)
@@ -456,14 +461,20 @@ class _Stream:
         try:
             return await read()
         except (aiohttp.ClientError, OSError, RuntimeError) as exc:
-            error = exc
+            error = self._explained(exc)
+        try:
+            raise error
+        finally:
+            del error  # it knows this frame: each would keep the other
+
+    def _explained(self, exc: Exception) -> KinformError:
         if self._left:
-            raise UsageError("an answer cannot be read after its request was left")
+            return UsageError("an answer cannot be read after its request was left")
         if self._pool.closed:
-            raise self.error(TransportFailure.CLOSED, _CLOSED)
-        if isinstance(error, RuntimeError) and not self._is_lost:
-            raise UsageError("an answer cannot be read by two tasks at the same time")
-        raise self._exchange.explained(error)
+            return self.error(TransportFailure.CLOSED, _CLOSED)
+        if isinstance(exc, RuntimeError) and not self._is_lost:
+            return UsageError("an answer cannot be read by two tasks at the same time")
+        return self._exchange.explained(exc)
 
     @property
     def _is_lost(self) -> bool:
