@@ -18,20 +18,21 @@ from kinform.errors import ResourceExpiredError, UsageError
 from kinform.meta import Entry, ObjectMeta
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult
+from kinform.sansio.queue import QueueFactory
 from kinform.tasks import background
 from kinform.testing import in_virtual_time
 
 
 @contextlib.asynccontextmanager
 async def following(
-    server: APIServer, count: int = 3, **options: object
+    server: APIServer, count: int = 3, *, queue: QueueFactory = RealFIFO
 ) -> AsyncGenerator[tuple[kinform.ResourceClient[Object], SharedInformer[Object]]]:
     """Give config maps a, b, c and so on, and an informer that has them."""
     async with server, server.connect() as client:
         maps = client.resource("v1/configmaps", namespace="default")
         for number in range(count):
             await maps.create({"metadata": {"name": f"n{number}"}})
-        informer = client.informer("v1/configmaps", namespace="default", **options)  # type: ignore[arg-type]
+        informer = client.informer("v1/configmaps", namespace="default", queue=queue)
         async with informer:
             await informer.wait_synced(30)
             yield maps, informer
@@ -43,7 +44,7 @@ def named(name: str) -> ObjectName:
 
 @pytest.mark.parametrize("queue", [RealFIFO, DeltaFIFO])
 @in_virtual_time
-async def test_a_cache_that_follows_is_equal_at_its_version(queue: type) -> None:
+async def test_a_cache_that_follows_is_equal_at_its_version(queue: QueueFactory) -> None:
     async with following(APIServer(port=None), queue=queue) as (maps, informer):
         found = await informer.verify()
         assert found.is_equal
@@ -140,8 +141,9 @@ async def test_a_source_without_versions_cannot_be_compared() -> None:
 
 async def _never(options: ListOptions) -> AsyncGenerator[kinform.WatchEvent[Object]]:
     del options
-    return
-    yield
+    nothing: list[kinform.WatchEvent[Object]] = []
+    for event in nothing:
+        yield event
 
 
 def test_what_cannot_be_read_is_missing_only_if_nobody_knows_of_it() -> None:

@@ -503,7 +503,8 @@ class SharedInformer(Generic[T]):
         """
         expired = 0
         while True:
-            picture = await self._wait(self._picture, None, "has not synced")
+            found = await self._wait(self._picture, None, "has not synced")
+            picture = cast("Picture", found)  # true, so not None
             if not picture.resource_version:
                 raise UsageError(f"{self.name} shows no version that a list could be asked for")
             try:
