@@ -90,10 +90,16 @@ def tokens_are_canaries() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def no_secret_is_shown() -> Iterator[None]:
-    """Read along what is logged, at DEBUG, and every error that a test expects."""
+def no_secret_is_shown(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """Read along what is logged, at DEBUG, and every error that a test expects.
+
+    The test itself sees no more than without that: warnings, or what it asks for.
+    """
+    level = caplog.handler.level
+    caplog.handler.setLevel(logging.WARNING)
     with witness_of_a_test() as leaks:
         yield
+    caplog.handler.setLevel(level)
     if leaks:
         pytest.fail("a secret was shown:\n" + "\n".join(leaks), pytrace=False)
 
