@@ -20,6 +20,7 @@ TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 MICRO_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z")
 JWT: Final = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]+")
 AGE: Final = re.compile(r"(\d+[smhdy])+")
+YEARS: Final = re.compile(r"\b\d+y(?:\d+d)?\b")
 AGE_COLUMNS: Final = frozenset({"Age", "Last Seen", "First Seen", "Created At"})
 ADDRESSES: Final = frozenset({"clusterIP", "clusterIPs", "ip"})
 CURRENT: Final = re.compile(r"(current: |too old resource version: \S+ \()\d+")
@@ -283,14 +284,19 @@ def _without_ages(table: Json) -> Json:
         {
             **row,
             "cells": [
-                "<age>"
-                if isinstance(cell, str)
-                and AGE.fullmatch(cell)
-                and (i in ages or (not columns and i > 0))
-                else cell
+                _without_age(cell, is_age=i in ages or (not columns and i > 0))
                 for i, cell in enumerate(row.get("cells") or ())
             ],
         }
         for row in table["rows"]
     ]
     return {**table, "rows": rows}
+
+
+def _without_age(cell: object, *, is_age: bool) -> object:
+    if not isinstance(cell, str):
+        return cell
+    if is_age and AGE.fullmatch(cell):
+        return "<age>"
+    # Since a time that the case has written: one day more each day.
+    return YEARS.sub("<years>", cell)

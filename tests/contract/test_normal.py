@@ -128,3 +128,18 @@ def test_the_layout_of_a_record_is_json(value: object) -> None:
 def test_missing_and_superfluous_exchanges_are_differences(count: int) -> None:
     one = {"request": {"method": "GET", "path": "/"}}
     assert record.differences([one], [one] * count)
+
+
+def test_what_grows_by_a_day_each_day_is_no_difference() -> None:
+    columns = [{"name": name} for name in ("Name", "Restarts", "Age", "Duration")]
+
+    def table(*cells: object) -> dict[str, Any]:
+        return {"kind": "Table", "columnDefinitions": columns, "rows": [{"cells": list(cells)}]}
+
+    [one, other] = recorded(
+        table("3y", "3 (6y321d ago)", "6y321d", "10s"),
+        table("3y", "3 (6y322d ago)", "7y", "10s"),
+    )
+    assert one == other
+    assert one["rows"][0]["cells"][1:] == ["3 (<years> ago)", "<age>", "10s"]
+    assert one != recorded(table("3y", "4 (6y322d ago)", "7y", "10s"))[0]
