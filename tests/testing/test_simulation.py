@@ -188,6 +188,20 @@ def test_a_cache_that_does_not_follow_is_a_divergence() -> None:
     assert "green/a" in str(outcome.divergence)
 
 
+BEHIND = """{"seed":1618,"processes":2,"actions":[
+{"type":"lag","at":6.88,"seconds":8.6,"lasts":81.8},
+{"type":"write","at":48.7,"verb":"create","namespace":"green","name":"n4","value":67},
+{"type":"compact","at":50.99},
+{"type":"write","at":58.1,"verb":"create","namespace":"blue","name":"n2","value":76}
+]}
+"""
+
+
+def test_who_saw_more_than_a_replica_that_lags_may_take_it_for_a_restored_server() -> None:
+    """Its watch is from before: seed 1618, which asked for a compacted version in vain."""
+    assert simulate(Schedule.load(BEHIND), everything_at_once, mirrored).divergence is None
+
+
 def test_a_program_that_ends_by_an_error_is_a_divergence() -> None:
     async def fails(process: Process) -> None:
         del process

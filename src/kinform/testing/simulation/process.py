@@ -56,7 +56,7 @@ class Process:
         self._report = report
         faults = {kind_of(action) for action in schedule.actions if is_fault(action)}
         self._damages = "corrupt" in faults
-        self._replicas = len(faults & {"lag", "stale"})
+        self._lags = bool(faults & {"lag", "stale"})
         self._working: set[object] = set()
 
     def __str__(self) -> str:
@@ -102,7 +102,7 @@ class Process:
             report=self._report,
             sees=sees,
             damages=self._damages,
-            replicas=self._replicas,
+            lags=self._lags,
             resyncs=resyncs,
             pauses=(0.0, 0.0, self.dice.choice((0.0, 0.1, 3.0, 20.0))),
             dice=self.dice,

@@ -43,8 +43,8 @@ class Witness:
         report: Told what is wrong.
         sees: What the informer's selector lets through.
         damages: Whether objects may become unreadable on their way.
-        replicas: How many kinds of servers show an old state as the newest. To a client that is a
-            server which was restored: it lists anew, and trusts no version.
+        lags: Whether the newest state that a server shows may be an old one. To a client that is
+            a server which was restored: it lists anew, and trusts no version.
         resyncs: Whether objects are told again as they were.
         pauses: How many seconds it may take to be told something; one of these, at random.
         name: Who this is, for messages.
@@ -58,7 +58,7 @@ class Witness:
         report: Callable[[Divergence], None],
         sees: Sees = everything,
         damages: bool = False,
-        replicas: int = 0,
+        lags: bool = False,
         resyncs: bool = False,
         pauses: Sequence[float] = (0.0,),
         dice: random.Random | None = None,
@@ -74,8 +74,7 @@ class Witness:
         self._version = 0
         self._noticed = history.restores  # how many restores the cache may have noticed
         self._damages = damages
-        self._lags = bool(replicas)
-        self._replicas = replicas
+        self._lags = lags
         self._resyncs = resyncs
         self._began = history.time()
         self._told: set[str] = set()
@@ -187,10 +186,11 @@ class Witness:
     def _has_gone_back(self) -> bool:
         """Whether the cache said that the server had, and was right for all it could know.
 
-        Two replicas that lag by different times give an old answer to who asks for the newest
-        state, as no real server does: to its clients that looks like a restore.
+        A replica that lags gives an old answer to who asks for the newest state, as no real server
+        does. To who has seen more, by a watch from before or by another replica, that looks like
+        a restore.
         """
-        return self._replicas > 1 and self.informer.statistics().reflector.regressions > 0
+        return self._lags and self.informer.statistics().reflector.regressions > 0
 
     # --- what can be looked at
 
