@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import signal
 import subprocess
 import sys
@@ -12,7 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinform.errors import UsageError
+from kinform.apiserver import APIServer
+from kinform.errors import TransportError, UsageError
+from kinform.rest.transport import HttpRequest
+from kinform.testing import in_virtual_time
 from kinform.testing.simulation import (
     Process,
     Schedule,
@@ -33,6 +37,7 @@ from kinform.testing.simulation.actions import (
     is_fault,
     kind_of,
 )
+from kinform.testing.simulation.link import Link
 from kinform.testing.simulation.shrinking import shrunk
 from tests.testing.eventually import eventually
 from tests.testing.processes import is_alive
@@ -263,6 +268,22 @@ def test_a_process_that_crashes_at_a_write_has_made_it_and_is_started_again() ->
     outcome = simulate(schedule, writer, both)
     assert outcome.divergence is None
     assert lives == [0, 1, 99]
+
+
+# --- links
+
+
+@in_virtual_time
+async def test_a_request_on_its_way_is_reset_with_all_others() -> None:
+    """A server that is restored between a list and its watch has the watch's connection too."""
+    async with APIServer(port=None) as server:
+        link = Link(server.application, [], dice=random.Random(0))
+        request = HttpRequest(method="GET", url="http://localhost/version")
+        asyncio.get_running_loop().call_later(link.latency / 2, link.reset)
+        with pytest.raises(TransportError, match="the connection was reset"):
+            await link.send(request).__aenter__()
+        async with link.send(request) as answer:
+            assert answer.status == 200
 
 
 # --- processes

@@ -80,6 +80,7 @@ class Link:
         self._cut: asyncio.Event | None = None  # set when it is mended
         self._is_silent = False
         self._streams: dict[_Answer, None] = {}  # in order: a set of objects has none
+        self._resets = 0
         self.on_write: Callable[[Stage], None] | None = None
         """Told of each write, at both stages."""
         self.before_write: Callable[[str], None] | None = None
@@ -117,7 +118,8 @@ class Link:
             self._cut = None
 
     def reset(self) -> None:
-        """Break all connections; new ones can be made."""
+        """Break all connections, those too whose request is on its way; new ones can be made."""
+        self._resets += 1
         for answer in tuple(self._streams):
             answer.reset()
 
@@ -126,9 +128,11 @@ class Link:
     @contextlib.asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
         """Send a request, if anything passes."""
-        sent = self._note(request)
+        sent, resets = self._note(request), self._resets
         await asyncio.sleep(self.latency)
         await self.passed(request)
+        if self._resets != resets:
+            raise _error(request, TransportFailure.RESET)
         is_write = request.method in _WRITES
         async with self._inner.send(self._minded(request) if is_write else request) as response:
             if is_write and self.on_write is not None:
