@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
-import concurrent.futures
 import itertools
 import sys
 from types import FrameType
+
+import pytest
 
 from kinform.sync import run
 from tests.sync.test_client import tasks_on_the_loop
@@ -16,25 +18,26 @@ from tests.testing.eventually import eventually
 class _Interrupt:
     """A trace function: raises KeyboardInterrupt before the n-th bytecode instruction of ours.
 
-    Or else where the thread would begin to wait. So each moment has its turn, without a signal
-    that hits another one each time.
+    What others' functions do is not ours, but they are interrupted too, where they begin and where
+    they end. At the latest it raises where the thread goes round a loop, for then it waits. So
+    each moment has its turn, without a signal that hits another one each time.
     """
 
     def __init__(self, after: int) -> None:
         self.left = after
         self.is_waiting = False
+        self._passed: set[tuple[FrameType, int]] = set()
 
     def __call__(self, frame: FrameType, event: str, _arg: object) -> _Interrupt | None:
-        code = frame.f_code
-        if code is concurrent.futures.Future.result.__code__:
-            self.is_waiting = True
-            raise KeyboardInterrupt
-        if "kinform/sync/" not in code.co_filename.replace("\\", "/"):
-            return None
-        frame.f_trace_opcodes = True
+        is_ours = "kinform/sync/" in frame.f_code.co_filename.replace("\\", "/")
+        frame.f_trace_opcodes = is_ours
         if event == "opcode":
+            point = (frame, frame.f_lasti)
+            self.is_waiting = point in self._passed
+            self._passed.add(point)
+        if event == "opcode" or (event in {"call", "return"} and not is_ours):
             self.left -= 1
-            if self.left == 0:
+            if self.left == 0 or self.is_waiting:
                 raise KeyboardInterrupt
         return self
 
@@ -66,3 +69,23 @@ def test_ctrl_c_at_any_point_of_a_call_leaves_nothing_running() -> None:
         eventually(lambda: run(tasks_on_the_loop) == 0)
     assert points > 50
     eventually(lambda: run(tasks_on_the_loop) == 0)
+
+
+def test_ctrl_c_that_does_not_wake_the_thread_is_noticed_all_the_same() -> None:
+    """As one that comes when the thread is about to wait, and does not sleep yet."""
+    ended = []
+
+    async def interrupt() -> None:
+        try:
+            await asyncio.sleep(0.1)  # it waits by now
+            _thread.interrupt_main()  # as a signal, but wakes nobody
+            await asyncio.sleep(5)
+            ended.append("by itself")
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    with pytest.raises(KeyboardInterrupt):
+        run(interrupt)
+    eventually(lambda: len(ended) == 1)
+    assert ended == ["cancelled"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
-import sys
+import threading
 from collections.abc import Callable, Coroutine, Generator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError
 from typing import Final, Generic, Protocol, TypeVar, final
 
 from kinform.errors import UsageError
@@ -17,7 +17,11 @@ __all__ = ["SCOPE", "Call", "Scope", "too_late"]
 R = TypeVar("R")
 
 _LOOK_AROUND: Final = 0.25
-"""Seconds between two looks for Ctrl-C where waiting for a lock cannot be interrupted."""
+"""Seconds between two looks for Ctrl-C of a thread that waits.
+
+On Windows nothing interrupts who waits for a lock. Elsewhere a signal does, but not one that comes
+after Python has last looked for signals and before the system has put the thread to sleep.
+"""
 
 
 @final
@@ -25,9 +29,23 @@ class Call(Generic[R]):
     """One coroutine, from the thread that wants its result to the loop and back.
 
     All but `begin` may be called from any thread.
+
+    Rule: the loop never waits for a lock that the other thread takes. A Ctrl-C there could leave
+    it taken, as it can those of `concurrent.futures.Future`, and everybody's loop would stand
+    still.
     """
 
-    __slots__ = ("_is_cancelled", "_is_mute", "_loop", "_make", "_outcome", "_task")
+    __slots__ = (
+        "_ended",
+        "_failure",
+        "_is_cancelled",
+        "_is_mute",
+        "_is_over",
+        "_loop",
+        "_make",
+        "_result",
+        "_task",
+    )
 
     def __init__(
         self,
@@ -39,7 +57,11 @@ class Call(Generic[R]):
         self._loop = loop
         self._make = make
         self._is_mute = is_mute  # asked at the end: whether nobody is to be told of it
-        self._outcome: Future[R] = Future()
+        self._ended = threading.Lock()  # given back by the loop, once, when all is known
+        self._ended.acquire()
+        self._is_over = False
+        self._result: R
+        self._failure: BaseException | None = None
         self._task: asyncio.Task[R] | None = None
         self._is_cancelled = False
 
@@ -57,11 +79,10 @@ class Call(Generic[R]):
         # One block for both steps: between two, a Ctrl-C would leave the coroutine running.
         try:
             self._submit()
-            if sys.platform == "win32":
-                while timeout is None and not self._outcome.done():
-                    with contextlib.suppress(TimeoutError):
-                        self._outcome.exception(_LOOK_AROUND)
-            return self._outcome.result(timeout)
+            self._wait(timeout)
+            if self._failure is not None:
+                raise self._failure
+            return self._result
         except BaseException:
             self.cancel()
             raise
@@ -71,18 +92,18 @@ class Call(Generic[R]):
     def begin(self) -> None:
         """Start the coroutine, unless the call was cancelled before. For the loop's thread."""
         if self._is_cancelled:
-            self._outcome.set_exception(_cancelled())
+            self._fail(_cancelled())
             return
         try:
             self._task = self._loop.create_task(self._make())
         except BaseException as exc:  # noqa: BLE001 - the caller's, who waits in another thread
-            self._outcome.set_exception(exc)
+            self._fail(exc)
         else:
             self._task.add_done_callback(self._end)
 
     def cancel(self) -> None:
         """Cancel the coroutine. Of no effect on one that has ended."""
-        if not self._outcome.done():
+        if not self._is_over:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._cancel)
 
@@ -91,6 +112,15 @@ class Call(Generic[R]):
             self._loop.call_soon_threadsafe(self.begin)  # copies the context
         except RuntimeError:
             raise too_late() from None
+
+    def _wait(self, timeout: float | None) -> None:
+        if timeout is not None:
+            if not self._ended.acquire(timeout=timeout):
+                raise TimeoutError
+            return
+        is_main = threading.current_thread() is threading.main_thread()  # the one with signals
+        while not self._ended.acquire(timeout=_LOOK_AROUND if is_main else -1):
+            pass
 
     def _cancel(self) -> None:
         self._is_cancelled = True
@@ -102,9 +132,18 @@ class Call(Generic[R]):
         if self._is_mute():
             return
         if failure is not None:
-            self._outcome.set_exception(failure)
+            self._fail(failure)
         else:
-            self._outcome.set_result(task.result())
+            self._result = task.result()
+            self._tell()
+
+    def _fail(self, failure: BaseException) -> None:
+        self._failure = failure
+        self._tell()
+
+    def _tell(self) -> None:
+        self._is_over = True
+        self._ended.release()
 
 
 class _Cancellable(Protocol):
