@@ -183,7 +183,8 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1
     ``obj.at("metadata", "managedFields")`` reads it. Times stay as the server wrote them.
 
     Annotations may be large, and ``kubectl apply`` repeats all of an object in one: they stay
-    bytes until somebody looks, and are read at each look.
+    bytes until somebody looks, and are read at each look. So who keeps the metadata of an object
+    keeps its bytes.
     """
 
     name: str = ""
