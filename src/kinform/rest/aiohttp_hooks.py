@@ -189,7 +189,7 @@ def see_exception(closed: asyncio.Future[None]) -> None:
 def let_go(error: BaseException | None) -> None:
     """Let an error, and what led to it, forget the frames it has passed through.
 
-    They hold all that belonged to the connection, with TLS a buffer of 256 KB, in a ring that only
+    They hold all that belonged to the connection, its buffers too, in a ring that only
     a full collection would find, some hundred failures later; and they hold headers. What is lost
     are lines of aiohttp and asyncio in tracebacks.
     """
