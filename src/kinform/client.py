@@ -346,14 +346,17 @@ class Client(Groups):
             **options,
         )
 
-    async def find(self, resource: str) -> APIResource:
+    async def find(self, resource: str, *, fresh: bool = False) -> APIResource:
         """Return what the server says about a resource named as in `resource`.
+
+        With ``fresh`` it is asked again, though it has said so before.
 
         Raises:
             UnknownResourceError: the server has nothing of that name.
             AmbiguousResourceError: several API groups have it.
+            NotFoundError: whoever answers knows of no resources at all.
         """
-        return await self._opened(self._discovery).find(resource)
+        return await self._opened(self._discovery).find(resource, fresh=fresh)
 
     async def api_resources(self) -> Sequence[APIResource]:
         """Return every resource the server offers, asked anew."""
@@ -397,6 +400,7 @@ def open_connection(
         compression=config.compression,
         agent=config.user_agent,
         read_timeout=config.read_timeout,
+        answer_timeout=config.answer_timeout,
         max_object_size=config.max_object_size,
         on_tls_failure=tls.invalidate,
     )

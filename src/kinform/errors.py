@@ -140,6 +140,14 @@ class ApiError(KinformError):
         texts = [self.message, *(cause.message or "" for cause in self.causes)]
         return any("Too large resource version" in text for text in texts)
 
+    @property
+    def is_namespace_terminating(self) -> bool:
+        """Whether nothing can be made in that namespace any more, because it is being deleted."""
+        if self.code != 403:
+            return False
+        reasons = {cause.reason for cause in self.causes}
+        return "NamespaceTerminating" in reasons or "being terminated" in self.message
+
     def __str__(self) -> str:
         request = f"{self.method} {self.url}".strip()
         said = " ".join(part for part in (str(self.code or ""), self.reason) if part)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable
-from typing import Generic, TypeVar, final
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Iterator
+from typing import Final, Generic, TypeVar, final
 
 __all__ = [
     "SharedCalls",
     "background",
     "cancellations",
     "ended",
+    "finish",
     "gather",
     "pass_on_cancellation",
+    "waits",
 ]
+
+_TURNS: Final = 20
 
 K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
@@ -56,6 +60,36 @@ async def ended(task: asyncio.Task[R], *, patience: int | None = None) -> None:
             cancelled = exc
     if cancelled is not None:
         raise cancelled
+
+
+def waits(seconds: float) -> Iterator[float]:
+    """Yield how long to wait for something, again and again until ``seconds`` have passed.
+
+    And some turns of the loop: if it was held up for all that time, by a busy machine or a callback
+    that blocks, it is not the fault of those who had no turn.
+    """
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + seconds
+    while (left := deadline - loop.time()) > 0:
+        yield left
+    for _ in range(_TURNS):
+        yield 0.0
+
+
+async def finish(work: Coroutine[object, object, R]) -> R:
+    """Run ``work`` to its end and return its result; cancelled meanwhile, wait all the same.
+
+    For what must not stay half done. The cancellation is raised when ``work`` has ended, whatever
+    has come of that.
+    """
+    task = asyncio.get_running_loop().create_task(work)
+    try:
+        await ended(task)
+    except asyncio.CancelledError:
+        if not task.cancelled():
+            task.exception()  # taken note of: there is something else to be raised
+        raise
+    return task.result()
 
 
 async def gather(*works: Coroutine[object, object, R]) -> list[R]:

@@ -457,6 +457,29 @@ async def test_callbacks_of_one_handler_follow_each_other_and_those_of_two_do_no
 
 
 @in_virtual_time
+async def test_a_callback_that_never_returns_keeps_nothing_from_the_others() -> None:
+    """F-R34: neither what is there nor what follows."""
+    told: list[str] = []
+    others: list[Event[str]] = []
+
+    async def wait_for_ever(event: Added[str]) -> None:
+        told.append(str(event.key))
+        await asyncio.Event().wait()
+
+    processor: Processor[str] = Processor(name="pods")
+    stuck = processor.add(handler(on_add=wait_for_ever), present=pods("a", "b"), synced=True)
+    free = processor.add(hearing(others), present=pods("a", "b"), synced=True)
+    async with running(processor):
+        await free.wait_synced()
+        for number in range(100):
+            processor.distribute([new(f"pod-{number}"), changed("a", number + 2)])
+            await asyncio.sleep(60)
+            assert (len(others), figures_of(processor, 1).pending) == (2 * number + 4, 0)
+        assert told == ["a"]
+        assert not stuck.has_synced
+
+
+@in_virtual_time
 async def test_what_a_callback_returns_is_awaited_if_it_can_be_and_dropped() -> None:
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[str] = loop.create_future()

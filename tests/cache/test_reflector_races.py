@@ -14,7 +14,7 @@ from kinform.cache.open_watch import OpenWatch
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
 from kinform.cache.store import Store
-from kinform.errors import SourceError, TransportError
+from kinform.errors import SourceError, TransportError, TransportFailure
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, ListResult, Received
 from kinform.sansio.real_fifo import RealFIFO
@@ -120,6 +120,26 @@ async def test_a_probe_that_fails_is_tried_again_after_the_same_time() -> None:
         await asyncio.sleep(1000)
         assert reflector.statistics().probes == 3
         assert (reflector.statistics().watches, told.errors) == (1, [])
+
+
+@in_virtual_time
+async def test_a_probe_comes_no_sooner_than_a_429_has_told_the_one_before() -> None:
+    """Seed 5623 of the simulator: it was asked again beside the next watch."""
+    source = FakeListWatch()
+    cut = TransportError("cut", failure=TransportFailure.RESET)
+    options = ReflectorOptions(stream_lists=False, watch_timeout=1800)
+
+    def probes() -> list[float]:
+        return [one.at for one in source.requests if one.options.limit == 1]
+
+    async with following(source, options=options):
+        source.fail_lists(cut, cut, said(429, retry_after=30))
+        source.close_watches(cut)
+        await until(lambda: len(probes()) == 3, within=60)  # the third one beside a blind watch
+        source.close_watches(cut)
+        await until(lambda: len(probes()) == 4, within=60)
+        await source.wait_for_watches(1)
+    assert 29.99 < probes()[3] - probes()[2] < 40
 
 
 @in_virtual_time

@@ -45,8 +45,11 @@ def named(name: str) -> ObjectName:
 @pytest.mark.parametrize("queue", [RealFIFO, DeltaFIFO])
 @in_virtual_time
 async def test_a_cache_that_follows_is_equal_at_its_version(queue: QueueFactory) -> None:
-    async with following(APIServer(port=None), queue=queue) as (maps, informer):
+    server = APIServer(port=None)
+    async with following(server, queue=queue) as (maps, informer):
+        asked = server.faults.add(faults.latency(0.001))  # hits every request, and does no harm
         found = await informer.verify()
+        assert asked.hits == 1, "a list"
         assert found.is_equal
         assert found.objects == 3
         assert found.resource_version == informer.last_sync_resource_version

@@ -136,7 +136,7 @@ async def test_leaving_early_frees_the_connection_at_once(
             contextlib.aclosing(response.iter_bytes()) as pieces,
         ):
             await anext(pieces)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(10):
             await server.wait_all_gone()
 
 
@@ -149,7 +149,7 @@ async def test_leaving_early_does_not_wait_for_the_peer(
     async with WireServer(deaf, tls=tls) as server:
         async with new(tls=trust).send(get(server)) as response:
             assert response.status == 200
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(10):
             await until(lambda: not has_sockets(server))
 
 
@@ -262,7 +262,7 @@ async def test_cancelling_in_line_does_not_take_the_place(new: NewTransport) -> 
         async with transport.send(get(server)):
             turn = asyncio.sleep(0)
             await cancelled(body_of(transport, get(server)), turn)
-        async with asyncio.timeout(1), transport.send(get(server)) as response:
+        async with asyncio.timeout(10), transport.send(get(server)) as response:
             assert response.status == 200
 
 
@@ -298,7 +298,7 @@ async def test_aclose_ends_requests_under_way(
     async with WireServer(handler, tls=tls) as server, asyncio.TaskGroup() as group:
         group.create_task(ask(server))
         await server.wait_requests()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(10):
             await transport.aclose()
             await server.wait_all_gone()
 
@@ -319,7 +319,7 @@ async def test_aclose_ends_a_tls_handshake(
     ):
         group.create_task(ask(f"https://localhost:{server.port}/"))
         await server.wait_until(lambda: bool(server.connections))
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(10):
             await transport.aclose()
             await server.wait_all_gone()
 
@@ -356,7 +356,7 @@ async def test_aclose_does_not_wait_for_a_server_that_does_not_read(has_answered
 
         group.create_task(ask())
         await begun.wait()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(10):
             await transport.aclose()
         assert not has_sockets(server)
 
@@ -376,7 +376,7 @@ async def test_aclose_does_not_wait_for_good_byes(
         transport = AiohttpTransport(tls=trust)
         await body_of(transport, get(server))
         assert has_sockets(server)
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(10):
             await transport.aclose()
         assert not has_sockets(server)
 
@@ -388,7 +388,7 @@ def test_aclose_returns_when_every_socket_is_closed_on_uvloop() -> None:
         async with WireServer(answers(then=OK)) as server:
             transport = AiohttpTransport()
             await body_of(transport, get(server))
-            async with asyncio.timeout(1):
+            async with asyncio.timeout(10):
                 await transport.aclose()
             assert not has_sockets(server)
 

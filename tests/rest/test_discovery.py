@@ -9,6 +9,8 @@ import pytest
 
 from kinform.errors import (
     AmbiguousResourceError,
+    DecodeError,
+    NotFoundError,
     TransportError,
     UnknownResourceError,
 )
@@ -171,9 +173,11 @@ LEGACY = {
         ],
     },
     "/apis/apps/v1": {
+        "kind": "APIResourceList",
         "resources": [{"name": "deployments", "kind": "Deployment", "namespaced": True}],
     },
     "/apis/apps/v1beta1": {
+        "kind": "APIResourceList",
         "resources": [{"name": "deployments", "kind": "Deployment", "namespaced": True}],
     },
 }
@@ -255,9 +259,76 @@ async def test_a_version_that_has_just_appeared_is_found() -> None:
     with pytest.raises(UnknownResourceError):
         await discovery.find("x.io/v1/widgets")
     documents["/apis/x.io/v1"] = {
+        "kind": "APIResourceList",
         "resources": [{"name": "widgets", "kind": "Widget"}],
     }
     assert (await discovery.find("x.io/v1/widgets")).kind == "Widget"
+
+
+@pytest.mark.parametrize("name", ["x.io/v1/widgets", "v1/pods", "widgets"])
+@in_virtual_time
+async def test_who_finds_nothing_at_all_proves_nothing(name: str) -> None:
+    """F-R17, seed 6187: a proxy that answers 404 to everything emptied caches."""
+    discovery, _, _ = serving({})
+    with pytest.raises(NotFoundError):
+        await discovery.find(name)
+
+
+@pytest.mark.parametrize("documents", [LEGACY, AGGREGATED], ids=["legacy", "aggregated"])
+@pytest.mark.parametrize("version", ["apps/v1", "v1"])
+@in_virtual_time
+async def test_a_version_that_is_listed_is_not_gone(documents: dict, version: str) -> None:
+    path = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    without = {place: document for place, document in documents.items() if place != path}
+    discovery, _, paths = serving(without)
+    with pytest.raises(NotFoundError):
+        await discovery.find(f"{version}/widgets")
+    assert paths == [path, path.removesuffix(f"/{version}")]
+
+
+@pytest.mark.parametrize("document", [{}, {"kind": "Page"}])
+@in_virtual_time
+async def test_what_is_no_list_of_groups_proves_nothing(document: dict) -> None:
+    discovery, _, _ = serving({"/apis": document})
+    with pytest.raises(NotFoundError):
+        await discovery.find("x.io/v1/widgets")
+
+
+@pytest.mark.parametrize("missing", ["/api", "/api/v1"])
+@in_virtual_time
+async def test_what_was_found_is_gone_only_if_its_version_says_so(missing: str) -> None:
+    """By a short name as well: a root that is not found may be somebody else's answer."""
+    documents = dict(LEGACY)
+    discovery, _, _ = serving(documents)
+    assert (await discovery.find("pods")).kind == "Pod"
+    del documents[missing]
+    if missing == "/api":
+        assert (await discovery.find("pods", fresh=True)).kind == "Pod"
+    else:
+        with pytest.raises(NotFoundError):
+            await discovery.find("pods", fresh=True)
+    documents.update(LEGACY)
+    documents["/api/v1"] = {"kind": "APIResourceList", "resources": []}
+    with pytest.raises(UnknownResourceError):
+        await discovery.find("pods", fresh=True)
+
+
+@pytest.mark.parametrize("document", [{}, {"kind": "Page"}])
+@in_virtual_time
+async def test_what_is_no_list_of_resources_proves_nothing(document: dict) -> None:
+    discovery, _, _ = serving({**LEGACY, "/api/v1": document})
+    with pytest.raises(DecodeError, match="APIResourceList"):
+        await discovery.find("v1/pods")
+
+
+@in_virtual_time
+async def test_who_may_not_see_the_groups_is_told_what_was_not_found() -> None:
+    def handle(request: HttpRequest) -> Answer:
+        return answer(403 if urlsplit(request.url).path == "/apis" else 404)
+
+    conn, _ = connection(handle)
+    with pytest.raises(NotFoundError, match=r"/apis/x\.io/v1"):
+        await Discovery(conn).find("x.io/v1/widgets")
 
 
 @in_virtual_time

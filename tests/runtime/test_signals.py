@@ -54,19 +54,19 @@ def run(tmp_path: Path, seconds: float, *signals: signal.Signals) -> tuple[list[
         [sys.executable, str(program), str(seconds)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        bufsize=0,  # or what was read ahead with a line is not among the rest
     )
     assert process.stdout is not None
     assert process.stderr is not None
     with process:
-        first = process.stdout.readline().strip()
+        first = process.stdout.readline().decode().strip()
         log = ""
         for number, sent in enumerate(signals):
             process.send_signal(sent)
             while number < len(signals) - 1 and "stopping within" not in log:
-                log += process.stderr.readline()
+                log += process.stderr.readline().decode()
         rest, more = process.communicate(timeout=60)
-    return [first, *rest.split()], log + more, process.returncode
+    return [first, *rest.decode().split()], log + more.decode(), process.returncode
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGINT])

@@ -55,7 +55,7 @@ async def test_a_function_that_takes_too_long_keeps_its_name_until_it_returns() 
 
     async with APIServer(port=None) as server, server.connect() as client:
         await client.resource(MAPS, namespace="default").create(named("a"))
-        one = controller(reconcile, timeout=0.05, workers=2)
+        one = controller(reconcile, timeout=0.5, workers=2)
         async with running(client, one):
             assert await offload(late.wait, 30)
             one.queue.add(key("a"))

@@ -44,6 +44,7 @@ from kinform.sansio.relist import (
     Unstreamed,
     Wait,
     Waited,
+    mend_after,
     step,
 )
 from kinform.sansio.versions import is_older
@@ -73,6 +74,13 @@ def ended(**changes: object) -> Ended:
 def waits_for(decision: Decision) -> str:
     assert isinstance(decision.action, Wait)
     return decision.state.after_wait
+
+
+def waited(state: State) -> Decision:
+    """Return what follows a wait for a watch, and the look at a version that did not go back."""
+    probing = run(state, Waited())
+    assert probing.action == Probe()
+    return run(probing.state, Probed("9", applied="7"))
 
 
 # --- Lists ---
@@ -243,21 +251,37 @@ def test_an_error_within_the_stream_is_like_one_before_it() -> None:
 # --- Watches ---
 
 
-@pytest.mark.parametrize("error", [said(500), said(403), said(401), said(429)])
+@pytest.mark.parametrize("error", [*map(said, (500, 403, 401, 429, 502, 503, 504)), REFUSED])
 def test_a_refused_watch_is_tried_again_from_the_same_version(error: KinformError) -> None:
     """F-R11: client-go lists again after a 5xx, and so does every informer of a cluster."""
     decision = run(WATCHING, Failed(error))
     assert waits_for(decision) == "watch"
-    assert run(decision.state, Waited()).action == Rewatch("7")
+    assert waited(decision.state).action == Rewatch("7")
 
 
-@pytest.mark.parametrize("code", [502, 503, 504])
-def test_a_watch_that_a_gateway_answers_is_followed_by_a_probe(code: int) -> None:
-    """F-R07: whoever is behind it next may have an older state. F-R11: it is no list."""
-    decision = run(WATCHING, Failed(said(code)))
-    assert waits_for(decision) == "probe"
-    assert run(run(decision.state, Waited()).state, Probed("7", "7")).action == Rewatch("7")
-    assert waits_for(run(replace(WATCHING, version=""), Failed(said(code)))) == "watch"
+@pytest.mark.parametrize(
+    "signal",
+    [
+        Failed(said(503)),
+        Failed(said(429)),
+        Failed(said(403)),
+        ended(error=CUT),
+        ended(error=said(429)),
+        ended(error=DecodeError("rubbish")),
+        ended(lived=5.0),
+        ended(lived=0.1, events=0),
+        ended(lived=0.1, events=5),
+    ],
+)
+def test_no_watch_follows_a_wait_without_a_look_at_the_servers_version(signal: Signal) -> None:
+    """F-R07, seed 6854: whoever answers next may have an older state, whatever came before."""
+    decision = run(WATCHING, signal)
+    assert waits_for(decision) == "watch"
+    probing = run(decision.state, Waited())
+    assert probing.action == Probe()
+    assert run(probing.state, Probed("3", applied="7")).notices == (Regressed("7", "3"),)
+    versionless = run(replace(WATCHING, version=""), signal)
+    assert run(versionless.state, Waited(), PLAIN).action == Relist("", 500)
 
 
 @pytest.mark.parametrize("error", [said(404), said(422), said(405), said(501), UNKNOWN])
@@ -284,7 +308,7 @@ def test_no_outage_is_so_long_that_it_leads_to_a_list(error: KinformError) -> No
     state = WATCHING
     for _ in range(20):
         decision = run(state, Failed(error))
-        assert waits_for(decision) in {"watch", "probe"}
+        assert waits_for(decision) == "watch"
         state = replace(decision.state, phase="watch")
 
 
@@ -311,14 +335,6 @@ def test_a_watch_that_ends_in_good_order_is_followed_by_the_next_at_once() -> No
     assert decision.action == Rewatch("9")
 
 
-def test_a_watch_that_ends_early_is_followed_by_a_probe_after_a_wait() -> None:
-    """F-R07: as after a long one."""
-    decision = run(WATCHING, ended(lived=5.0))
-    assert waits_for(decision) == "probe"
-    versionless = run(replace(WATCHING, version=""), ended(lived=5.0, resource_version=""))
-    assert waits_for(versionless) == "watch"
-
-
 def test_a_long_watch_that_ends_before_its_time_is_followed_by_a_probe() -> None:
     """F-R07: a server that goes away ends its watches in good order; who answers next?"""
     decision = run(WATCHING, ended(lived=90.0))
@@ -334,7 +350,7 @@ def test_two_watches_that_end_at_once_make_the_version_suspect() -> None:
     short = ended(lived=0.1, events=0)
     first = run(WATCHING, short)
     assert waits_for(first) == "watch"
-    second = run(run(first.state, Waited()).state, short)
+    second = run(waited(first.state).state, short)
     assert waits_for(second) == "list"
     assert second.notices == (Expired("7"),)
     assert run(second.state, Waited()).action == StreamList("")
@@ -343,24 +359,22 @@ def test_two_watches_that_end_at_once_make_the_version_suspect() -> None:
 @pytest.mark.parametrize("between", [ended(lived=2.0, events=0), ended(lived=0.1, events=3)])
 def test_a_real_watch_in_between_clears_the_suspicion(between: Ended) -> None:
     short = ended(lived=0.1, events=0)
-    state = run(run(WATCHING, short).state, Waited()).state
+    state = waited(run(WATCHING, short).state).state
     state = replace(run(state, between).state, phase="watch")
     assert waits_for(run(state, short)) == "watch"
 
 
 def test_a_lost_connection_is_followed_by_a_look_at_the_servers_version() -> None:
     decision = run(WATCHING, ended(error=CUT))
-    assert waits_for(decision) == "probe"
-    probing = run(decision.state, Waited())
-    assert probing.action == Probe()
-    assert run(probing.state, Probed("8", applied="7")).action == Rewatch("7")
-    failed = run(probing.state, Failed(REFUSED))
-    assert waits_for(failed) == "probe"
+    assert waited(decision.state).action == Rewatch("7")
+    failed = run(run(decision.state, Waited()).state, Failed(REFUSED))
+    assert waits_for(failed) == "watch"
+    assert waited(failed.state).action == Rewatch("7")
 
 
 def test_a_server_that_went_back_in_time_is_told_and_listed_anew() -> None:
     """F-R07: a watch from a future version would be silent for ever."""
-    probing = State(phase="probe", version="700", after_wait="probe")
+    probing = State(phase="probe", version="700")
     decision = run(probing, Probed("9", applied="700"))
     assert decision.notices == (Regressed("700", "9"),)
     assert waits_for(decision) == "list"
@@ -370,14 +384,15 @@ def test_a_server_that_went_back_in_time_is_told_and_listed_anew() -> None:
 @pytest.mark.parametrize("error", [said(403), said(404), UNKNOWN, DecodeError("x")])
 def test_a_look_that_is_refused_is_not_waited_for(error: KinformError) -> None:
     """The kind may be gone, or lists forbidden; the watch will tell."""
-    probing = State(phase="probe", version="7", after_wait="probe")
+    probing = State(phase="probe", version="7")
     assert run(probing, Failed(error)).action == Rewatch("7")
 
 
 def test_a_look_that_meets_an_overloaded_server_waits_as_long_as_it_asks_for() -> None:
-    probing = State(phase="probe", version="7", after_wait="probe")
+    probing = State(phase="probe", version="7")
     decision = run(probing, Failed(said(429, retry_after=17.0)))
-    assert (decision.action, decision.state.after_wait) == (Wait(17.0), "probe")
+    assert (decision.action, decision.state.after_wait) == (Wait(17.0), "watch")
+    assert run(decision.state, Waited()).action == Probe()
 
 
 def test_the_same_is_looked_for_while_a_watch_is_open() -> None:
@@ -391,7 +406,7 @@ def test_an_unreadable_stream_is_resumed_once_and_then_listed(error: KinformErro
     rubbish = ended(error=error)
     first = run(WATCHING, rubbish)
     assert waits_for(first) == "watch"
-    second = run(run(first.state, Waited()).state, rubbish)
+    second = run(waited(first.state).state, rubbish)
     assert waits_for(second) == "list"
 
 
@@ -441,6 +456,69 @@ def test_a_signal_that_cannot_be_is_a_bug() -> None:
         run(WATCHING, Listed("7"))
 
 
+# --- Damage ---
+
+MENDS = ended(resource_version="9", error=DecodeError("damaged"), mends=True)
+
+
+def test_a_watch_that_was_ended_to_mend_damage_is_followed_by_a_list_not_older() -> None:
+    decision = run(WATCHING, MENDS)
+    assert decision.action == Wait(0.8)
+    assert run(decision.state, Waited(), PLAIN).action == Relist("9", None)
+
+
+@pytest.mark.parametrize("error", [said(403), said(503), said(429), said(404), REFUSED])
+@pytest.mark.parametrize("policy", [PLAIN, Policy()], ids=["plain", "streamed"])
+def test_a_list_for_damaged_objects_that_fails_costs_no_others(
+    error: KinformError, policy: Policy
+) -> None:
+    """One object must not take its kind down: there is nothing wrong with the watch."""
+    listing = run(run(WATCHING, MENDS).state, Waited(), policy)
+    failed = run(listing.state, Failed(error), policy)
+    assert waits_for(failed) == "watch"
+    assert waited(failed.state).action == Rewatch("9")
+    again = run(replace(WATCHING, mending=failed.state.mending, mended=0.0), MENDS, now=9.0)
+    assert again.state.mending.failures == 2
+
+
+def test_damage_is_mended_later_and_later_for_as_long_as_it_lasts() -> None:
+    state, now, delays = WATCHING, 0.0, list[float]()
+    for _ in range(10):
+        delays.append(mend_after(state, now=now, rand=0.0))
+        now += delays[-1]
+        mended = run(state, ended(lived=delays[-1], mends=True), now=now).state
+        state = run(run(mended, Waited(), PLAIN, now=now).state, Listed("9"), now=now).state
+    assert delays == [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0, 2560.0, 3600.0]
+    assert mend_after(state, now=now + 3600.0, rand=0.0) == 3600.0
+    assert mend_after(state, now=now + 4 * 3600.0, rand=0.0) == 10.0
+
+
+# --- Looks at the version ---
+
+
+def test_a_version_that_nobody_can_tell_keeps_nobody_from_watching() -> None:
+    """Lists may be refused, for want of a quorum or for others' sake, where watches are not."""
+    state = run(WATCHING, Failed(said(429))).state
+    for _ in range(2):
+        probing = run(state, Waited())
+        assert probing.action == Probe()
+        state = run(probing.state, Failed(said(503))).state
+    blind = run(state, Waited())
+    assert (blind.action, blind.state.looks) == (Rewatch("7"), 2)
+    assert run(blind.state, Probed("9", applied="7")).state.looks == 0
+
+
+@pytest.mark.parametrize("error", [said(401), said(429), said(503)])
+def test_who_tells_its_version_and_opens_no_watch_is_listed_at_last(error: KinformError) -> None:
+    state, follows = WATCHING, list[str]()
+    for _ in range(6):
+        decision = run(state, Failed(error))
+        follows.append(waits_for(decision))
+        state = replace(WATCHING, refused_watches=decision.state.refused_watches)
+        state = replace(state, has_looked=True)
+    assert follows == ["watch"] * 5 + ["list"]
+
+
 # --- Back-off ---
 
 
@@ -485,13 +563,14 @@ ERRORS = [
 failures = st.sampled_from(ERRORS).map(Failed)
 versions = st.sampled_from(["", "0", "1", "7", "9", "a"])
 endings = st.builds(
-    lambda error, lived, events, version: ended(
-        error=error, lived=lived, events=events, resource_version=version
+    lambda error, lived, events, version, damage: ended(
+        error=error, lived=lived, events=events, resource_version=version, **damage
     ),
     st.none() | st.sampled_from(ERRORS),
     st.sampled_from([0.0, 0.0, 0.5, 2.0, 29.0, 59.0, 61.0]) | st.floats(0, 5),
     st.integers(0, 3),
     versions,
+    st.sampled_from([{}, {}, {"mends": True}]),
 )
 ANSWERS: dict[type, st.SearchStrategy[Signal]] = {
     Relist: failures | st.builds(Listed, versions, st.booleans()),

@@ -39,8 +39,9 @@ async def test_no_request_that_fails_on_a_socket_shows_a_secret(make: Make) -> N
     with witness() as seeing:
         async with APIServer(token=TOKEN, seed=1) as server:
             config = Config(server=server.url, token=TOKEN, read_timeout=0.2)
+            async with server.connect() as patient:
+                await patient.resource("v1/secrets").create(secret())
             async with kinform.connect(config) as client:
-                await client.resource("v1/secrets").create(secret())
                 server.faults.add(make())
                 async with asyncio.TaskGroup() as group:
                     for operation in OPERATIONS.values():

@@ -11,7 +11,7 @@ import pytest
 
 import kinform
 from kinform.errors import DecodeError, KinformError, TransportError, TransportFailure
-from kinform.rest.config import Config
+from kinform.rest.config import MAX_OBJECT_SIZE, Config
 from tests.support.wire import WireConnection, WireRequest, WireServer
 
 PODS = kinform.Resource.of("v1/pods", kind="Pod", namespaced=True)
@@ -57,6 +57,72 @@ async def test_an_object_without_end_is_an_error_at_its_limit(verb: str) -> None
             with pytest.raises(KinformError):
                 await VERBS[verb](client.resource(PODS, namespace="here"))
     assert sent < 64 * MIB, "what the sockets hold, and no more"
+
+
+# --- MAX_OBJECT_SIZE, with no setting changed
+
+
+async def _listed(pods: Any) -> kinform.Object:
+    [one] = await pods.list()
+    return one
+
+
+async def _watched(pods: Any) -> kinform.Object:
+    async with pods.watch(resource_version="1") as events:
+        return (await anext(aiter(events))).object
+
+
+READERS: dict[str, Callable[[Any], Awaitable[kinform.Object]]] = {
+    "get": lambda pods: pods.get("a"),
+    "list": _listed,
+    "watch": _watched,
+}
+AROUND = {
+    "get": (b"", b""),
+    "list": (b'{"kind":"PodList","metadata":{"resourceVersion":"2"},"items":[', b"]}"),
+    "watch": (b'{"type":"ADDED","object":', b"}"),
+}
+OBJECT = b'{"kind":"Pod","metadata":{"name":"a","namespace":"here"},"spec":{"note":"', b'"}}'
+BLOCK = b"x" * MIB
+
+
+def largest(verb: str) -> int:
+    """Return how large an object may be; of a watch, the whole event counts."""
+    return MAX_OBJECT_SIZE - (len(b"".join(AROUND[verb])) if verb == "watch" else 0)
+
+
+async def read_one(verb: str, size: int) -> kinform.Object:
+    """Read an object of that size; the server holds no more than one block of it."""
+    (before, after), (start, end) = AROUND[verb], OBJECT
+
+    async def large(request: WireRequest, conn: WireConnection) -> None:
+        await conn.chunked(headers={"Content-Type": "application/json"})
+        await conn.chunk(before + start)
+        for left in range(size - len(start + end), 0, -MIB):
+            await conn.chunk(BLOCK[:left])
+        await conn.chunk(end + after)
+        await conn.end_chunks()
+
+    async with WireServer(large) as server, kinform.connect(server.url) as client:
+        return await READERS[verb](client.resource(PODS, namespace="here"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", READERS)
+async def test_an_object_of_64_mib_is_taken(verb: str) -> None:
+    assert MAX_OBJECT_SIZE == 64 * MIB
+    found = await read_one(verb, largest(verb))
+    assert (found.name, len(found.raw)) == ("a", largest(verb))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("verb", READERS)
+async def test_an_object_of_64_mib_and_a_byte_is_refused(verb: str) -> None:
+    with pytest.raises(KinformError, match=f"er than {64 * MIB} bytes"):
+        await read_one(verb, largest(verb) + 1)
+
+
+# --- compression and headers
 
 
 @pytest.mark.slow

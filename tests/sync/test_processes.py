@@ -97,7 +97,7 @@ def test_a_program_ends_though_everything_still_runs(server: APIServerThread) ->
         """,
     )
     assert ended.code == 0, ended.err
-    assert ended.at - float(ended.out[0]) < 4
+    assert ended.at - float(ended.out[0]) < 15  # and not the minute that the handler takes
     # One line, and it is true: the handler was left behind in the midst of its work.
     assert "Traceback" not in ended.err
     assert "Unclosed" not in ended.err
@@ -288,8 +288,10 @@ def test_ctrl_c_that_nobody_catches_ends_the_program(server: APIServerThread) ->
         server,
         """
         with connect(config) as client:
-            interrupt_soon()
-            client.informer("v1/configmaps").run()
+            informer = client.informer("v1/configmaps")
+            informer.add_event_handler(on_add=lambda event: os.kill(os.getpid(), signal.SIGINT))
+            client.resource("v1/configmaps").create(body("a"))
+            informer.run()
         """,
     )
     assert ended.code == -2  # by SIGINT, as a shell wants it

@@ -34,9 +34,9 @@ from kinform.cache.processor import Processor, Registration
 from kinform.cache.reports import WatchErrorHandler
 from kinform.cache.statistics import InformerStatistics
 from kinform.cache.upstream import Upstream
-from kinform.cache.verification import Picture, Verification, compared, identities, list_at
+from kinform.cache.verification import Picture, Verification, identities, verified
 from kinform.cache.waiting import Waiters
-from kinform.errors import DecodeError, KinformError, ResourceExpiredError, UsageError
+from kinform.errors import DecodeError, KinformError, UsageError
 from kinform.meta import ObjectName
 from kinform.objects import Object
 from kinform.sansio import versions
@@ -51,9 +51,6 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 log: Final = logging.getLogger(__name__)
-
-_VERIFICATIONS: Final = 5
-"""How often a version may be forgotten by the server while it is being looked at."""
 
 
 class InformerOptions(TypedDict, Generic[T], total=False):
@@ -211,7 +208,8 @@ class SharedInformer(Generic[T]):
         """The objects that exist on the server and cannot be read, with what is wrong.
 
         They are not in the cache: no older state of them passes for the current one. Handlers
-        that knew such an object were told it is gone, with ``final_state_unknown``.
+        that knew such an object were told it is gone, with ``final_state_unknown``. Those that
+        came damaged (`DecodeError.is_damaged`) are listed again, at growing intervals.
         """
         return self._controller.reflector.unreadable
 
@@ -501,27 +499,16 @@ class SharedInformer(Generic[T]):
             UsageError: the informer was not started, or stops meanwhile, or its server has no
                 versions.
         """
-        expired = 0
-        while True:
-            found = await self._wait(self._picture, None, "has not synced")
-            picture = cast("Picture", found)  # true, so not None
-            if not picture.resource_version:
-                raise UsageError(f"{self.name} shows no version that a list could be asked for")
-            try:
-                return compared(picture, await list_at(self._lw, picture.resource_version))
-            except ResourceExpiredError:
-                expired += 1
-                if expired == _VERIFICATIONS:
-                    raise
-            await self._wait_past(picture.resource_version)
+        return await verified(self._next_picture, self._lw, name=self.name)
 
-    async def _wait_past(self, version: str) -> None:
-        await self._wait(lambda: self._version != version, None, "shows no later version")
+    async def _next_picture(self, past: str | None) -> Picture:
+        found = await self._wait(lambda: self._picture(past), None, "shows no later version")
+        return cast("Picture", found)  # true, so not None
 
-    def _picture(self) -> Picture | None:
-        """Return what the cache shows of one version; None while it is between two of them."""
+    def _picture(self, past: str | None) -> Picture | None:
+        """Return what the cache shows of a version; None while it is between two, or at this."""
         version = self._version
-        if not self.has_synced or version != self._indexer.resource_version:
+        if not self.has_synced or version == past or version != self._indexer.resource_version:
             return None
         entries = self._indexer.entries.list()
         return Picture(version, identities(entries), frozenset(self.unreadable))

@@ -5,7 +5,8 @@ cannot be read are set apart, and the rest is written. One `Intake` lives as lon
 
 Rule 1: the transform runs once for each object that arrives, whichever way it arrives.
 Rule 2: one object never takes its kind down. What cannot be read is set apart by its key, and no
-older version of it stays readable. Only an object without a key ends a watch: a list follows.
+older version of it stays readable. Only an object without a key, or one that came damaged for the
+first time, ends a watch.
 Rule 3: the version moves after the write it speaks of, and never back but with a list.
 """
 
@@ -89,6 +90,7 @@ class Intake(Generic[T]):
         # The object that came damaged last, in which version; and whether that is the server's.
         self._doubted: tuple[ObjectName, str] | None = None
         self._sends_damaged = False
+        self._may_have_damaged = False
         self.version: str = ""
         self.events: int = 0
         self.bookmarks: int = 0
@@ -98,6 +100,13 @@ class Intake(Generic[T]):
     def unreadable(self) -> Mapping[ObjectName, DecodeError]:
         """The objects that exist and cannot be read, with what is wrong with them."""
         return MappingProxyType(self._unreadable)
+
+    @property
+    def has_damaged(self) -> bool:
+        """Whether some of them are damaged: what the server has can be read, as likely as not."""
+        if self._may_have_damaged:  # asked with every read: not looked for where there is none
+            self._may_have_damaged = any(it.is_damaged for it in self._unreadable.values())
+        return self._may_have_damaged
 
     @property
     def ignored(self) -> int:
@@ -194,6 +203,7 @@ class Intake(Generic[T]):
             self._store.replace(listed, resource_version)
         self._is_afresh = False
         self._unreadable = unreadable
+        self._may_have_damaged = bool(unreadable)
         self.version = resource_version
         self.begin_list()
         return len(listed)
@@ -293,7 +303,7 @@ class Intake(Generic[T]):
         """Tell whether the server sends damaged objects, rather than somebody between us.
 
         What comes damaged once is asked for again, from the version before it. If it comes so
-        again, there is nothing to be gained by that, until the next list.
+        again, it is set apart, and so is what comes damaged after it, until the next list.
         """
         doubted, self._doubted = self._doubted, (metadata.key, metadata.resource_version)
         self._sends_damaged = self._sends_damaged or self._doubted == doubted
@@ -351,6 +361,7 @@ class Intake(Generic[T]):
             what = key.shown if key.name else "an object"
             log.error("%s: %s cannot be read: %s", self._name, what, item.error)
         unreadable[key] = item.error
+        self._may_have_damaged = self._may_have_damaged or item.error.is_damaged
 
 
 def _lean(entry: Entry[T]) -> Entry[T]:

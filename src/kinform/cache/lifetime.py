@@ -15,7 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Final, Protocol, final
 
 from kinform.errors import UsageError
-from kinform.tasks import background
+from kinform.tasks import background, waits
 
 __all__ = ["GRACE", "Lifetime", "Telling"]
 
@@ -229,9 +229,10 @@ class Lifetime:
 
     async def _part_with(self, reading: asyncio.Task[None]) -> None:
         reading.add_done_callback(_take_note)
-        clock, is_cancelled = asyncio.get_running_loop().time, False
-        deadline = clock() + PATIENCE
-        while not reading.done() and (left := deadline - clock()) > 0:
+        is_cancelled = False
+        for left in waits(PATIENCE):
+            if reading.done():
+                break
             try:
                 await asyncio.wait([reading], timeout=left)
             except asyncio.CancelledError:

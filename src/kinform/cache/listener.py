@@ -24,6 +24,7 @@ from kinform.errors import UsageError
 from kinform.sansio import coalesce
 from kinform.sansio.coalesce import Buffer, Marker
 from kinform.sansio.notifications import Notification
+from kinform.tasks import waits
 
 __all__ = ["HandlerStatistics", "Listener"]
 
@@ -180,9 +181,9 @@ class Listener(Generic[T]):
             raise failure
 
     async def _part_with(self, worker: asyncio.Task[None]) -> None:
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + _PATIENCE
-        while not worker.done() and (left := deadline - loop.time()) > 0:
+        for left in waits(_PATIENCE):
+            if worker.done():
+                break
             with contextlib.suppress(asyncio.CancelledError):  # on our way out already
                 await asyncio.wait([worker], timeout=left)
         if not worker.done():

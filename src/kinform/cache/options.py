@@ -32,7 +32,7 @@ class ReflectorOptions:
     Bookmarks come about once a minute. ``None``: never."""
     probe_period: float | None = 300.0
     """How often the server's own version is compared with ours while a watch is open, to notice
-    an etcd that was restored from a backup. ``None``: only after a lost connection."""
+    an etcd that was restored from a backup. ``None``: only after a failure."""
     page_size: int | None = None
     """Objects per page of a plain list; ``None``: 500 where pages are possible."""
     first_version: Literal["", "0"] = ""

@@ -23,6 +23,7 @@ from kinform.cache.open_watch import OpenWatch, batches_of
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
 from kinform.errors import (
+    ApiError,
     DecodeError,
     KinformError,
     SourceError,
@@ -36,6 +37,7 @@ from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, Received, Unreadable
 from kinform.sansio import relist
 from kinform.sansio.queue import KnownObjects, ReflectorStore
+from kinform.sansio.retry import MAX_RETRY_AFTER
 from kinform.tasks import background, cancellations, pass_on_cancellation
 
 __all__ = ["Reflector"]
@@ -48,6 +50,8 @@ END_BOOKMARK_PATIENCE: Final = 10
 """After how much silence of a streamed list somebody should hear of it."""
 END_BOOKMARK_LIMIT: Final = 30
 """After how much silence it is given up: some servers know nothing of end bookmarks."""
+LOOK_AGAIN: Final = 30.0
+"""After how long a look at the server's version that failed is taken again, if it is overdue."""
 FAIR_AFTER: Final = 16
 """After how many batches all other tasks get a turn, even if there is more to read."""
 
@@ -134,6 +138,8 @@ class Reflector(Generic[T]):
         self._watch: OpenWatch | None = None
         self._refusal: KinformError | None = None  # why the last request was none
         self._probe_due = 0.0  # when the server's version is to be looked at
+        self._no_probe_before = 0.0  # the server's own word
+        self._mend_due: float | None = None  # when what came damaged is to be listed again
         self._lists_whole = False  # for a token ran out, and no list was finished since
         self._is_retrying = False
         self._is_running = False
@@ -300,6 +306,7 @@ class Reflector(Generic[T]):
             taken = await take_list(self._lw, self._intake, whole, on_page=note)
             assert taken is not None, "a list in one piece has no token that could expire"
         trace.step(f"{self._intake.finish_list(taken.resource_version)} objects stored")
+        self._mend_due = None
         trace.end()
         # Only this is a surprise: a server with a watch cache has any version in one piece.
         is_paginated = version == "0" and (taken.pages > 1 or self._lists_whole)
@@ -307,11 +314,17 @@ class Reflector(Generic[T]):
         return relist.Listed(taken.resource_version, paginated=is_paginated)
 
     async def _probe(self) -> relist.Signal:
+        loop = asyncio.get_running_loop()
+        if (left := self._no_probe_before - loop.time()) > 0:
+            await asyncio.sleep(left)
         applied = self._intake.version
         self._statistics.probes += 1
         self._put_off_probe()
-        result = await self._lw.list(ListOptions(limit=1))
-        self._reports.heard()
+        try:
+            result = await self._lw.list(ListOptions(limit=1))
+        except ApiError as exc:
+            self._no_probe_before = loop.time() + min(exc.retry_after or 0.0, MAX_RETRY_AFTER)
+            raise
         return relist.Probed(result.resource_version, applied)
 
     def _put_off_probe(self) -> None:
@@ -334,15 +347,22 @@ class Reflector(Generic[T]):
         self._refusal = None
         self._statistics.watches += 1
         self._statistics.lists += is_list
+        if self._state.looks:  # nobody could tell the server's version: look beside the watch
+            self._probe_due = watch.started
         self._intake.begin_list(reuse=True)
         self._intake.begin_watch(version)
         events = self._intake.events
         try:
             failure = await self._run_watch(watch)
         finally:
+            if watch.mending is not None:
+                watch.mending.cancel()
             self._watch, self._statistics.is_connected = None, False
         if watch.decision is not None:
             return watch.decision
+        if watch.mends:
+            log.info("%s: %s", self.name, failure)
+            failure = None
         error = None if failure is None else self._failed(failure)
         if error is not None and not watch.is_open:
             self._refusal = error
@@ -360,6 +380,7 @@ class Reflector(Generic[T]):
             ):
                 watch.is_open = self._statistics.is_connected = True
                 watch.hear(self._reports.heard())
+                self._mend_later(watch)
                 try:
                     await self._read(watch, stream)
                 # Caught here, so that nothing which fails in closing it can take its place.
@@ -385,6 +406,7 @@ class Reflector(Generic[T]):
             events=events,
             error=error,
             reached_timeout=reached_timeout,
+            mends=watch.mends,
         )
 
     async def _read(self, watch: OpenWatch, stream: AsyncIterable[Received[T]]) -> None:
@@ -414,10 +436,32 @@ class Reflector(Generic[T]):
                 return
             self._intake.finish_list(end)
             self._intake.begin_watch(end)
+            self._mend_due = None
             self._put_off_probe()
             watch.end_list()
             self._decide(relist.Streamed(end))
         self._intake.write(batch)
+        self._mend_later(watch)
+
+    def _mend_later(self, watch: OpenWatch) -> None:
+        """See to it that what came damaged is listed again: no watch brings it any more."""
+        if not self._intake.has_damaged:
+            self._mend_due = None
+        if watch.is_list or not self._intake.has_damaged:
+            return
+        loop = asyncio.get_running_loop()
+        if self._mend_due is None:  # else a watch before this one has ended too soon
+            now = loop.time()
+            self._mend_due = now + relist.mend_after(self._state, now=now, rand=self._rand())
+        if watch.mending is None:
+            watch.mending = loop.call_at(self._mend_due, self._mend, watch)
+
+    def _mend(self, watch: OpenWatch) -> None:
+        watch.mending = None
+        due, self._mend_due = self._mend_due, None
+        if due is not None and not watch.has_ended:
+            watch.mends = True
+            watch.end(reason=DecodeError("objects that came damaged are listed again"))
 
     async def _mind(self, watch: OpenWatch) -> None:
         """Do beside a watch what has to be done at times."""
@@ -425,7 +469,7 @@ class Reflector(Generic[T]):
         while watch.is_list and not watch.has_ended:
             await watch.wait_listed(END_BOOKMARK_PATIENCE)
             self._mind_silence(watch, round(loop.time() - watch.heard))
-        while self._options.probe_period is not None and not watch.has_ended:
+        while not watch.has_ended and (self._options.probe_period or self._state.looks):
             await asyncio.sleep(self._probe_due - loop.time())
             await self._probe_beside(watch)
             pass_on_cancellation()
@@ -441,14 +485,23 @@ class Reflector(Generic[T]):
 
     async def _probe_beside(self, watch: OpenWatch) -> None:
         try:
-            decision = self._decide(await self._probe())
+            probed = await self._probe()
         except asyncio.CancelledError:
             pass_on_cancellation()
             log.info("%s: the request for the server's version was cancelled", self.name)
-            return
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
             log.info("%s: the server's version could not be asked for: %s", self.name, exc)
+        else:
+            self._heed(watch, probed)
             return
+        if self._state.looks:
+            self._probe_due = asyncio.get_running_loop().time() + LOOK_AGAIN * (1 + self._rand())
+
+    def _heed(self, watch: OpenWatch, probed: relist.Signal) -> None:
+        if watch.has_ended:
+            return
+        self._reports.heard()
+        decision = self._decide(probed)
         if decision.action is not None:
             watch.end(decision=decision)
 

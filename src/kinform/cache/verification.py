@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias, TypeVar, final
 
 from kinform.cache.listwatch import ListerWatcher
+from kinform.errors import ResourceExpiredError, UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
 from kinform.rest.options import ListOptions
 from kinform.rest.pager import ListPager
 
-__all__ = ["Picture", "Verification", "compared", "identities", "list_at"]
+__all__ = ["Picture", "Verification", "compared", "identities", "list_at", "verified"]
 
 T = TypeVar("T")
 
@@ -20,6 +21,8 @@ Identities: TypeAlias = Mapping[ObjectName, tuple[str, str]]
 """Which object stands under a name, and which state of it: uid and version."""
 
 PAGE_SIZE: Final = 500
+_ATTEMPTS: Final = 5
+"""How often a version may be forgotten by the server while it is being looked at."""
 
 
 @final
@@ -50,6 +53,32 @@ class Picture(NamedTuple):
     resource_version: str
     objects: Identities
     unreadable: frozenset[ObjectName]
+
+
+async def verified(
+    take: Callable[[str | None], Awaitable[Picture]], lw: ListerWatcher[T], *, name: str
+) -> Verification:
+    """Compare what a cache shows with what its server had then.
+
+    ``take`` returns a picture of the cache, of another version than the given one.
+
+    Raises:
+        ResourceExpiredError: the server forgets every version before it is listed.
+        UsageError: the cache has no versions.
+    """
+    past: str | None = None
+    expired = 0
+    while True:
+        picture = await take(past)
+        past = picture.resource_version
+        if not past:
+            raise UsageError(f"{name} shows no version that a list could be asked for")
+        try:
+            return compared(picture, await list_at(lw, past))
+        except ResourceExpiredError:
+            expired += 1
+            if expired == _ATTEMPTS:
+                raise
 
 
 def identities(entries: Iterable[Entry[T]]) -> Identities:

@@ -61,6 +61,8 @@ _USER_KEYS: Final[Mapping[str, str]] = MappingProxyType(
 
 MAX_OBJECT_SIZE: Final = 64 * 1024 * 1024
 """Far beyond what etcd can hold; what is larger is a mistake or an attack."""
+ANSWER_TIMEOUT: Final = 600.0
+"""Ten times as long as kube-apiserver works at an answer unless told otherwise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,6 +155,12 @@ class Config:
     connect_timeout: float = 15.0
     read_timeout: float | None = 60.0
     """Longest silence within an ordinary answer."""
+    answer_timeout: float | None = ANSWER_TIMEOUT
+    """Longest time for an ordinary answer, a whole list too, from asking for it to its last byte.
+
+    Else a server that sends a byte now and then would be waited for without end. A request with a
+    deadline of its own (``timeout``) has that instead; watches and logs have none.
+    """
     max_object_size: int = MAX_OBJECT_SIZE
     """The largest object that is read, in bytes: an answer, a list's item or a watch's event."""
     user_agent: str | None = None

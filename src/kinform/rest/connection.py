@@ -29,7 +29,7 @@ from kinform.errors import (
 )
 from kinform.rest import responses
 from kinform.rest.auth import AuthHeaders
-from kinform.rest.config import MAX_OBJECT_SIZE
+from kinform.rest.config import ANSWER_TIMEOUT, MAX_OBJECT_SIZE
 from kinform.rest.limits import RateLimiter, reconnect_limiter
 from kinform.rest.transport import Body, HttpRequest, HttpResponse, Transport
 from kinform.rest.warnings import WarningHandler, WarningLogger, parse_warnings
@@ -110,6 +110,7 @@ class Connection:
         compression: bool = True,
         agent: str | None = None,
         read_timeout: float | None = 60.0,
+        answer_timeout: float | None = ANSWER_TIMEOUT,
         max_object_size: int = MAX_OBJECT_SIZE,
         on_tls_failure: Callable[[], None] | None = None,
         guard: Callable[[], None] | None = None,
@@ -119,6 +120,7 @@ class Connection:
         self.reconnects: Final[RateLimiter] = reconnect_limiter()
         self.compression: Final = compression
         self.read_timeout: Final = read_timeout
+        self.answer_timeout: Final = answer_timeout
         self.max_object_size: Final = max_object_size
         self._transport = transport
         self._credentials = credentials
@@ -161,15 +163,21 @@ class Connection:
 
         Raises:
             ApiError: the server refused, finally.
-            TransportError: no answer, or none within ``call.timeout``.
+            TransportError: no answer, or none within ``call.timeout``; without one, an attempt
+                may take ``answer_timeout``.
         """
 
-        async def attempt() -> R:
+        async def answered() -> R:
             async with self._answer(call) as response:
                 return await consume(response)
 
+        async def attempt() -> R:
+            if call.timeout is not None:
+                return await answered()
+            return await self._within(self.answer_timeout, call, answered())
+
         await self._wait_turn(call)
-        return await self._in_time(call, self._attempts(call, attempt))
+        return await self._within(call.timeout, call, self._attempts(call, attempt))
 
     @contextlib.asynccontextmanager
     async def open(self, call: Call) -> AsyncGenerator[HttpResponse]:
@@ -183,7 +191,7 @@ class Connection:
                 return await stack.enter_async_context(self._answer(call))
 
             await self._wait_turn(call)
-            yield await self._in_time(call, self._attempts(call, attempt))
+            yield await self._within(call.timeout, call, self._attempts(call, attempt))
 
     async def _wait_turn(self, call: Call) -> None:
         if self.is_closed:
@@ -192,15 +200,15 @@ class Connection:
         if limiter is not None and not call.is_urgent:
             await limiter.wait()
 
-    async def _in_time(self, call: Call, work: Awaitable[R]) -> R:
-        deadline = asyncio.timeout(call.timeout)
+    async def _within(self, limit: float | None, call: Call, work: Awaitable[R]) -> R:
+        deadline = asyncio.timeout(limit)
         try:
             async with deadline:
                 return await work
         except TimeoutError as exc:
             if not deadline.expired():
                 raise  # the caller's own, from ``consume``
-            message = f"no answer within {call.timeout:g} s"
+            message = f"no answer within {limit:g} s"
             raise self._transport_error(call, message, TransportFailure.TIMEOUT) from exc
 
     async def _attempts(self, call: Call, attempt: Callable[[], Awaitable[R]]) -> R:

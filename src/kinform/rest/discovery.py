@@ -11,7 +11,7 @@ from typing import Final, final
 import msgspec
 from msgspec import field
 
-from kinform.errors import ApiError, NotFoundError, UnknownResourceError
+from kinform.errors import ApiError, DecodeError, NotFoundError, UnknownResourceError
 from kinform.meta import GroupVersion, GroupVersionResource
 from kinform.rest.client import RESTClient
 from kinform.rest.connection import Connection
@@ -25,6 +25,7 @@ log: Final = logging.getLogger(__name__)
 _ACCEPT: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 )
+_ROOTS: Final = frozenset({"APIVersions", "APIGroupList", "APIGroupDiscoveryList"})
 _TIMEOUT: Final = 32.0
 _AT_ONCE: Final = 8
 
@@ -92,6 +93,7 @@ class _ListedResource(msgspec.Struct):
 
 
 class _ResourceList(msgspec.Struct):
+    kind: str = ""
     resources: list[_ListedResource] | None = None
 
 
@@ -108,6 +110,7 @@ class Discovery:
         self._fetches = SharedCalls[GroupVersion | None, ResourceMap]()
         self._map: ResourceMap | None = None
         self._versions: dict[GroupVersion, ResourceMap] = {}
+        self._found: dict[str, GroupVersionResource] = {}
 
     async def find(self, name: str, *, fresh: bool = False) -> APIResource:
         """Return the resource that ``name`` means (see `ResourceMap.find`).
@@ -117,10 +120,12 @@ class Discovery:
         in any case.
 
         Raises:
-            UnknownResourceError: the server has nothing of that name.
+            UnknownResourceError: the server has nothing of that name, and says what it has.
             AmbiguousResourceError: several groups have it.
+            NotFoundError: somebody says that there is nothing at all.
         """
         version = _version_of(name)
+        unknown: UnknownResourceError | None = None
         for again in (fresh, True):
             try:
                 resources = (
@@ -128,11 +133,20 @@ class Discovery:
                     if version
                     else await self.resources(fresh=again)
                 )
-                return resources.find(name)
-            except UnknownResourceError:
+                found = resources.find(name)
+            except UnknownResourceError as exc:
+                unknown = exc
                 if again:
-                    raise
-        raise AssertionError("unreachable")
+                    break
+            else:
+                self._found[name] = found.gvr
+                return found
+        if version is None and name in self._found:
+            # It was there. A version that answers for itself can prove that it is gone; that
+            # something is missing in a map of everything proves little.
+            return await self.find(str(self._found[name]), fresh=True)
+        assert unknown is not None
+        raise unknown
 
     async def resources(self, *, fresh: bool = False) -> ResourceMap:
         """Return everything the server offers; ``fresh`` asks again even if it is known."""
@@ -148,21 +162,36 @@ class Discovery:
         return self._versions[version]
 
     async def _fetch_all(self) -> ResourceMap:
-        core, groups = await gather(self._fetch("/api"), self._fetch("/apis"))
-        return ResourceMap([*core, *groups])
+        answers = await gather(self._fetch("/api"), self._fetch("/apis"))
+        found = [answer for answer in answers if not isinstance(answer, NotFoundError)]
+        if not found:  # there are servers with only one of the two, and none with neither
+            raise next(answer for answer in answers if isinstance(answer, NotFoundError))
+        return ResourceMap([resource for answer in found for resource in answer])
 
     async def _fetch_version(self, version: GroupVersion) -> ResourceMap:
         try:
             return ResourceMap(await self._list_version(version))
         except NotFoundError:
+            # Perhaps it was not the server that said so. For an informer it would mean that all
+            # its objects are gone: nothing but a list of what is there can prove that.
+            if not await self._is_unlisted(version):
+                raise
             return ResourceMap(())
 
-    async def _fetch(self, root: str) -> Sequence[APIResource]:
+    async def _is_unlisted(self, version: GroupVersion) -> bool:
+        root = "/apis" if version.group else "/api"
+        try:
+            answer = await self._rest.get().abs_path(root).timeout(_TIMEOUT).into(_Root)
+        except ApiError:
+            return False
+        return answer.kind in _ROOTS and version not in _versions(answer)
+
+    async def _fetch(self, root: str) -> Sequence[APIResource] | NotFoundError:
         request = self._rest.get().abs_path(root).header("Accept", _ACCEPT).timeout(_TIMEOUT)
         try:
             answer = await request.into(_Root)
-        except NotFoundError:
-            return []  # a server with only one of the two
+        except NotFoundError as exc:
+            return exc
         if answer.items is not None:
             return list(parse_group_discovery(answer.items))
         return await self._fetch_versions(_legacy_versions(answer))
@@ -175,7 +204,7 @@ class Discovery:
             async with places:
                 try:
                     return await self._list_version(version)
-                except ApiError as exc:
+                except (ApiError, DecodeError) as exc:
                     log.warning("API version left out of discovery: %s: %s", version, exc)
                     return []
 
@@ -184,7 +213,10 @@ class Discovery:
 
     async def _list_version(self, version: GroupVersion) -> Sequence[APIResource]:
         request = self._rest.get().abs_path(version.path).timeout(_TIMEOUT)
-        return list(parse_resource_list(await request.into(_ResourceList), version))
+        answer = await request.into(_ResourceList)
+        if answer.resources is None and answer.kind != "APIResourceList":
+            raise DecodeError(f"expected an APIResourceList of {version}, got {answer.kind!r}")
+        return list(parse_resource_list(answer, version))
 
 
 def parse_group_discovery(groups: Iterable[_DiscoveredGroup]) -> Iterable[APIResource]:
@@ -226,6 +258,13 @@ def parse_resource_list(answer: _ResourceList, version: GroupVersion) -> Iterabl
                 verbs=frozenset(one.verbs or ()),
                 subresources=frozenset(subresources.get(one.name, ())),
             )
+
+
+def _versions(root: _Root) -> set[GroupVersion]:
+    """Return all versions that a root names, whatever its shape."""
+    groups = root.items or ()
+    named = {GroupVersion(g.metadata.name, v.version) for g in groups for v in g.versions or ()}
+    return {*named, *_legacy_versions(root)}
 
 
 def _legacy_versions(root: _Root) -> Iterable[GroupVersion]:

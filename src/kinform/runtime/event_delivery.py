@@ -14,7 +14,6 @@ from kinform.errors import (
     ApiError,
     ConfigError,
     ConflictError,
-    ForbiddenError,
     LeadershipLost,
     NotFoundError,
     TooManyRequestsError,
@@ -115,9 +114,8 @@ def retry_wait(error: Exception, *, tries: int, rand: float) -> float | None:
 
 def is_expected(error: Exception) -> bool:
     """Whether nobody needs to hear of a failure: the event's place is gone, or our turn is over."""
-    if isinstance(error, ForbiddenError):
-        reasons = {cause.reason for cause in error.causes}
-        return "NamespaceTerminating" in reasons or "being terminated" in error.message
+    if isinstance(error, ApiError) and error.is_namespace_terminating:
+        return True
     return isinstance(error, NotFoundError | LeadershipLost)
 
 

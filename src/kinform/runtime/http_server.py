@@ -19,7 +19,9 @@ from aiohttp import web
 
 from kinform.clock import offload
 from kinform.errors import UsageError
+from kinform.listening import start_serving, stop_serving
 from kinform.runtime.health import Checks
+from kinform.tasks import finish
 
 __all__ = ["Address", "Exposition", "StatusServer"]
 
@@ -137,7 +139,7 @@ class StatusServer:
         self._listener: asyncio.Server | None = None
 
     async def start(self) -> None:
-        """Listen; `stop` must follow.
+        """Listen; `stop` must follow, unless this fails or is cancelled.
 
         Raises:
             UsageError: somebody listens there already, it may not be used, or it was started.
@@ -146,14 +148,16 @@ class StatusServer:
             raise UsageError("the status server was started already")
         self._server = server = _Server(self._answer, patience=self._patience)
         try:
-            self._listener = await asyncio.get_running_loop().create_server(
-                server, self._address.host, self._address.port
+            listener = await asyncio.get_running_loop().create_server(
+                server, self._address.host, self._address.port, start_serving=False
             )
+            await start_serving(listener)
         except BaseException as exc:
             self._server = None
             if isinstance(exc, OSError):
                 raise UsageError(self._why_not(exc)) from exc
             raise
+        self._listener = listener
 
     def _why_not(self, exc: OSError) -> str:
         if exc.errno == errno.EADDRINUSE:
@@ -163,14 +167,14 @@ class StatusServer:
         return f"cannot listen on {self._address}: {reason}"
 
     async def stop(self) -> None:
-        """Listen no longer, and end what is open: within a second. A second call does nothing."""
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
-        if self._server is not None:
-            server, self._server = self._server, None
-            server.abort()
-            await server.shutdown(_GRACE)
+        """Listen no longer, and end what is open: within a second. A second call does nothing.
+
+        Who is cancelled meanwhile waits for that.
+        """
+        listener, server = self._listener, self._server
+        if listener is not None and server is not None:
+            self._listener = self._server = None
+            await finish(_end(listener, server))
 
     async def __aenter__(self) -> StatusServer:
         await self.start()
@@ -230,6 +234,12 @@ class StatusServer:
         for endpoint, checks in self._checks.items():
             paths += [f"/{endpoint}", *(f"/{endpoint}/{name}" for name in checks.names)]
         return [*paths, "/metrics"] if self._metrics is not None else paths
+
+
+async def _end(listener: asyncio.Server, server: _Server) -> None:
+    await stop_serving(listener)
+    server.abort()
+    await server.shutdown(_GRACE)
 
 
 async def _expose(metrics: Exposition, accept: str) -> web.Response:

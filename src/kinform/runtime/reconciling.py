@@ -10,6 +10,8 @@ takes longer than ``timeout``     timeout          tried again, later and later
 raises anything else              error            tried again, later and later
 is cancelled by a stop            cancelled        nothing: the end has come
 raises `LeadershipLost`           cancelled        nothing: it is for another to do now
+is refused, for its namespace     success          the count of its failures ends: the object goes
+is being deleted                                   with its namespace
 ================================  ===============  =============================================
 """
 
@@ -22,9 +24,11 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, cast, final
+from urllib.parse import urlsplit
 
 from kinform.errors import (
     ConflictError,
+    ForbiddenError,
     KinformError,
     LeadershipLost,
     TerminalError,
@@ -137,6 +141,10 @@ class Reconciler:
             case LeadershipLost() as lost:
                 context.logger.info("broken off: %s", lost)  # it is for another to do now
                 return Outcome.CANCELLED
+            case ForbiddenError() as refusal if _goes_with_namespace(context.name, refusal):
+                context.logger.info("left alone: its namespace is being deleted")
+                self.queue.forget(context.name)
+                return Outcome.SUCCESS
             case _:
                 return self._failed(context, error)
 
@@ -163,6 +171,12 @@ class Reconciler:
             exc_info=with_traceback,
         )
         return Outcome.TIMEOUT if isinstance(error, _TimeUp) else Outcome.ERROR
+
+
+def _goes_with_namespace(name: ObjectName, error: ForbiddenError) -> bool:
+    """Tell whether it is the object's own namespace that is refused: another may come back."""
+    path = urlsplit(error.url).path
+    return error.is_namespace_terminating and f"/namespaces/{name.namespace}/" in path
 
 
 def _sole(error: BaseException) -> BaseException:

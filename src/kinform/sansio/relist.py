@@ -11,10 +11,15 @@ than the last applied version, and after "expired" or "too large" again for the 
 Rule 3: a version advances only by what has been applied, and never goes back unannounced.
 Rule 4: an error that says nothing about our version (refused, 5xx, 429, 403, a cut connection)
 keeps it: watch again, do not list. Unless a server that answers refuses five watches in a row:
-some may list and not watch.
+some may list and not watch. Before that watch, look at the server's version: while we waited it
+may have been restored, and it would accept a watch from its future without a word. If nobody can
+tell its version, watch all the same, and look again beside the watch.
 Rule 5: lists are streamed where the server can (watch-list). One that refuses, or twice fails to
 come to the end of a stream, is asked for plain lists, and asked again after an hour.
-Rule 6: a kind that is gone (not found twice, and discovery does not know it) has no objects.
+Rule 6: what came damaged, and damaged again, is set apart, and all others go on. It is what the
+network made of an object, so it is listed again: later and later, up to hours apart. If that list
+fails, the watch goes on without it.
+Rule 7: a kind that is gone (not found twice, and discovery does not know it) has no objects.
 
 client-go: reflector.go, where the same decisions are spread over ListAndWatch, list, watchList,
 watch and handleAnyWatch.
@@ -86,6 +91,7 @@ __all__ = [
     "Unstreamed",
     "Wait",
     "Waited",
+    "mend_after",
     "step",
 ]
 
@@ -97,6 +103,14 @@ QUIET_AFTER: Final = 60.0
 """An internal error that comes so long after the one before begins a new series."""
 STREAM_AGAIN_AFTER: Final = 3600.0
 """How long a server that cannot stream lists is not asked to."""
+MEND_AFTER: Final = 10.0
+"""How long a watch goes on, at first, while an object is missing that came damaged."""
+MEND_AT_MOST: Final = 3600.0
+"""And how long at most: somebody between us and the server may damage them for ever."""
+MEND_ANEW: Final = 3 * MEND_AT_MOST
+"""Damage that comes so long after the last was mended is another matter."""
+BLIND_AFTER: Final = 2
+"""Looks at the version that nobody answers; then a watch is tried without."""
 MAX_RETRY_AFTER: Final = 120.0
 """The longest wait a server can ask for."""
 PAGE_SIZE: Final = 500
@@ -131,8 +145,8 @@ class State:
     """Everything that decisions rest on."""
 
     phase: Phase = "wait"
-    after_wait: Literal["list", "watch", "probe"] = "list"
-    """What a wait, or a probe that finds nothing, leads to."""
+    after_wait: Literal["list", "watch"] = "list"
+    """What a wait leads to."""
     version: str = ""
     """The last version applied; ``""`` before the first list."""
     is_suspect: bool = False
@@ -156,6 +170,16 @@ class State:
     """Until then lists are not streamed."""
     has_paginated: bool = False
     """A list of any version came in pages: the server has no watch cache for this kind."""
+    looks: int = 0
+    """Looks at the server's version in a row that nobody could answer."""
+    has_looked: bool = False
+    """Somebody could, since the last wait."""
+    mending: Backoff = field(default_factory=lambda: Backoff(first=MEND_AFTER, cap=MEND_AT_MOST))
+    """How long objects that came damaged are left alone before everything is listed again."""
+    mended: float = float("-inf")
+    """When that was last begun."""
+    is_mending: bool = False
+    """The list under way is made for what came damaged; there is no other need of it."""
     internal_errors: tuple[float, float] | None = None
     """When the first and the last one came, of the series at hand."""
 
@@ -179,6 +203,15 @@ def step(
         AssertionError: the signal cannot come in this state: a bug in the caller.
     """
     return _Step(state, now=now, rand=rand, policy=policy or Policy()).decide(signal)
+
+
+def mend_after(state: State, *, now: float, rand: float) -> float:
+    """Return how long what came damaged is left alone before everything is listed again."""
+    return _mending(state, now).delay(rand=rand)
+
+
+def _mending(state: State, now: float) -> Backoff:
+    return state.mending if now - state.mended <= MEND_ANEW else state.mending.healthy()
 
 
 @final
@@ -274,11 +307,15 @@ class _Step:
             short_watches=0,
             unreadable_streams=0,
             unfinished_streams=0,
+            is_mending=False,
         )
 
     def list_failed(self, error: KinformError | None) -> Decision:
         if _is_version_unusable(error) and not self.state.is_suspect:
             return self.distrust(error)
+        if self.state.is_mending:  # nothing was wrong with the watch
+            self.state = replace(self.state, is_mending=False)
+            return self.wait("watch", error=error)
         if isinstance(error, NotFoundError | UnknownResourceError):
             return self.not_found(error)
         self.state = replace(self.state, not_found=0)
@@ -323,25 +360,39 @@ class _Step:
         """The watch could not be opened."""
         if _is_version_unusable(error):
             return self.expired(error)
-        if _is_outage(error):
-            return self.wait(self.after_loss(error), error=error)
+        # Who tells us its version and opens no watch is no server that is away.
+        if _is_outage(error) and not (self.state.has_looked and isinstance(error, ApiError)):
+            return self.wait("watch", error=error)
         refused = self.state.refused_watches + 1
         self.state = replace(self.state, refused_watches=refused)
         # Some requests must not be repeated as they were, others not for ever. For a kind that
         # cannot be watched this is the way to follow it: list after list, as far apart as the
         # back-off gets.
         hopeless = _is_refusal(error) or isinstance(error, NotFoundError | UnknownResourceError)
-        return self.wait("list" if hopeless or refused >= 5 else "watch", error=error)
+        if not hopeless and refused < 5:
+            return self.wait("watch", error=error)
+        if _is_outage(error):  # as a stream it would be a watch again
+            self.plain_for_an_hour()
+        return self.wait("list", error=error)
 
     def watch_ended(self, ended: Ended) -> Decision:
         version = _usable(ended.resource_version) or self.state.version
         self.state = replace(self.state, version=version, refused_watches=0)
         if ended.lived >= HEALTHY_AFTER or ended.reached_timeout:
             self.state = replace(self.state, backoff=self.state.backoff.healthy())
+        if ended.mends:
+            return self.mend()
         if ended.error is None:
             return self.watch_closed(ended)
         self.state = replace(self.state, short_watches=0)
         return self.watch_broke(ended.error)
+
+    def mend(self) -> Decision:
+        mending = _mending(self.state, self.now).failed()
+        self.state = replace(
+            self.state, mending=mending, mended=self.now, is_mending=True, short_watches=0
+        )
+        return self.wait("list")
 
     def watch_closed(self, ended: Ended) -> Decision:
         """The server ended it in good order: routine, unless it does so at once."""
@@ -353,10 +404,7 @@ class _Step:
         if ended.reached_timeout:
             return self.watch()
         # Before its time: whoever answers next may be another server, with an older state.
-        if ended.lived >= HEALTHY_AFTER:
-            return self.probe() if self.state.version else self.list()
-        asks = self.state.version and ended.lived >= SHORT_WATCH
-        return self.wait("probe" if asks else "watch")
+        return self.look_and_watch() if ended.lived >= HEALTHY_AFTER else self.wait("watch")
 
     def watch_broke(self, error: KinformError) -> Decision:
         if _is_version_unusable(error):
@@ -370,7 +418,7 @@ class _Step:
             return self.internal_error(error)
         if isinstance(error, ApiError) and error.code != 429:
             return self.wait("list", error=error)
-        return self.wait(self.after_loss(error), error=error)
+        return self.wait("watch", error=error)
 
     def internal_error(self, error: ApiError) -> Decision:
         """Keep to the watch for a while: internal errors pass (client-go: RetryWithDeadline)."""
@@ -385,21 +433,17 @@ class _Step:
             return self.list()
         return Decision(replace(self.state, phase="watch"), Rewatch(self.state.version))
 
-    def after_loss(self, error: KinformError) -> Literal["watch", "probe"]:
-        """After a loss the server may be another one, with an older state.
-
-        Lost is the connection, or that of whoever stands in between and answers in its place.
-        """
-        is_gateway = isinstance(error, ApiError) and error.code in {502, 503, 504}
-        lost = is_gateway or isinstance(error, TransportError)
-        return "probe" if lost and self.state.version else "watch"
-
     # Versions.
 
-    def probe(self) -> Decision:
+    def look_and_watch(self) -> Decision:
+        if not self.state.version:
+            return self.list()
+        if self.state.looks >= BLIND_AFTER:
+            return self.watch()
         return Decision(replace(self.state, phase="probe"), Probe())
 
     def probed(self, version: str, applied: str) -> Decision:
+        self.state = replace(self.state, looks=0, has_looked=True)
         if _went_back(applied, version):
             self.state = replace(self.state, is_suspect=True, version="")
             return self.wait("list", notices=(Regressed(applied, version),))
@@ -407,7 +451,10 @@ class _Step:
 
     def probe_failed(self, error: KinformError) -> Decision:
         """Ask again where nobody could answer; any other answer says no more than a watch will."""
-        return self.wait("probe", error=error) if _is_outage(error) else self.watch()
+        if not _is_outage(error):
+            return self.watch()
+        self.state = replace(self.state, looks=self.state.looks + 1)
+        return self.wait("watch", error=error)
 
     def expired(self, error: KinformError) -> Decision:
         """The version of a watch is of no use: a list not older than it will do, but only once."""
@@ -419,14 +466,15 @@ class _Step:
 
     def distrust(self, error: KinformError | None = None) -> Decision:
         """List next, with the version unset."""
-        self.state = replace(self.state, is_suspect=True, short_watches=0)
+        # Whatever this list was for before, there is no watch to go back to.
+        self.state = replace(self.state, is_suspect=True, is_mending=False, short_watches=0)
         return self.wait("list", error=error, notices=(Expired(self.state.version),))
 
     # Waits.
 
     def wait(
         self,
-        then: Literal["list", "watch", "probe"],
+        then: Literal["list", "watch"],
         *,
         error: KinformError | None = None,
         notices: tuple[Notice, ...] = (),
@@ -439,17 +487,17 @@ class _Step:
         # that was waiting.
         least = backoff.healthy().delay(rand=self.rand)
         seconds = max(backoff.delay(rand=self.rand) - self.lived * (1 + self.rand), least, told)
-        state = replace(self.state, phase="wait", after_wait=then, backoff=backoff.failed())
+        state = replace(
+            self.state,
+            phase="wait",
+            after_wait=then,
+            backoff=backoff.failed(),
+            has_looked=False,
+        )
         return Decision(state, Wait(seconds), notices)
 
     def resume(self) -> Decision:
-        match self.state.after_wait:
-            case "list":
-                return self.list()
-            case "watch":
-                return self.watch()
-            case "probe":
-                return self.probe()
+        return self.list() if self.state.after_wait == "list" else self.look_and_watch()
 
 
 def _usable(version: str) -> str:

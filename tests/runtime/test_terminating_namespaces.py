@@ -1,0 +1,75 @@
+"""A namespace that is being deleted refuses what is to be made in it, for good."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import kinform
+from kinform.apiserver import faults
+from kinform.errors import ForbiddenError
+from kinform.runtime.context import Context
+from kinform.runtime.controller import Controller
+from kinform.runtime.kind_source import KindSource
+from kinform.runtime.statistics import Outcome
+from kinform.testing import in_virtual_time
+from tests.runtime.support_controllers import MAPS, Log, named, running, served
+
+NEW = {"metadata": {"name": "new"}}
+
+
+async def _begin_deleting(client: kinform.Client, namespace: str) -> None:
+    """Delete a namespace; something in it that nobody finishes keeps it from being gone."""
+    await client.resource("v1/namespaces").create({"metadata": {"name": namespace}})
+    held = {"metadata": {"name": "held", "finalizers": ["example.com/never"]}}
+    await client.resource(MAPS, namespace=namespace).create(held)
+    await client.resource("v1/namespaces").delete(namespace)
+
+
+@in_virtual_time
+async def test_what_is_refused_there_says_so() -> None:
+    async with served() as (server, client):
+        await _begin_deleting(client, "blue")
+        with pytest.raises(ForbiddenError) as caught:
+            await client.resource(MAPS, namespace="blue").create(NEW)
+        assert caught.value.is_namespace_terminating
+        server.faults.add(faults.status(403))
+        with pytest.raises(ForbiddenError) as caught:
+            await client.resource(MAPS, namespace="blue").create(NEW)
+        assert not caught.value.is_namespace_terminating
+
+
+@in_virtual_time
+async def test_a_reconcile_of_an_object_that_goes_with_it_comes_to_rest() -> None:
+    async def make_another(ctx: Context, name: kinform.ObjectName) -> None:
+        assert name.namespace is not None
+        await ctx.client.resource(MAPS, namespace=name.namespace).create(NEW)
+
+    log = Log(make_another)
+    one = Controller("test", log, for_=KindSource(MAPS, namespace="blue"))
+    async with served() as (_, client):
+        await _begin_deleting(client, "blue")
+        async with running(client, one):
+            await log.called(1)
+            await asyncio.sleep(3600)
+            assert log.names.count("held") == 1
+            assert sum(one.statistics().outcomes.values()) == 1
+            assert one.statistics().outcomes[Outcome.SUCCESS] == 1
+
+
+@in_virtual_time
+async def test_a_reconcile_of_an_object_elsewhere_goes_on_trying() -> None:
+    """That namespace may come back, and nobody would tell."""
+
+    async def make_another(ctx: Context, _name: kinform.ObjectName) -> None:
+        await ctx.client.resource(MAPS, namespace="blue").create(NEW)
+
+    log = Log(make_another)
+    one = Controller("test", log, for_=KindSource(MAPS, namespace="default"))
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        await _begin_deleting(client, "blue")
+        async with running(client, one):
+            await log.called(5)
+            assert one.statistics().outcomes[Outcome.ERROR] >= 4
