@@ -68,8 +68,12 @@ class World:
         return self.in_cache() == there
 
     async def settled(self, within: float = HOUR) -> None:
-        """Wait until the cache equals the server."""
-        await until(self.is_equal, within=within)
+        """Wait until the cache equals the server, and nothing is set apart."""
+        await until(lambda: self.is_equal() and not self.informer.unreadable, within=within)
+
+    def lists(self) -> int:
+        """Return how often the informer has listed."""
+        return self.informer.statistics().reflector.lists
 
     def _request(self, method: str, path: str, body: object) -> Request:
         headers = {"Content-Type": "application/json"}

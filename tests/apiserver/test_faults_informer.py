@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
+from typing import Literal
 
 import pytest
 from hypothesis import given, settings
@@ -140,7 +142,24 @@ async def test_the_cache_equals_a_server_that_was_restored() -> None:
 
 
 @in_virtual_time
+async def test_a_proxy_that_finds_nothing_at_all_empties_no_cache() -> None:
+    """F-R17: it says that the kind is gone, and that it knows of no kinds; so it knows nothing."""
+    async with world("a", "b", "c") as here, here.informer:
+        await here.informer.wait_synced(HOUR)
+        proxy = here.server.faults.add(faults.status(404))
+        here.server.cluster.storage.disconnect()
+        gone: list[str] = []
+        here.informer.add_event_handler(on_delete=lambda event: gone.append(str(event.key)))
+        await asyncio.sleep(600)
+        here.server.faults.remove(proxy)
+        here.delete("b")
+        await here.settled()
+        assert gone == ["default/b"]
+
+
+@in_virtual_time
 async def test_what_was_damaged_in_a_list_is_named_and_comes_with_its_next_change() -> None:
+    """It need not wait for `test_what_came_damaged_is_listed_again_though_nobody_changes_it`."""
     async with world("a", "b", "c") as here:
         here.server.faults.add(faults.no_watch_list())
         here.server.faults.add(faults.corrupt(verb="list", nth=1))
@@ -181,6 +200,124 @@ async def test_what_always_comes_damaged_is_set_apart_and_costs_one_watch_more()
         here.change("c", "again")
         await until(here.is_equal)
         assert here.informer.statistics().reflector.watches == opened + 2
+
+
+@pytest.mark.parametrize("verb", ["list", "watch"])
+@in_virtual_time
+async def test_what_came_damaged_is_listed_again_though_nobody_changes_it(
+    verb: Literal["list", "watch"],
+) -> None:
+    """F-R23: nobody waits for a change that may never come."""
+    async with world("a", "b", "c") as here:
+        if verb == "list":
+            here.server.faults.add(faults.no_watch_list())
+        damage = here.server.faults.add(faults.corrupt(verb=verb))
+        async with here.informer:
+            await here.informer.wait_synced(HOUR)
+            if verb == "watch":
+                here.server.cluster.storage.disconnect()
+                here.change("b", "again")
+            await until(lambda: bool(here.informer.unreadable))
+            here.server.faults.remove(damage)
+            since, lists = asyncio.get_running_loop().time(), here.lists()
+            await here.settled()
+            assert 9 <= asyncio.get_running_loop().time() - since <= 25
+            assert here.lists() == lists + 1
+            await asyncio.sleep(HOUR)
+            assert here.lists() == lists + 1  # and that was that
+
+
+@pytest.mark.parametrize("code", [403, 503])
+@in_virtual_time
+async def test_damage_that_cannot_be_listed_again_costs_no_other_object(code: int) -> None:
+    """F-R27: there is nothing wrong with the watch."""
+    async with world("a", "b", "c") as here:
+        here.server.faults.add(faults.no_watch_list())
+        damage = here.server.faults.add(faults.corrupt(verb="list"))
+        async with here.informer:
+            await here.informer.wait_synced(HOUR)
+            here.server.faults.remove(damage)
+            refusal = here.server.faults.add(faults.status(code, verb="list"))
+            await asyncio.sleep(HOUR)
+            here.change("a", "again")
+            await until(here.is_equal, within=130)
+            assert [key.name for key in here.informer.unreadable] == ["b"]
+            here.server.faults.remove(refusal)
+            await here.settled(3 * HOUR)
+
+
+@pytest.mark.parametrize("code", [401, 429, 503])
+@in_virtual_time
+async def test_a_server_that_opens_no_watch_but_lists_is_followed_by_lists(code: int) -> None:
+    async with world("a", "b") as here, here.informer:
+        await here.informer.wait_synced(HOUR)
+        here.server.faults.add(faults.status(code, verb="watch"))
+        here.server.cluster.storage.disconnect()
+        here.change("a", "again")
+        await until(here.is_equal, within=15 * 60)
+
+
+@in_virtual_time
+async def test_lists_that_nobody_answers_keep_no_watch_from_being_opened() -> None:
+    """The look at the server's version before it; it is taken beside the watch then."""
+    async with world("a", "b") as here, here.informer:
+        await here.informer.wait_synced(HOUR)
+        here.server.faults.add(faults.status(429, verb="watch", times=1))
+        lists = here.server.faults.add(faults.status(503, verb="list"))
+        here.server.cluster.storage.disconnect()
+        here.change("a", "again")
+        await until(here.is_equal, within=60)
+        looks = here.informer.statistics().reflector.probes
+        await asyncio.sleep(600)
+        assert 8 <= here.informer.statistics().reflector.probes - looks <= 22
+        here.server.faults.remove(lists)
+        await asyncio.sleep(61)
+        looks = here.informer.statistics().reflector.probes
+        await asyncio.sleep(1800)
+        assert here.informer.statistics().reflector.probes - looks <= 8
+
+
+@pytest.mark.parametrize("resource", ["configmaps", "v1/configmaps"])
+def test_whoever_answers_not_found_for_a_while_empties_no_cache(resource: str) -> None:
+    """F-R17: in whichever request it begins and ends, by a short name or a full one."""
+
+    async def main(times: int) -> list[str]:
+        gone: list[str] = []
+        async with world("a", "b") as here, here.server.connect() as client:
+            async with client.informer(resource, namespace="default") as informer:
+                await informer.wait_synced(HOUR)
+                informer.add_event_handler(on_delete=lambda event: gone.append(str(event.key)))
+                here.server.faults.add(faults.status(404, times=times))
+                here.server.cluster.storage.disconnect()
+                await asyncio.sleep(600)
+                here.change("a", "again")
+                await until(lambda: not informer.unreadable and len(informer.lister.list()) == 2)
+        return gone
+
+    assert [run(main(times)) for times in range(1, 13)] == [[]] * 12
+
+
+@pytest.mark.slow
+@in_virtual_time
+async def test_what_comes_damaged_for_ever_is_listed_more_and_more_rarely() -> None:
+    async with world("a", "b", "c") as here:
+        here.server.faults.add(faults.no_watch_list())
+        here.server.faults.add(faults.corrupt(verb="list"))
+        async with here.informer:
+            await here.informer.wait_synced(HOUR)
+            listed: list[int] = []
+            for minute in range(24 * 60):
+                before = here.lists()
+                await asyncio.sleep(60)
+                listed += [minute] * (here.lists() - before)
+            assert [key.name for key in here.informer.unreadable] == ["b"]
+            assert list(here.in_cache()) == ["default/a", "default/c"]
+            assert 5 <= sum(minute < 60 for minute in listed) <= 8
+            late = sorted({minute for minute in listed if minute >= 120})
+            waits = [after - before for before, after in itertools.pairwise(late)]
+            assert late[0] <= 240
+            assert 59 <= min(waits) <= max(waits) <= 121
+            assert 24 * 60 - late[-1] <= 121
 
 
 @in_virtual_time

@@ -578,3 +578,17 @@ async def test_a_server_that_cannot_listen_gives_its_file_back(tmp_path: Path) -
                 pass
     async with APIServer(port=None, data=path):
         pass
+
+
+async def test_an_opening_that_is_cancelled_gives_the_file_back(tmp_path: Path) -> None:
+    """It goes on in its thread: nobody can stop that, and somebody has to close the file."""
+    path = tmp_path / "a.db"
+    for turns in range(4):
+        opening = asyncio.get_running_loop().create_task(Journal.open(path, Storage()))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        journal = await Journal.open(path, Storage())
+        await journal.close()

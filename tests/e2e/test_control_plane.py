@@ -23,7 +23,7 @@ from kinform.errors import ForbiddenError
 from kinform.testing import ControlPlane, ControlPlaneError, User, binaries
 from kinform.testing.plugin import ControlPlaneFactory
 from kinform.testing.raw_api import Answer, Json, RawApi, text_at
-from tests.testing.eventually import eventually, eventually_async
+from tests.testing.eventually import eventually
 from tests.testing.processes import is_alive, running
 
 pytest_plugins = ["pytester"]
@@ -445,20 +445,6 @@ async def test_a_crash_is_noted_on_the_error_it_caused(
             await offload(eventually, lambda: "etcd" in cp._servers.crash_report())
             raise ZeroDivisionError
     assert "etcd ended with code -9" in caught.value.__notes__[0]
-
-
-async def test_a_start_that_is_cancelled_leaves_nothing(
-    kinform_control_plane: ControlPlane,
-) -> None:
-    cp = ControlPlane()
-    starting = asyncio.get_running_loop().create_task(cp.__aenter__())
-    await eventually_async(lambda: len(cp._servers._all) > 1 and len(pids(cp)) == 2)
-    folder, processes = cp._servers.folder, pids(cp)
-    starting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await starting
-    assert not folder.exists()
-    assert not any(is_alive(pid) for pid in processes)
 
 
 RUNNER = """

@@ -23,7 +23,7 @@ from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.slow
 
-LIFE = 3.0
+LIFE = 6.0
 """Seconds that the certificates live which are to expire; they know whole seconds only."""
 MOST_ATTEMPTS = 8
 

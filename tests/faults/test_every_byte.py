@@ -5,23 +5,35 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
+import re
 import socket
 import struct
-from typing import Self, final
+from collections.abc import AsyncGenerator, AsyncIterator
+from typing import NamedTuple, Self, final
 from urllib.parse import urlsplit
 
 import pytest
 
 import kinform
-from kinform import Added, ReflectorOptions
+from kinform import (
+    Added,
+    Bookmark,
+    Client,
+    Config,
+    Deleted,
+    Object,
+    ReflectorOptions,
+    Updated,
+)
 from kinform.apiserver import APIServer
 from kinform.sansio.backoff import Backoff
 
 pytestmark = pytest.mark.slow
 
+MAPS = kinform.Resource.of("v1/configmaps", kind="ConfigMap", namespaced=True)
 AT_ONCE = ReflectorOptions(backoff=Backoff(first=0.001, cap=0.001))
-PARTS = 8
-"""Tests that share the bytes between them."""
+LISTED = b'"k8s.io/initial-events-end":"true"}}}}'
+"""How the event ends that ends the list."""
 _NO_LINGER = struct.pack("ii", 1, 0)
 
 
@@ -32,21 +44,36 @@ class Ending(enum.Enum):
     RST = "by a reset"
 
 
+class Cut(NamedTuple):
+    """What is left of an answer: head, chunks and all."""
+
+    told: bytes
+    ending: Ending
+
+
 @final
 class Scissors:
-    """Relays connections, and cuts the first watch after so many bytes: head, chunks and all."""
+    """Relays connections. A watch that is to be cut it answers itself, as far as it goes."""
 
-    def __init__(self, port: int, *, after: int, ending: Ending) -> None:
+    def __init__(self, port: int) -> None:
         self._target = port
-        self._left = after
-        self._ending = ending
         self._tasks: set[asyncio.Task[object]] = set()
-        self._watch: asyncio.StreamWriter | None = None
-        self.has_cut = False
         self.port = 0
+        self.heard = b""
+        """All that the server said."""
+        self._cut: Cut | None = None
+
+    def cut_next(self, cut: Cut) -> None:
+        """Let this be all that the next watch is told."""
+        self._cut = cut
+
+    @property
+    def has_cut(self) -> bool:
+        """Whether no watch is to be cut any more."""
+        return self._cut is None
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._relay, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -57,88 +84,174 @@ class Scissors:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
 
-    async def _relay(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
         self._tasks.add(task)
-        there, far = await asyncio.open_connection("127.0.0.1", self._target)
         try:
-            async with asyncio.TaskGroup() as group:
-                group.create_task(self._forward(reader, near, far))
-                group.create_task(self._backward(there, near))
+            request = await reader.read(1 << 16)
+            if (cut := self._cut) is not None and b"watch=true" in request:
+                self._cut = None
+                near.write(cut.told)
+                await near.drain()
+                if cut.ending is Ending.RST:
+                    linger = (socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+                    near.get_extra_info("socket").setsockopt(*linger)
+            else:
+                await self._relay(request, reader, near)
         except* OSError:
             pass
         finally:
-            for writer in (near, far):
-                writer.close()
-                with contextlib.suppress(OSError):
-                    await writer.wait_closed()
+            await _close(near)
             self._tasks.discard(task)
 
-    async def _forward(
-        self, reader: asyncio.StreamReader, near: asyncio.StreamWriter, far: asyncio.StreamWriter
+    async def _relay(
+        self, request: bytes, reader: asyncio.StreamReader, near: asyncio.StreamWriter
     ) -> None:
+        there, far = await asyncio.open_connection("127.0.0.1", self._target)
+        try:
+            far.write(request)
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self._forward(reader, far))
+                group.create_task(self._backward(there, near))
+        finally:
+            await _close(far)
+
+    async def _forward(self, reader: asyncio.StreamReader, far: asyncio.StreamWriter) -> None:
         while data := await reader.read(1 << 16):
-            if self._watch is None and b"watch=true" in data.partition(b"\r\n")[0]:
-                self._watch = near
-                if not self._left:
-                    self._cut(near)
             far.write(data)
             await far.drain()
-        raise ConnectionAbortedError
+        raise ConnectionAbortedError  # the other half is of no use
 
     async def _backward(self, there: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         while data := await there.read(1 << 16):
-            if near is self._watch and not self.has_cut:
-                data, self._left = data[: self._left], self._left - len(data)
+            self.heard += data
             near.write(data)
             await near.drain()
-            if near is self._watch and not self.has_cut and self._left <= 0:
-                self._cut(near)
-        raise ConnectionAbortedError
-
-    def _cut(self, near: asyncio.StreamWriter) -> None:
-        self.has_cut = True
-        if self._ending is Ending.RST:
-            linger = (socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
-            near.get_extra_info("socket").setsockopt(*linger)
         raise ConnectionAbortedError
 
 
-async def is_cut(server: APIServer, after: int, ending: Ending, expected: dict[str, str]) -> bool:
-    """Follow the server through scissors; tell whether there was so much to cut."""
-    port = urlsplit(server.url).port or 0
-    told: list[str] = []
-    async with Scissors(port, after=after, ending=ending) as between:
-        config = kinform.Config(server=f"http://127.0.0.1:{between.port}", token=server.token)
-        async with kinform.connect(config) as client:
-            informer = client.informer("v1/configmaps", namespace="default", options=AT_ONCE)
+async def _close(writer: asyncio.StreamWriter) -> None:
+    writer.close()
+    with contextlib.suppress(OSError):
+        await writer.wait_closed()
 
-            def note(event: Added[kinform.Object]) -> None:
-                told.append(event.obj.name)
 
-            registration = informer.add_event_handler(on_add=note)
+@final
+class Listener:
+    """Believes what a handler is told, and complains of what cannot be."""
+
+    def __init__(self, expected: dict[str, str]) -> None:
+        self._expected = expected
+        self._is_right = asyncio.Event()
+        self.believed: dict[str, str] = {}
+        self.complaints: list[str] = []
+
+    async def wait_right(self) -> None:
+        async with asyncio.timeout(20):
+            await self._is_right.wait()
+
+    def added(self, event: Added[Object]) -> None:
+        self._note(event.obj, is_right=event.obj.name not in self.believed)
+
+    def updated(self, event: Updated[Object]) -> None:
+        known = self.believed.get(event.new.name)
+        self._note(event.new, is_right=known == event.old.resource_version)
+
+    def deleted(self, event: Deleted[Object]) -> None:
+        if self.believed.pop(event.key.name, None) is None:
+            self.complaints.append(f"{event.key} goes, and was not there")
+        self._look()
+
+    def _note(self, obj: Object, *, is_right: bool) -> None:
+        if not is_right or obj.resource_version == self.believed.get(obj.name):
+            self.complaints.append(f"{obj.name} comes as {obj.resource_version}")
+        self.believed[obj.name] = obj.resource_version
+        self._look()
+
+    def _look(self) -> None:
+        if self.believed == self._expected:
+            self._is_right.set()
+
+
+@final
+class Scene:
+    """A server, and the whole of what it once said in a watch."""
+
+    def __init__(self, server: APIServer) -> None:
+        self._server = server
+        self.answer = b""
+        self.expected: dict[str, str] = {}
+
+    async def record(self) -> None:
+        """Have a watch that holds events of every type."""
+        async with self._server.connect() as writer, self._client() as (between, client):
+            maps = writer.resource(MAPS, namespace="default")
+            await maps.create({"metadata": {"name": "a"}})
+            watched = client.resource(MAPS, namespace="default")
+            async with watched.watch(send_initial_events=True, timeout=6) as events:
+                received = aiter(events.with_bookmarks())
+                await bookmark(received)
+                await change(writer)
+                await bookmark(received)  # two seconds before the end, as real servers do
+            self.answer = between.heard
+            await maps.create({"metadata": {"name": "c"}})  # only another watch can tell of it
+            listed = await maps.list()
+        self.expected = {one.name: one.resource_version for one in listed}
+
+    async def check(self, after: int, ending: Ending) -> None:
+        """Cut the first watch of an informer; see that it finds out all that it missed."""
+        told = Listener(self.expected)
+        async with self._client() as (between, client):
+            between.cut_next(cut := Cut(self.answer[:after], ending))
+            informer = client.informer(MAPS, namespace="default", options=AT_ONCE)
+            informer.add_event_handler(
+                on_add=told.added, on_update=told.updated, on_delete=told.deleted
+            )
             async with informer:
-                await registration.wait_synced(20)
+                await told.wait_right()
                 shown = {one.name: one.resource_version for one in informer.lister.list()}
                 figures = informer.statistics().reflector
-        assert shown == expected, f"cut after {after} bytes"
-        assert sorted(told) == sorted(expected), "none twice, none lost"
-        assert figures.watches <= 2
-        return between.has_cut
+        assert between.has_cut
+        assert shown == told.believed == self.expected
+        assert not told.complaints
+        assert (figures.watches, figures.lists) == (2, 1 if LISTED in cut.told else 2)
+
+    @contextlib.asynccontextmanager
+    async def _client(self) -> AsyncGenerator[tuple[Scissors, Client]]:
+        """Connect by way of scissors."""
+        async with Scissors(urlsplit(self._server.url).port or 0) as between:
+            url = f"http://127.0.0.1:{between.port}"
+            async with kinform.connect(Config(server=url, token=self._server.token)) as client:
+                yield between, client
 
 
-@pytest.mark.parametrize("first", range(PARTS))
-async def test_a_streamed_list_may_be_cut_at_any_byte(first: int) -> None:
-    """Every byte is the last one of one run: of even ones in good order, else by a reset."""
-    ending = Ending.RST if first % 2 else Ending.FIN
-    async with APIServer(seed=1) as server, server.connect() as client:
-        maps = client.resource("v1/configmaps", namespace="default")
-        expected: dict[str, str] = {}
-        for name, text in (("a", "x"), ("b", "ü\u0085\u2028")):
-            made = await maps.create({"metadata": {"name": name}, "data": {"k": text}})
-            expected[name] = made.resource_version
-        after = first
-        while await is_cut(server, after, ending, expected):
-            after += PARTS
-        assert after > 1000
+async def bookmark(received: AsyncIterator[object]) -> None:
+    """Read on up to the next bookmark."""
+    while not isinstance(await anext(received), Bookmark):
+        pass
+
+
+async def change(writer: Client) -> None:
+    """Add an object, change it, delete another.
+
+    What is written last no event shows: the bookmark has a version of its own.
+    """
+    maps = writer.resource(MAPS, namespace="default")
+    await maps.create({"metadata": {"name": "b"}})
+    annotations = {"k": "ü\u0085\u2028"}
+    await maps.patch("b", {"metadata": {"managedFields": [{}], "annotations": annotations}})
+    await maps.delete("a")
+    await writer.resource("v1/secrets", namespace="default").create({"metadata": {"name": "s"}})
+
+
+@pytest.mark.parametrize("ending", Ending, ids=lambda ending: ending.name)
+async def test_a_watch_may_be_cut_at_any_byte(ending: Ending) -> None:
+    """Every byte is the last one of one run, and then the cache equals the server."""
+    async with APIServer(seed=1) as server:
+        scene = Scene(server)
+        await scene.record()
+        types = re.findall(rb'"type":"(\w+)"', scene.answer)
+        assert types == [b"ADDED", b"BOOKMARK", b"ADDED", b"MODIFIED", b"DELETED", b"BOOKMARK"]
+        for after in range(len(scene.answer) + 1):
+            await scene.check(after, ending)

@@ -6,28 +6,32 @@ import json
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 
 import pytest
+
+from tests.support.skipping import cannot_run
 
 PROGRAM = "tests.faults.support_half_open"
 OWN_NETWORK = ("unshare", "-rn")
 
 
-@cache
-def may_have_a_network() -> bool:
-    """Tell whether this user may make a network and take it apart."""
-    if sys.platform != "linux" or not all(map(shutil.which, ("unshare", "ip"))):
-        return False
+def why_no_network() -> str | None:
+    """Tell why this user may not make a network and take it apart; None: they may."""
+    if sys.platform != "linux":
+        return "only Linux has networks of one's own"
+    if missing := [name for name in ("unshare", "ip") if shutil.which(name) is None]:
+        return f"no network of one's own can be made without {' and '.join(missing)}"
     command = [*OWN_NETWORK, "ip", "link", "set", "lo", "up"]
-    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+    made = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f"{' '.join(command)}: {made.stderr.strip()}" if made.returncode else None
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not may_have_a_network(), reason="no network of one's own can be made here")
 def test_a_peer_that_is_gone_without_a_word_is_noticed_within_45_seconds() -> None:
     """The kernel has to wait, so this takes as long as it says."""
+    if reason := why_no_network():
+        cannot_run(reason)
     done = subprocess.run(
         [*OWN_NETWORK, sys.executable, "-W", "error", "-m", PROGRAM],
         cwd=Path(__file__).parents[2],

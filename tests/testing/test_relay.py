@@ -11,6 +11,7 @@ import pytest
 
 from kinform.clock import offload
 from kinform.testing.relay import Relay, RelayThread
+from tests.support.transports import full_backlog
 from tests.testing.eventually import eventually_async
 
 FAR_FUTURE = 1000.0
@@ -259,6 +260,15 @@ async def test_closing_does_not_wait_for_what_is_held_back() -> None:
                 async with connected(relay.port):
                     await server.send(b"held")
                     await eventually_async(held(relay, 4))
+
+
+async def test_closing_does_not_wait_for_a_server_that_does_not_answer() -> None:
+    """It would, for as long as the operating system asks again: some two minutes."""
+    with full_backlog() as port:
+        async with asyncio.timeout(10), Relay("127.0.0.1", port) as relay:
+            async with connected(relay.port):
+                await eventually_async(lambda: relay.connections == 1)
+    assert relay.connections == 0
 
 
 def test_a_negative_delay_is_refused() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
+import math
 import socket
 import time
 
@@ -79,6 +81,46 @@ def test_a_timer_is_reached_in_spite_of_rounding(seconds: float) -> None:
         return asyncio.get_running_loop().time()
 
     assert virtual_time.run(main(), timeout=None) == pytest.approx(0.3 + seconds)
+
+
+@given(seconds=st.lists(st.floats(0, 1e8), min_size=1, max_size=20))
+def test_no_timer_runs_before_its_time(seconds: list[float]) -> None:
+    async def main() -> list[tuple[float, float]]:
+        loop = asyncio.get_running_loop()
+        ran: list[tuple[float, float]] = []
+
+        def note(when: float) -> None:
+            ran.append((when, loop.time()))
+
+        for when in seconds:
+            loop.call_at(when, note, when)
+            after = math.nextafter(when, math.inf)
+            loop.call_at(after, note, after)
+        await asyncio.sleep(max(seconds) + 1)
+        return ran
+
+    ran = virtual_time.run(main(), timeout=None)
+    assert len(ran) == 2 * len(seconds)
+    assert [when for when, now in ran if now < when] == []
+
+
+@in_virtual_time
+async def test_who_waits_for_the_next_instant_does_not_keep_time_from_coming() -> None:
+    """Two tasks took turns for ever: of one a timer ran too early whenever the other was awake."""
+    await asyncio.sleep(5)
+    loop = asyncio.get_running_loop()
+    end = math.nextafter(5.0, math.inf)
+
+    async def wait() -> None:
+        while loop.time() < end:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout_at(end):
+                    await asyncio.Event().wait()
+
+    async with asyncio.TaskGroup() as group:
+        group.create_task(wait())
+        await asyncio.sleep(0)
+        group.create_task(wait())
 
 
 @in_virtual_time

@@ -145,8 +145,9 @@ def drip(*, size: int = 16, every: float = 0.1, **match: Unpack[MatchOptions]) -
 def gzip(*, together: bool = False, **match: Unpack[MatchOptions]) -> Fault:
     """All bodies are compressed, watches as well, whatever the client accepts.
 
-    Each event of a watch is a gzip member of its own, as Kubernetes 1.37 sends them. With
-    ``together``, events that are there at the same time come in one chunk, member behind member.
+    That is what a proxy may do; kube-apiserver asks first. Each event of a watch is a gzip member
+    of its own. With ``together``, events that are there at the same time come in one chunk, member
+    behind member.
     """
     return Fault(fault_kinds.Gzip(together=together), Match(**match))
 

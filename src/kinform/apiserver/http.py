@@ -58,7 +58,7 @@ class HttpServer:
         self._listener: Listener | None = None
 
     async def start(self, port: int = 0) -> int:
-        """Listen; return the port.
+        """Listen; return the port. `stop` must follow, whatever comes of it.
 
         Raises:
             UsageError: somebody listens there already, or it may not be used.
@@ -71,18 +71,16 @@ class HttpServer:
             auto_decompress=False,
             logger=_careful,
         )
-        runner = web.ServerRunner(server, shutdown_timeout=_WAIT)
-        await runner.setup()
+        self._runner = web.ServerRunner(server, shutdown_timeout=_WAIT)
+        await self._runner.setup()
         try:
-            listener = await Listener.open(server, self._host, port)
+            self._listener = listener = await Listener.open(server, self._host, port)
         except OSError as exc:
-            await runner.cleanup()
             if exc.errno == errno.EADDRINUSE:
                 raise UsageError(
                     f"port {port} is in use; choose another, or 0 for a free one"
                 ) from exc
             raise UsageError(f"cannot listen on {self._host}:{port}: {exc.strerror}") from exc
-        self._runner, self._listener = runner, listener
         self._application.plan.when_refusing(self._refuse_or_admit)
         self._refuse_or_admit()
         return listener.port

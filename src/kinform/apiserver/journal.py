@@ -15,6 +15,7 @@ from typing import Final, final
 from kinform.apiserver.sqlite import Batch, Database
 from kinform.apiserver.storage import Change, Storage, Stored, Unsaved
 from kinform.clock import offload
+from kinform.tasks import ended, finish
 
 __all__ = ["Journal"]
 
@@ -46,14 +47,16 @@ class Journal:
     async def open(cls, path: str | os.PathLike[str], storage: Storage) -> Journal:
         """Fill an empty storage from a file, and carry there what is written from now on.
 
+        Cancelled, it leaves the file to others.
+
         Raises:
             UsageError: the file cannot be used. It was not changed.
         """
-        database = await offload(Database.open, path)
+        database = await _opened(path)
         try:
             revision, rows = await offload(database.load)
         except BaseException:
-            await offload(database.close)
+            await finish(offload(database.close))
             raise
         storage.load(revision, rows)
         journal = cls(storage, database)
@@ -139,3 +142,15 @@ class Journal:
                 for stored in self._storage.table(resource).now()
             }
         return Batch(self._storage.revision, changes, everything)
+
+
+async def _opened(path: str | os.PathLike[str]) -> Database:
+    """Open a data file; who is cancelled meanwhile waits until it is open, and closes it."""
+    opening = asyncio.get_running_loop().create_task(offload(Database.open, path))
+    try:
+        await ended(opening)
+    except asyncio.CancelledError:
+        if not opening.cancelled() and opening.exception() is None:
+            await finish(offload(opening.result().close))
+        raise
+    return opening.result()

@@ -7,6 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import Final, final
 
+from kinform.listening import start_serving, stop_serving
+
 __all__ = ["Listener"]
 
 _BACKLOG: Final = 128
@@ -32,13 +34,16 @@ class Listener:
     async def open(
         cls, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
     ) -> Listener:
-        """Listen.
+        """Listen; cancelled, leave nothing.
 
         Raises:
             OSError: it cannot.
         """
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(factory, host, port, backlog=_BACKLOG)
+        server = await loop.create_server(
+            factory, host, port, backlog=_BACKLOG, start_serving=False
+        )
+        await start_serving(server)
         return cls(factory, server, host)
 
     def turn(self, *, is_open: bool) -> None:
@@ -58,8 +63,8 @@ class Listener:
         if self._opening is not None:
             await self._opening
         if self._server is not None:
-            self._server.close()
-            self._server = None
+            server, self._server = self._server, None
+            await stop_serving(server)
         if self._kept is not None:
             self._kept.close()
             self._kept = None
@@ -78,6 +83,10 @@ class Listener:
 
     async def _serve(self, kept: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._factory, sock=kept, backlog=_BACKLOG)
+        server = await loop.create_server(
+            self._factory, sock=kept, backlog=_BACKLOG, start_serving=False
+        )
+        await start_serving(server)
+        self._server = server
         if not self._is_open:
             self._refuse()

@@ -19,6 +19,7 @@ from kinform.apiserver.identity import Identities, Login, User, service_account,
 from kinform.apiserver.storage import Expired
 from kinform.clock import offload
 from kinform.errors import UsageError
+from kinform.tasks import finish
 
 if TYPE_CHECKING:
     from kinform.apiserver.journal import Journal
@@ -106,7 +107,8 @@ class APIServer:
         try:
             await self._start(cluster)
         except BaseException:
-            await self._close()
+            self.faults.stop()
+            await finish(self._close())
             raise
         self._state = "running"
         return self
@@ -128,7 +130,7 @@ class APIServer:
         self.resume()
         self.cluster.storage.disconnect()
         self.cluster.wake_all()
-        await self._close()
+        await finish(self._close())
 
     async def _close(self) -> None:
         self._state = "stopped"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Self, final
 
 from kinform.clock import offload
 from kinform.errors import UsageError
+from kinform.tasks import finish
 from kinform.testing import servers, users
 from kinform.testing.errors import ControlPlaneError
 from kinform.testing.etcd import Snapshot
@@ -45,7 +46,9 @@ class ControlPlane:
     included, the servers end and the folder goes.
 
     Methods may be called from any loop and any thread, and wait for each other. A method that
-    was cancelled goes on in the background until it is done.
+    was cancelled has not begun, or goes on in the background until it is done. Whoever is
+    cancelled while the block begins or ends waits until all servers are gone; its end does not
+    wait for servers that are still being started.
 
     Args:
         apiservers: How many apiservers share the etcd.
@@ -103,12 +106,12 @@ class ControlPlane:
         try:
             await offload(self.start)
         except asyncio.CancelledError:
-            await offload(self.close)
+            await finish(offload(self.close))
             raise
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
-        crashed = await offload(self._finish)
+        crashed = await finish(offload(self._servers.finish))
         if not crashed:
             return
         error = exc_info[1]
@@ -149,12 +152,6 @@ class ControlPlane:
         Another server is in it only if it ended on its own.
         """
         return self._servers.log_tails()
-
-    def _finish(self) -> str:
-        try:
-            return self._servers.crash_report()
-        finally:
-            self.close()
 
     # Ways in.
 
@@ -244,10 +241,7 @@ class ControlPlane:
         etcd alone is not enough: apiservers serve old versions from memory. So those that run
         are restarted, unless ``restart`` is False.
         """
-        revision = await offload(self._servers.compact)
-        if restart:
-            await offload(self._servers.restart_apiservers)
-        return revision
+        return await offload(self._servers.compact, restart=restart)
 
     def lag(self, apiserver: int, seconds: float) -> None:
         """Have an apiserver learn from etcd ``seconds`` late, from now on; 0 ends that.

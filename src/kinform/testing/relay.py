@@ -15,10 +15,14 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Final, Self, final
+from typing import Final, Self, TypeAlias, final
+
+from kinform.listening import start_serving, stop_serving
+from kinform.tasks import background, finish
 
 __all__ = ["Relay", "RelayThread"]
 
+_Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _CHUNK: Final = 256 * 1024
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
 _HELD_LIMIT: Final = 64 * 1024 * 1024
@@ -31,8 +35,9 @@ _PORTIONS: Final = 20
 class Relay:
     """Listens on a loopback port and relays every connection to ``host:port``.
 
-    ``async with`` opens and closes it; closing cuts every connection. All methods belong to the
-    loop it was opened on, except that `delay` may be set from any thread.
+    ``async with`` opens and closes it; closing cuts every connection, and who is cancelled
+    meanwhile waits for that. All methods belong to the loop it was opened on, except that `delay`
+    may be set from any thread.
 
     Example:
         >>> async def main() -> None:
@@ -134,20 +139,27 @@ class Relay:
     async def __aenter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
         self._closing = False
-        self._server = await asyncio.start_server(
-            self._relay, "127.0.0.1", self._port, limit=_CHUNK
+        server = await asyncio.start_server(
+            self._relay, "127.0.0.1", self._port, limit=_CHUNK, start_serving=False
         )
-        self._port = self._server.sockets[0].getsockname()[1]
+        await start_serving(server)
+        self._server = server
+        self._port = server.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *exc_info: object) -> None:
         if self._server is not None:
-            self._closing = True
-            self._server.close()
-            self.cut()
-            while self._links:
-                await asyncio.gather(*(link.finished.wait() for link in self._links))
-            await self._server.wait_closed()
+            server, self._server = self._server, None
+            await finish(self._close(server))
+
+    async def _close(self, server: asyncio.Server) -> None:
+        self._closing = True
+        await stop_serving(server)
+        for link in tuple(self._links):
+            link.give_up()
+        while self._links:
+            await asyncio.gather(*(link.finished.wait() for link in self._links))
+        await server.wait_closed()
 
     def _hold(self) -> float | None:
         """Return the seconds to hold back now; None is until further notice."""
@@ -244,6 +256,7 @@ class _Link:
         self._portion = portion
         self._near = near
         self._delivered = 0
+        self._connecting: asyncio.Task[_Streams] | None = None
         self._far: asyncio.StreamWriter | None = None
         # Invariant: arrival times ascend; empty bytes, the server's end, can only be last.
         self._held: deque[tuple[float, bytes]] = deque()
@@ -260,6 +273,12 @@ class _Link:
             if writer is not None:
                 _reset(writer)
 
+    def give_up(self) -> None:
+        """Do what `abort` does, and wait no longer for a server that does not answer."""
+        self.abort()
+        if self._connecting is not None:
+            self._connecting.cancel()
+
     def drop(self) -> None:
         """End both sides in good order; `run` ends."""
         self._aborted = True
@@ -267,8 +286,13 @@ class _Link:
 
     async def run(self, near: asyncio.StreamReader, target: tuple[str, int]) -> None:
         """Relay until either side ends."""
+        # In a task of its own, which can be given up.
+        async with background(asyncio.open_connection(*target, limit=_CHUNK)) as self._connecting:
+            await asyncio.wait([self._connecting])
+        if self._connecting.cancelled():
+            return
         try:
-            far, self._far = await asyncio.open_connection(*target, limit=_CHUNK)
+            far, self._far = self._connecting.result()
         except OSError:
             self.abort()  # Nobody there: the client learns it as a reset.
             return

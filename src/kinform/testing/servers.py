@@ -124,6 +124,15 @@ class Servers:
                 self._supervisor.close()
             self._ports.close()
 
+    def finish(self) -> str:
+        """Do what `close` does; return the `crash_report` of the moment before it."""
+        self._closing.set()  # whoever has the lock, and waits for a server, gives up
+        with self._lock:
+            try:
+                return self.crash_report()
+            finally:
+                self.close()
+
     def crash_report(self) -> str:
         """Return what is to be said about servers that ended on their own; empty if none did."""
         with self._lock:
@@ -166,10 +175,13 @@ class Servers:
         """Hold back what etcd tells apiserver ``i``."""
         self._relays[i].delay(seconds)
 
-    def compact(self) -> int:
-        """Compact etcd; see `EtcdGateway.compact`."""
+    def compact(self, *, restart: bool) -> int:
+        """Compact etcd, see `EtcdGateway.compact`; restart the apiservers that run, if asked to."""
         with self._lock:
-            return self._gateway().compact()
+            revision = self._gateway().compact()
+            if restart:
+                self.restart_apiservers()
+            return revision
 
     def snapshot(self) -> Snapshot:
         """Save the whole of etcd."""

@@ -24,7 +24,6 @@ import asyncio
 import functools
 import math
 import selectors
-import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from pathlib import Path
@@ -62,7 +61,6 @@ Ts = TypeVarTuple("Ts")
 _WALL: Final = 1_767_225_600.0  # 2026-01-01T00:00:00Z: a round number, and always the same
 _BOOT: Final = 10_000.0  # unlike the loop's own time, so that mixing the two shows
 _MAX_TURNS: Final = 100_000
-_RESOLUTION: Final = time.get_clock_info("monotonic").resolution  # what asyncio reckons with
 _WEEK: Final = 7 * 86_400.0
 
 _Ready: TypeAlias = list[tuple[selectors.SelectorKey, int]]
@@ -140,11 +138,21 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._jumps = _JumpSelector(max_turns, self._describe_tasks)
         super().__init__(self._jumps)  # registers its self-pipe, the one descriptor it needs
         self._jumps.sealed = True
+        self._jumps.on_move = self._be_exact
+        self._be_exact(0.0)
         self.clock = VirtualClock(self.time, wall=wall)
 
     def time(self) -> float:
         """Return the virtual time, in seconds since the loop was made."""
         return self._jumps.now
+
+    def _be_exact(self, now: float) -> None:
+        """Have timers that are due run, and none before: not by the smallest part of a second.
+
+        asyncio runs a timer up to a clock's resolution too early. Where real time moves on, that
+        does no harm; here, two tasks that wait for the same time could wake each other for ever.
+        """
+        self._clock_resolution = math.ulp(now)
 
     def run_in_executor(
         self,
@@ -172,6 +180,7 @@ class _JumpSelector(selectors.DefaultSelector):
         super().__init__()
         self.now = 0.0
         self.sealed = False
+        self.on_move: Callable[[float], None] = lambda _: None
         self._max_turns = max_turns
         self._turns = 0  # since time last moved
         self._describe = describe
@@ -196,9 +205,7 @@ class _JumpSelector(selectors.DefaultSelector):
         else:
             self._turns = 0
             self.now += timeout
-        if self.now + _RESOLUTION == self.now:
-            # After some 100 days asyncio cannot see that a timer set for "now" is due.
-            self.now = math.nextafter(self.now, math.inf)
+            self.on_move(self.now)
         return ready
 
     def _turn(self) -> None:
