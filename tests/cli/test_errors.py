@@ -16,7 +16,7 @@ from kinform.cli.running import run
 from tests.cli.conftest import Scene
 from tests.cli.support_command import run as run_command
 
-COMMANDS = ("watch", "get", "api-resources", "gen", "serve", "version")
+COMMANDS = ("watch", "get", "api-resources", "gen", "serve", "simulate", "version")
 
 
 @pytest.fixture(autouse=True)

@@ -100,7 +100,7 @@ async def test_until_nothing_is_left(scene: Scene) -> None:
 
 async def test_a_condition_that_is_not_met_in_time_is_a_failure(scene: Scene) -> None:
     code, _, complaints = await run(
-        "watch", "pods", "--until", "condition=Ready", "--for", "0.3", env=scene.env
+        "watch", "pods", "--until", "condition=Ready", "--for", "3", env=scene.env
     )
     assert code == 1
     assert complaints == (

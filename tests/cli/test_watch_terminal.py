@@ -132,7 +132,7 @@ async def test_a_live_table_shows_what_is_there_and_what_changes(scene: Scene) -
 
 @pytest.mark.parametrize("lines", [2, 5])
 async def test_a_tiny_terminal_has_the_status_line_at_least(scene: Scene, lines: int) -> None:
-    args = ("watch", "pods,namespaces", "--for", "1s")
+    args = ("watch", "pods,namespaces", "--for", "3s")
     async with terminal(*args, env=scene.env, lines=lines, columns=40) as screen:
         assert "● synced" in await screen.until("synced")
         assert await screen.end() == 0
@@ -141,14 +141,14 @@ async def test_a_tiny_terminal_has_the_status_line_at_least(scene: Scene, lines:
 
 
 async def test_other_forms_are_lines_on_a_terminal_too(scene: Scene) -> None:
-    async with terminal("watch", "pods", "-o", "name", "--for", "1s", env=scene.env) as screen:
+    async with terminal("watch", "pods", "-o", "name", "--for", "3s", env=scene.env) as screen:
         assert await screen.end() == 0
     assert HIDE_CURSOR not in screen.shown
     assert screen.shown.startswith("pod/web-0\r\npod/web-1\r\n")
 
 
 async def test_the_end_of_the_time_leaves_the_last_table_and_the_summary(scene: Scene) -> None:
-    async with terminal("watch", "pods", "--for", "1s", env=scene.env) as screen:
+    async with terminal("watch", "pods", "--for", "3s", env=scene.env) as screen:
         assert await screen.end() == 0
     last = screen.shown.rpartition("READY")[2]
     assert "web-1" in last

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import multiprocessing
+import os
 import random
 import signal
 import subprocess
@@ -27,6 +30,7 @@ from kinform.testing.simulation import (
     simulate,
 )
 from kinform.testing.simulation.actions import (
+    Action,
     Crash,
     CrashAtWrite,
     Happen,
@@ -34,10 +38,12 @@ from kinform.testing.simulation.actions import (
     Restart,
     Restore,
     Write,
-    is_fault,
+    is_of_server,
     kind_of,
 )
+from kinform.testing.simulation.drawing import crashes
 from kinform.testing.simulation.link import Link
+from kinform.testing.simulation.running import Subject, drawn, run_schedules
 from kinform.testing.simulation.shrinking import shrunk
 from tests.testing.eventually import eventually
 from tests.testing.processes import is_alive
@@ -49,7 +55,7 @@ from tests.testing.processes import is_alive
 @settings(max_examples=60)
 def test_every_schedule_has_enough_of_everything(seed: int) -> None:
     schedule = draw(seed)
-    faults = [action for action in schedule.actions if is_fault(action)]
+    faults = [action for action in schedule.actions if is_of_server(action)]
     assert sum(isinstance(action, Write) for action in schedule.actions) >= 150
     assert len(faults) >= 5
     assert len({kind_of(action) for action in faults}) >= 3
@@ -65,6 +71,19 @@ def test_a_schedule_is_of_its_seed_and_outlives_a_file(seed: int) -> None:
     first = draw(seed)
     assert draw(seed) == first
     assert Schedule.load(first.dump()) == first
+
+
+def test_a_schedule_that_was_not_drawn_has_a_name_that_outlives_a_file() -> None:
+    names = [schedule.name for schedule in crashes(draw(7), 2)]
+    assert names == [
+        "7-write-1-unanswered",
+        "7-write-1-answered",
+        "7-write-2-unanswered",
+        "7-write-2-answered",
+    ]
+    named = Schedule(seed=7, name='"mine" ä')
+    assert Schedule.load(named.dump()) == named
+    assert Schedule.load('{"seed":7}').name == draw(7).name == ""
 
 
 @pytest.mark.parametrize(
@@ -207,6 +226,23 @@ def test_who_saw_more_than_a_replica_that_lags_may_take_it_for_a_restored_server
     assert simulate(Schedule.load(BEHIND), everything_at_once, mirrored).divergence is None
 
 
+@pytest.mark.parametrize("seed", range(1, 5))
+def test_what_was_set_apart_may_be_told_again_as_it_was(seed: int) -> None:
+    """Seed 3823: handlers are told that it is gone, and it has never been."""
+    damage = [f"- corrupt: {{verb: {verb}, times: null}}\n" for verb in ("list", "watch")]
+    expired = "- error_event: {code: 410, verb: watch, times: 2}\n"
+    actions: tuple[Action, ...] = (
+        Write(at=0.0, verb="create", namespace="blue", name="n1", value=1),
+        Write(at=0.1, verb="create", namespace="blue", name="n2", value=2),
+        *(Happen(at=5.0, fault=fault, lasts=30.0) for fault in damage),
+        Happen(at=5.0, fault=expired, lasts=3.0),
+        Partition(at=6.0, process=0, silent=False, lasts=0.5),
+        Write(at=90.0, verb="create", namespace="blue", name="n3", value=3),
+    )
+    schedule = Schedule(seed=seed, processes=1, actions=actions)
+    assert simulate(schedule, everything_at_once).divergence is None
+
+
 def test_a_program_that_ends_by_an_error_is_a_divergence() -> None:
     async def fails(process: Process) -> None:
         del process
@@ -286,7 +322,68 @@ async def test_a_request_on_its_way_is_reset_with_all_others() -> None:
             assert answer.status == 200
 
 
+@in_virtual_time
+async def test_a_request_that_a_server_has_not_answered_ends_with_that_server() -> None:
+    """Seed 9266: it was paused, and then another one, from a backup, answered in its place."""
+    async with APIServer(port=None) as server:
+        link = Link(server.application, [], dice=random.Random(0))
+        request = HttpRequest(
+            method="GET",
+            url="http://localhost/version",
+            headers={"Authorization": f"Bearer {server.token}"},
+        )
+        server.pause()
+        loop = asyncio.get_running_loop()
+        loop.call_later(5, link.reset)
+        loop.call_later(5, server.resume)
+        with pytest.raises(TransportError, match="the connection was reset"):
+            await link.send(request).__aenter__()
+
+
+@in_virtual_time
+async def test_who_waits_behind_a_silent_link_is_told_when_its_process_dies() -> None:
+    """Seed 5477: what a dead process had open stayed open for as long as its link was cut."""
+    async with APIServer(port=None) as server:
+        link = Link(server.application, [], dice=random.Random(0))
+        request = HttpRequest(method="GET", url="http://localhost/version", read_timeout=60)
+        asyncio.get_running_loop().call_later(link.latency * 2, link.kill)
+        link.cut(silent=True)
+        with pytest.raises(TransportError, match="the connection was refused"):
+            await link.send(request).__aenter__()
+        assert asyncio.get_running_loop().time() == link.latency * 2
+
+
 # --- processes
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for children in /proc")
+def test_a_run_that_is_given_up_ends_without_a_word() -> None:
+    """The pool's pipe was closed before its last message: a traceback at exit, now and then."""
+    command = [sys.executable, "-m", "kinform", "simulate", "--seeds", "1000000", "--jobs", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        eventually(lambda: len(_descendants(run.pid)) >= 2, within=60)
+        run.send_signal(signal.SIGINT)
+        _, said = run.communicate(timeout=30)
+    assert b"Traceback" not in said
+    assert run.returncode == 130
+
+
+@pytest.mark.slow
+def test_who_reads_no_further_ends_the_workers_of_that_run_only() -> None:
+    before = os.environ.get("PYTHONHASHSEED")
+    strangers = set(multiprocessing.active_children())
+    one, other = (run_schedules(drawn(0, 1_000), Subject(), jobs=1) for _ in range(2))
+    assert not next(one).oracle
+    assert not next(other).oracle
+    mine = set(multiprocessing.active_children()) - strangers
+    assert len(mine) == 2
+    one.close()
+    assert len(mine.intersection(multiprocessing.active_children())) == 1
+    assert not next(other).oracle
+    other.close()
+    assert os.environ.get("PYTHONHASHSEED") == before
+    assert not mine.intersection(multiprocessing.active_children())
 
 
 @pytest.mark.slow
@@ -306,5 +403,8 @@ def test_workers_end_with_the_command_that_started_them(end: signal.Signals) -> 
 
 def _descendants(pid: int) -> list[int]:
     """Return the processes that ``pid`` has started."""
-    tasks = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for task in tasks for child in task.read_text(encoding="ascii").split()]
+    found: list[int] = []
+    for children in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended
+            found += map(int, children.read_text(encoding="ascii").split())
+    return found

@@ -61,11 +61,13 @@ def mistakes(patches: Iterable[Patch], caught: Mapping[str, Caught]) -> list[str
     hunted = _hunted(patches)
     names, known = {patch.name for patch in hunted}, RULES.keys() | INVARIANTS.keys()
     claimed = {patch.rule for patch in hunted}
+    covered = ELSEWHERE.keys() | {patch.rule for patch in patches}
     return [
         *(f"{one.name}: there is no rule {one.rule}" for one in patches if one.rule not in known),
         *(f"{name} was never caught: make mutants ARGS={name}" for name in names - caught.keys()),
         *(f"{name} is no mutant that is hunted" for name in caught.keys() - names),
         *(f"{rule} has a mutant, and a reason not to" for rule in claimed & ELSEWHERE.keys()),
+        *(f"{rule} has neither a mutant nor a reason" for rule in RULES.keys() - covered),
     ]
 
 

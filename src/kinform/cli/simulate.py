@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shlex
 import sys
 import time
 from collections.abc import Iterable
@@ -14,14 +16,18 @@ import click
 from kinform.cli import problems
 from kinform.cli.options import debug_option
 from kinform.cli.running import emit, warn
+from kinform.errors import UsageError
 
 if TYPE_CHECKING:
+    from kinform.testing.simulation.actions import Schedule
     from kinform.testing.simulation.running import Result, Subject
 
 __all__ = ["command"]
 
 _EVERY: Final = 5.0
-"""Seconds between two lines of progress."""
+"""Seconds between two lines of progress, on a terminal."""
+_RARELY: Final = 60.0
+"""And in a log."""
 
 
 @click.command("simulate", short_help="Hunt for bugs by simulated faults, seed by seed.")
@@ -91,16 +97,19 @@ def command(
     Exit codes: 0 nothing found, 1 a promise was broken, 2 wrong command line.
     """  # noqa: D301 - click wants the character itself
     from kinform.testing.simulation import running
-    from kinform.testing.simulation.actions import Schedule
 
     if check and not program:
         raise click.UsageError("--check is about what --program does")
-    subject = running.Subject(program=program or running.DEFAULT, check=check or "")
     if files and every_write:
         raise click.UsageError("--every-write makes its own schedules: leave out --schedule")
+    subject = running.Subject(program=program or running.DEFAULT, check=check or "")
+    try:
+        subject.load()
+        given = [_loaded(file) for file in files]
+    except UsageError as exc:  # to end with 1 would say that a promise was broken
+        raise click.UsageError(str(exc)) from exc
     count, schedules = seeds, running.drawn(first_seed, seeds)
     if files:
-        given = [Schedule.load(file.read_bytes(), source=str(file)) for file in files]
         count, schedules = len(given), iter(given)
     elif every_write:
         made = running.crashed_at_every_write(first_seed, subject)
@@ -117,10 +126,21 @@ def command(
     return problems.FAILED if failed else problems.OK
 
 
+def _loaded(file: Path) -> Schedule:
+    """Return what a file holds, by the file's name: whatever its seed, it may have been edited."""
+    import msgspec
+
+    from kinform.testing.simulation.actions import Schedule
+
+    schedule = Schedule.load(file.read_bytes(), source=str(file))
+    return msgspec.structs.replace(schedule, name=file.stem)
+
+
 def _follow(
     results: Iterable[Result], *, count: int, subject: Subject, folder: Path, fail_fast: bool
 ) -> int:
     began = said = time.monotonic()
+    every = _EVERY if sys.stderr.isatty() else _RARELY
     done = failed = 0
     virtual = 0.0
     for result in results:
@@ -132,29 +152,48 @@ def _follow(
             if fail_fast:
                 break
         now = time.monotonic()
-        if now - said > _EVERY and sys.stderr.isatty():
+        if now - said > every:
             said = now
             left = (now - began) / done * (count - done)
             warn(f"{done} of {count}, {failed} failed, about {left:.0f} s left")
     took = time.monotonic() - began
+    counted = f"{done} schedule" if done == 1 else f"{done} schedules"
     emit(
-        f"{done} schedules, {virtual / 3600:,.1f} simulated hours, in {took:.1f} s: "
+        f"{counted}, {virtual / 3600:,.1f} simulated hours, in {took:.1f} s: "
         f"{failed or 'none'} failed\n"
     )
     return failed
 
 
 def _tell(result: Result, subject: Subject, folder: Path) -> None:
+    file = _kept(result.shrunk, folder, name=result.name or str(result.seed))
+    again = f"  again: {_command(subject, '--first-seed', str(result.seed), '--seeds', '1')}\n"
+    emit(
+        f"{result.name or f'seed {result.seed}'}: {result.message}\n"
+        f"  {result.summary}\n"
+        f"{'' if result.name else again}"
+        f"  short: {_command(subject, '--schedule', file.as_posix())}\n"
+    )
+
+
+def _kept(text: str, folder: Path, *, name: str) -> Path:
+    """Return a file with this text, a new one unless it is there: no other is written over."""
     folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{result.seed}.json"
-    file.write_text(result.shrunk, encoding="utf-8")
-    more = "" if not subject.check else f" --check {subject.check}"
+    number = 1
+    while True:
+        file = folder / f"{name}{f'-{number}' if number > 1 else ''}.json"
+        with contextlib.suppress(FileExistsError), file.open("xb") as stream:
+            stream.write(text.encode())
+        if file.read_bytes() == text.encode():
+            return file
+        number += 1
+
+
+def _command(subject: Subject, *words: str) -> str:
+    """Return what runs one schedule, as a shell reads it."""
     from kinform.testing.simulation.running import DEFAULT
 
-    program = "" if subject.program == DEFAULT else f" --program {subject.program}{more}"
-    emit(
-        f"seed {result.seed}: {result.message}\n"
-        f"  {result.summary}\n"
-        f"  again: kinform simulate --first-seed {result.seed} --seeds 1{program}\n"
-        f"  short: kinform simulate --schedule {file}{program}\n"
-    )
+    about = [] if subject.program == DEFAULT else ["--program", subject.program]
+    if subject.check:
+        about += ["--check", subject.check]
+    return shlex.join(["kinform", "simulate", *words, *about])

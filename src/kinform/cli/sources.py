@@ -21,7 +21,7 @@ from kinform.cli.options import Selection
 from kinform.cli.rows import Column, Row, Table, parse_table, plain
 from kinform.cli.targets import Target
 from kinform.client import Client
-from kinform.errors import DecodeError, NotFoundError, UnknownResourceError
+from kinform.errors import DecodeError, NotFoundError
 from kinform.meta import Entry
 from kinform.objects import Object
 from kinform.rest.options import ListOptions
@@ -195,9 +195,7 @@ class Tables:
 
     async def _refuse_if_gone(self) -> None:
         """Tell the end of a kind, which empties the cache, from a 404 of another cause."""
-        gvr = self._wanted.target.resource.gvr
-        if all(one.gvr != gvr for one in await self._wanted.client.api_resources()):
-            raise UnknownResourceError(str(gvr))
+        await self._wanted.client.find(str(self._wanted.target.resource.gvr), fresh=True)
 
 
 def _now() -> float:

@@ -33,6 +33,7 @@ __all__ = [
     "Verb",
     "Write",
     "is_fault",
+    "is_of_server",
     "kind_of",
 ]
 
@@ -188,6 +189,11 @@ def is_fault(action: Action) -> bool:
     return not isinstance(action, Write | Meddle | Restart)
 
 
+def is_of_server(action: Action) -> bool:
+    """Tell whether it is a fault of the server, or of what lies before it: of its fault plan."""
+    return isinstance(action, Happen | Compact | Restore | Lag)
+
+
 def kind_of(action: Action) -> str:
     """Return what sort of thing happens: of two faults of one sort only one counts as a kind."""
     if isinstance(action, Happen):
@@ -205,6 +211,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """One run: how many processes, with which dice, and all that happens to them."""
 
     seed: int
+    name: str = ""
+    """What to call it, if it is not the one that is drawn from the seed."""
     processes: int = 2
     actions: tuple[Action, ...] = ()
     """In the order of their times."""
@@ -212,7 +220,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     def dump(self) -> str:
         """Return the text that `load` reads."""
         lines = [msgspec.json.encode(action).decode() for action in self.actions]
-        head = f'{{"seed":{self.seed},"processes":{self.processes},"actions":[\n'
+        name = f'"name":{msgspec.json.encode(self.name).decode()},' if self.name else ""
+        head = f'{{"seed":{self.seed},{name}"processes":{self.processes},"actions":[\n'
         return head + ",\n".join(lines) + "\n]}\n"
 
     @classmethod

@@ -8,8 +8,9 @@ from typing import Final
 
 import msgspec
 
+from kinform.apiserver import faults
 from kinform.apiserver.fault_files import dump
-from kinform.apiserver.fault_kinds import Fault
+from kinform.apiserver.fault_kinds import Fault, Stale
 from kinform.apiserver.fault_plan import random_plan
 from kinform.testing.simulation.actions import (
     Action,
@@ -28,6 +29,7 @@ from kinform.testing.simulation.actions import (
     Suspend,
     Verb,
     Write,
+    is_of_server,
     kind_of,
 )
 from kinform.testing.simulation.themes import Theme, scene_of, theme_of
@@ -48,26 +50,29 @@ _NAMES: Final = tuple(f"n{number}" for number in range(9))
 _CHANGES: Final[Sequence[Verb]] = ("update", "relabel", "delete", "recreate")
 _LASTING: Final = 0.25
 """How many of the server's faults hit every request while they last, and not one to three."""
+_DRIPPING: Final[Sequence[faults.Verb | None]] = ("list", None)
 _GAPS: Final = (0.0, 0.0, 0.01, 0.2, 0.5, 1.0, 3.0)
 
 
 def draw(seed: int) -> Schedule:
     """Return the schedule of ``seed``.
 
-    It has at least 150 writes, 5 faults of at least 3 kinds, 2 processes and 2 restarts. What the
-    server does wrong in every eighth is of one theme, in every sixteenth of a rare one.
+    It has at least 150 writes, 5 faults of the server of at least 3 kinds, 2 processes and 2
+    restarts. What the server does wrong in every eighth is of one theme, in every sixteenth of a
+    rare one.
     """
     dice = random.Random(f"schedule {seed}")
     processes = dice.choice((2, 2, 2, 3))
-    faults = _faults(dice, processes, theme_of(seed))
+    wrong = _faults(dice, processes, theme_of(seed))
     writes = _writes(dice)
     end = writes[-1].at
-    timed = [_moved(action, dice.uniform(0, end)) for action in faults]
+    timed = [_moved(action, dice.uniform(0, end)) for action in wrong]
     timed += [_moved(action, dice.uniform(0, end)) for action in _restarts(dice, processes)]
     timed += [_moved(action, dice.uniform(0, end)) for action in _meddlings(dice)]
     if (scene := scene_of(seed)) is not None:
         begin = dice.uniform(0, end)
         timed += [_put_off(action, begin) for action in scene(dice)]
+    timed += _topping(random.Random(f"topping {seed}"), timed, end)
     actions: list[Action] = sorted([*writes, *timed], key=lambda action: action.at)
     return Schedule(seed=seed, processes=processes, actions=tuple(_after_restores(actions)))
 
@@ -76,19 +81,20 @@ def crashes(schedule: Schedule, writes: int) -> Iterator[Schedule]:
     """Yield for each of the first ``writes`` writes of a process schedules that crash it there.
 
     Once before it learns what became of the write, and once after. Of ``schedule`` there is left
-    what others write.
+    what others write. Each has a name of its own.
     """
     calm = calmed(schedule).actions
     for nth in range(1, writes + 1):
         for before in (True, False):
             crash = CrashAtWrite(at=0.0, process=0, nth=nth, before_answer=before)
-            yield msgspec.structs.replace(schedule, actions=(crash, *calm))
+            name = f"{schedule.seed}-write-{nth}-{'unanswered' if before else 'answered'}"
+            yield msgspec.structs.replace(schedule, name=name, actions=(crash, *calm))
 
 
 def calmed(schedule: Schedule) -> Schedule:
-    """Return what of a schedule others write."""
+    """Return what of a schedule others write, under a name of its own."""
     calm = tuple(action for action in schedule.actions if isinstance(action, Write))
-    return msgspec.structs.replace(schedule, actions=calm)
+    return msgspec.structs.replace(schedule, name=f"{schedule.seed}-calm", actions=calm)
 
 
 def _moved(make: Callable[[float], Action], at: float) -> Action:
@@ -175,6 +181,39 @@ def _any_fault(dice: random.Random) -> Fault:
     if dice.random() < _LASTING:
         return Fault(fault.effect, msgspec.structs.replace(fault.match, times=None))
     return fault
+
+
+def _topping(dice: random.Random, there: Sequence[Action], end: float) -> Sequence[Action]:
+    """Return what the server does wrong besides, if ``there`` is too little of it.
+
+    Its dice are its own, so that no other schedule is changed by it. None of it lags: where
+    something does, less can be asked of a cache.
+    """
+    kinds = [kind_of(action) for action in there if is_of_server(action)]
+    added: list[Action] = []
+    while len(kinds) < FAULTS or len(set(kinds)) < KINDS:
+        action = _besides(dice, round(dice.uniform(0, end), 2))
+        if len(kinds) < FAULTS or kind_of(action) not in kinds:
+            added.append(action)
+            kinds.append(kind_of(action))
+    return added
+
+
+def _besides(dice: random.Random, at: float) -> Action:
+    lasts = round(dice.uniform(5, 60), 1)
+    match dice.randrange(8):
+        case 0:
+            return Compact(at=at)
+        case 1:
+            fault = faults.clock_offset(dice.choice((-86_400.0, -30.0, 30.0, 86_400.0)))
+        case 2 | 3:  # so slow that only who counts the whole time notices
+            size, verb = dice.randint(1, 50), dice.choice(_DRIPPING)
+            fault = faults.drip(size=size, every=20.0, verb=verb, times=2)
+        case _:
+            fault = _any_fault(dice)
+            while isinstance(fault.effect, Stale):
+                fault = _any_fault(dice)
+    return Happen(at=at, fault=dump([fault]), lasts=lasts)
 
 
 def _meddlings(dice: random.Random) -> Sequence[Callable[[float], Action]]:

@@ -101,6 +101,7 @@ class Link:
     def kill(self) -> None:
         """Let nothing pass any more: the process behind it has ended."""
         self._is_dead = True
+        self.mend()  # who waits for something to pass finds out at once
         self.reset()
 
     def cut(self, *, silent: bool) -> None:
@@ -135,6 +136,8 @@ class Link:
             raise _error(request, TransportFailure.RESET)
         is_write = request.method in _WRITES
         async with self._inner.send(self._minded(request) if is_write else request) as response:
+            if self._resets != resets:  # whoever had the request is gone: nobody else answers it
+                raise _error(request, TransportFailure.RESET)
             if is_write and self.on_write is not None:
                 self.on_write("done")
                 await asyncio.sleep(0)  # who is to end here ends here

@@ -56,6 +56,7 @@ class Process:
         self._report = report
         faults = {kind_of(action) for action in schedule.actions if is_fault(action)}
         self._damages = "corrupt" in faults
+        self._garbles = bool(faults & {"corrupt", "truncate_frame"})
         self._lags = bool(faults & {"lag", "stale"})
         self._working: set[object] = set()
 
@@ -102,6 +103,7 @@ class Process:
             report=self._report,
             sees=sees,
             damages=self._damages,
+            garbles=self._garbles,
             lags=self._lags,
             resyncs=resyncs,
             pauses=(0.0, 0.0, self.dice.choice((0.0, 0.1, 3.0, 20.0))),

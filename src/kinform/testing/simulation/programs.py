@@ -22,6 +22,7 @@ from kinform.runtime.context import Context
 from kinform.runtime.controller import Controller
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
 from kinform.runtime.manager import Manager
+from kinform.runtime.result import Result
 from kinform.sansio.delta_fifo import DeltaFIFO
 from kinform.sansio.real_fifo import RealFIFO
 from kinform.testing.simulation.process import Process
@@ -30,11 +31,15 @@ __all__ = ["MIRRORED", "everything_at_once", "secret_value"]
 
 MIRRORED: Final = "green"
 """The namespace whose ConfigMaps have Secrets."""
+_LOOK_AGAIN: Final = 60.0
+_RELEASE: Final = 3.0
+"""Seconds for giving back the lease."""
 
 
 async def everything_at_once(process: Process) -> None:
     """Run until cancelled."""
-    process.grace = 15.0  # two informers and a manager, one after the other
+    # One after the other: a manager, the lease that is given back, and two informers.
+    process.grace = 5.0 + _RELEASE + 5.0 + 5.0
     resync = process.dice.choice((None, None, 40.0))
     options = _options(process, resync)
     whole = process.client.informer("v1/configmaps", **options)
@@ -93,7 +98,7 @@ async def _compete(process: Process) -> None:
     process.watch_leadership(elector, guards="/secrets")
     while True:
         try:
-            await elector.run(lambda: _lead(process, elector), release_within=lambda: 3.0)
+            await elector.run(lambda: _lead(process, elector), release_within=lambda: _RELEASE)
         except LeadershipLost:
             continue
 
@@ -103,15 +108,18 @@ async def _lead(process: Process, elector: LeaderElector) -> None:
     # it is made again, as quickly as this lets it.
     pause = process.dice.choice((0.2, 0.5, 1.0))
 
-    async def reconcile(ctx: Context, name: ObjectName) -> None:
+    async def reconcile(ctx: Context, name: ObjectName) -> Result | None:
         with process.working(name):
             source = ctx.lister("v1/configmaps").get(name)
             if source is None:
-                return  # its secret goes with it
+                return None  # its secret goes with it
             secret = ctx.lister("v1/secrets").get(name)
             if secret is None or not _is_of(source, secret):
                 await ctx.apply(_secret(source), owner=source)
                 await asyncio.sleep(pause)
+                # Deleted before the cache has seen it, it would be missed by nobody.
+                return Result(requeue_after=_LOOK_AGAIN)
+            return None
 
     client = process.client.guarded(elector.check)
     process.renew_informers(f"/namespaces/{MIRRORED}/")

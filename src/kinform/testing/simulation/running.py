@@ -14,8 +14,11 @@ import time
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, final
+
+import msgspec
 
 from kinform.errors import UsageError
 from kinform.testing.simulation.actions import Schedule
@@ -53,9 +56,11 @@ class Subject:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of one seed. Empty texts: nothing is wrong."""
+    """What became of one schedule. Without an oracle: nothing is wrong."""
 
     seed: int
+    name: str = ""
+    """The schedule's, if it was not drawn from the seed."""
     oracle: str = ""
     message: str = ""
     shrunk: str = ""
@@ -70,31 +75,38 @@ class Result:
 
 def run_schedules(
     schedules: Iterable[Schedule], subject: Subject, *, jobs: int, shrinks: bool = True
-) -> Iterator[Result]:
+) -> Generator[Result]:
     """Run many schedules, ``jobs`` at a time; yield each one's result as it is there.
 
     In processes of their own, in which sets have a fixed order: the same schedule gives the same
-    result on every machine. What fails is shrunk, unless ``shrinks`` is false.
+    result on every machine. What fails is shrunk, unless ``shrinks`` is false. To close the
+    generator ends these processes.
 
     Raises:
         UsageError: the subject cannot be loaded.
     """
     subject.load()
-    with _fixed_hash_seed():
-        spawn = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_prepare) as pool:
-            waiting: set[Future[Result]] = set()
-            try:
-                for schedule in schedules:
+    spawn = multiprocessing.get_context("spawn")
+    tied, tie = spawn.Pipe(duplex=False)
+    with (
+        tied,
+        tie,
+        ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_prepare, initargs=(tied,)) as pool,
+    ):
+        waiting: set[Future[Result]] = set()
+        try:
+            for schedule in schedules:
+                with _uninterrupted(), _fixed_hash_seed():  # the first ones start the workers
                     waiting.add(pool.submit(_run, schedule.dump(), subject, shrinks=shrinks))
-                    if len(waiting) >= _AHEAD * jobs:
-                        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                        yield from (future.result() for future in done)
-                while waiting:
+                if len(waiting) >= _AHEAD * jobs:
                     done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                     yield from (future.result() for future in done)
-            finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                yield from (future.result() for future in done)
+        except BaseException:  # nobody wants to know any more
+            tie.send_bytes(b"end")
+            raise
 
 
 def crashed_at_every_write(first: int, subject: Subject) -> Sequence[Schedule]:
@@ -124,18 +136,33 @@ def _fixed_hash_seed() -> Generator[None]:
             os.environ["PYTHONHASHSEED"] = before
 
 
-def _prepare() -> None:
+@contextlib.contextmanager
+def _uninterrupted() -> Generator[None]:
+    """Put off a Ctrl-C: a worker that is only half started would complain at length."""
+    if sys.platform == "win32":
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _prepare(tied: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us ends us
     logging.getLogger("kinform").setLevel(logging.CRITICAL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=(tied,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """End this process when the one that started it has: who is killed tells nobody."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _end_with(tied: Connection) -> None:
+    """End this process when whoever started it says so, or is gone: a killed one says nothing.
+
+    What is said is not read, so that all workers hear it.
+    """
+    with contextlib.suppress(OSError):
+        tied.poll(None)
+    os._exit(1)
 
 
 def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
@@ -147,7 +174,11 @@ def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
     divergence = outcome.divergence
     if divergence is None:
         return Result(
-            seed=schedule.seed, seconds=outcome.seconds, took=took, requests=outcome.requests
+            seed=schedule.seed,
+            name=schedule.name,
+            seconds=outcome.seconds,
+            took=took,
+            requests=outcome.requests,
         )
     oracle = divergence.oracle
 
@@ -157,11 +188,13 @@ def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
 
     short = shrunk(schedule, fails) if shrinks else schedule
     again = simulate(short, program, check).divergence if shrinks else divergence
+    name = schedule.name or str(schedule.seed)
     return Result(
         seed=schedule.seed,
+        name=schedule.name,
         oracle=oracle,
         message=str(again or divergence),
-        shrunk=short.dump(),
+        shrunk=msgspec.structs.replace(short, name=name).dump(),
         summary=f"{len(schedule.actions)} actions, shrunk to {len(short.actions)}",
         seconds=outcome.seconds,
         took=took,
@@ -176,6 +209,6 @@ def _named(name: str) -> Any:
         sys.path.insert(0, here)
     try:
         return getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as exc:
+    except Exception as exc:  # whatever it raises that somebody else has written
         hint = "" if colon else "; write module:function"
-        raise UsageError(f"cannot load {name!r}: {exc}{hint}") from exc
+        raise UsageError(f"cannot load {name!r}: {type(exc).__name__}: {exc}{hint}") from exc

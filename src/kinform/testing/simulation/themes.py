@@ -3,7 +3,8 @@
 A fault at random is rarely the one that a certain mistake needs, and hardly ever two that go
 together: pages, and a compaction between two of them. So every eighth schedule takes what its
 server does wrong from one theme; every sixteenth, between those, from a rare one, and plays its
-scene. A new theme takes seeds that had none: all others mean what they meant.
+scene; every thirty-second has strangers. A new theme takes seeds that had none: all others mean
+what they meant.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ Theme: TypeAlias = Callable[[random.Random], Fault | Restore]
 
 _EVERY: Final = 8
 _RARE: Final = 16
+_STRANGE: Final = 32
 _READS: Final[Sequence[Verb]] = ("list", "watch")
 
 
@@ -33,6 +35,8 @@ def theme_of(seed: int) -> Theme | None:
     turn, place = divmod(seed, _EVERY)
     if place == _EVERY - 1:
         return THEMES[turn % len(THEMES)]
+    if seed % _STRANGE == _STRANGE - 6:
+        return _strangers
     rare = _rare(seed)
     return None if rare is None else rare[0]
 
@@ -171,6 +175,17 @@ def _restores(dice: random.Random) -> Fault | Restore:
             return faults.error_event(410, after_events=dice.randint(0, 3), times=None)
         case _:
             return faults.status(503, verb="list", times=None)
+
+
+def _strangers(dice: random.Random) -> Fault:
+    """Somebody in between answers in place of the server, and knows nothing of what it has."""
+    match dice.randrange(4):
+        case 0 | 1:
+            return faults.status(404, text=dice.choice((None, "default backend")), times=None)
+        case 2:
+            return faults.status(dice.choice((502, 503)), text="<html>", times=None)
+        case _:
+            return faults.status(404, verb=dice.choice(_READS), times=_times(dice))
 
 
 def _times(dice: random.Random) -> int | None:

@@ -9,6 +9,7 @@ from typing import TypeVar, final
 
 from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.informer import SharedInformer
+from kinform.errors import DecodeError
 from kinform.meta import ObjectName
 from kinform.objects import Object
 from kinform.sansio import coalesce
@@ -43,6 +44,7 @@ class Witness:
         report: Told what is wrong.
         sees: What the informer's selector lets through.
         damages: Whether objects may become unreadable on their way.
+        garbles: Whether anything may; else all that comes can be read (``reading``).
         lags: Whether the newest state that a server shows may be an old one. To a client that is
             a server which was restored: it lists anew, and trusts no version.
         resyncs: Whether objects are told again as they were.
@@ -58,6 +60,7 @@ class Witness:
         report: Callable[[Divergence], None],
         sees: Sees = everything,
         damages: bool = False,
+        garbles: bool = False,
         lags: bool = False,
         resyncs: bool = False,
         pauses: Sequence[float] = (0.0,),
@@ -72,8 +75,10 @@ class Witness:
         self._believed: dict[str, State] = {}
         self._place: dict[str, int] = {}
         self._version = 0
+        self._backwards = 0  # how often the cache went back
         self._noticed = history.restores  # how many restores the cache may have noticed
         self._damages = damages
+        self._garbles = damages or garbles
         self._lags = lags
         self._resyncs = resyncs
         self._began = history.time()
@@ -198,14 +203,22 @@ class Witness:
     def look(self) -> None:
         """Check what holds at every moment."""
         informer = self.informer
+        statistics = informer.statistics()
         version = int(informer.last_sync_resource_version or 0)
         if version < self._version:
+            went = f"the cache went back from {self._version} to {version}"
+            self._backwards += 1
             if self._noticed == self._history.restores and not self._lags:
-                self._fail("version", f"the cache went back from {self._version} to {version}")
+                self._fail("version", went)
+            elif self._backwards > statistics.reflector.regressions:
+                self._fail("version", f"{went}, and did not say so")
             self._noticed = self._history.restores
         self._version = version
+        error = statistics.reflector.last_error
+        if isinstance(error, DecodeError) and not self._garbles:
+            self._fail("reading", f"what came whole could not be read: {error}")
         bound = coalesce.HIGH_WATER + 4 * len(self._history.keys)
-        for handler in informer.statistics().handlers:
+        for handler in statistics.handlers:
             if handler.pending > bound:
                 self._fail("buffers", f"{handler.name} has {handler.pending} events waiting")
         if self._registration.has_synced and not self._has_synced:
@@ -231,8 +244,9 @@ class Witness:
 
     def difference(self) -> str:
         """Return what is not equal: the server, the cache and what was told; ``""`` if all is."""
-        unreadable = set(map(str, self.informer.unreadable))
-        server = {k: v for k, v in self._history.now(self._sees).items() if k not in unreadable}
+        if apart := self.informer.unreadable:  # what was damaged on its way is to be asked for
+            return f"{self.name}: {', '.join(map(str, apart))} cannot be read"
+        server = self._history.now(self._sees)
         cache = {str(one.key): state_of(one) for one in self.informer.lister.list()}
         for name, found in (("the cache", cache), ("what was told", self._believed)):
             for key in sorted({*server, *found}):

@@ -32,6 +32,8 @@ BUDGET: Final = 8
 SETTLE: Final = 600.0
 """Seconds after which everything is equal, once all faults are over: longer than any watch."""
 _TICK: Final = 2.5
+_ANSWER_TIMEOUT: Final = 150.0
+"""Less than usual, so that what comes too slowly is given up before everything is equal."""
 _AFTER_RESTORE: Final = 75.0
 """Seconds after a restore in which a lease may be in the hands of two: it was edited."""
 
@@ -260,7 +262,10 @@ class World:
         link = Link(
             self.server.application, sent, dice=dice, latency=dice.choice((0.002, 0.02, 0.05))
         )
-        client = connect(Config(server="http://localhost", token=self.server.token), transport=link)
+        config = Config(
+            server="http://localhost", token=self.server.token, answer_timeout=_ANSWER_TIMEOUT
+        )
+        client = connect(config, transport=link)
         async with client:
             process = Process(
                 slot.number,
@@ -346,7 +351,7 @@ class World:
 
     def _check_budget(self) -> None:
         for requests in self.sent:
-            for verb in ("list", "watch"):
+            for verb in ("list", "watch", "probe"):
                 for stream in {one.stream for one in requests}:
                     times = [
                         one.at

@@ -1,0 +1,183 @@
+"""``kinform simulate``: what it says and keeps of what fails, and that its commands fail again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from kinform.cli.running import run
+from kinform.testing.simulation import Schedule
+from kinform.testing.simulation.actions import CrashAtWrite, Restart, Write
+
+SHOP = '''
+import asyncio
+
+
+async def idle(process):
+    await asyncio.Event().wait()
+
+
+async def order(process):
+    """Make two writes, and never look whether both were made."""
+    if process.number == 0 and process.life == 0:
+        maps = process.client.resource("v1/configmaps", namespace="default")
+        await maps.create({"metadata": {"name": "begun"}})
+        await maps.create({"metadata": {"name": "done"}})
+    await asyncio.Event().wait()
+
+
+def nobody_was_restarted(world):
+    return "somebody was" if any(process.life for process in world.living) else ""
+
+
+def order_is_done(world):
+    there = {stored.key for stored in world.server.cluster.storage.table("configmaps").now()}
+    return "" if there >= {"default/begun", "default/done"} else "half an order"
+'''
+IDLE = ("--program", "simulated_shop:idle", "--check", "simulated_shop:nobody_was_restarted")
+ORDER = ("--program", "simulated_shop:order", "--check", "simulated_shop:order_is_done")
+KEPT = Path("build/simulation")
+RESTART = Restart(at=1.0, process=0)
+WRITE = Write(at=2.0, verb="create", namespace="blue", name="n1")
+LAST = Write(at=3.0, verb="create", namespace="blue", name="n2")
+
+
+class Said(NamedTuple):
+    code: int
+    failures: Sequence[str]
+    last: str
+    commands: dict[str, list[str]]
+    """The arguments of the command that is printed after each word."""
+
+
+class Shop(NamedTuple):
+    capsys: pytest.CaptureFixture[str]
+
+    def simulate(self, *args: str) -> Said:
+        """Run the command on one worker."""
+        code = run(["simulate", "--jobs", "1", *args])
+        captured = self.capsys.readouterr()
+        assert "error" not in captured.err  # how far it is may be told there
+        *failures, last = captured.out.splitlines()
+        found = re.findall(r"^  (\w+): kinform simulate (.*)$", captured.out, re.MULTILINE)
+        return Said(code, failures, last, {word: shlex.split(line) for word, line in found})
+
+
+@pytest.fixture
+def shop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Shop:
+    """A folder to work in, with a user's module."""
+    (tmp_path / "simulated_shop.py").write_text(SHOP, encoding="utf-8")
+    (tmp_path / "misspelt.py").write_text("def main(:", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)  # as the command does, which does not take it back
+    monkeypatch.delitem(sys.modules, "simulated_shop", raising=False)
+    return Shop(capsys)
+
+
+def written(name: str, *actions: Restart | Write) -> Path:
+    """Write a schedule to where others are kept."""
+    KEPT.mkdir(parents=True, exist_ok=True)
+    file = KEPT / name
+    file.write_text(Schedule(seed=7, actions=actions).dump(), encoding="utf-8")
+    return file
+
+
+@pytest.mark.slow
+def test_nothing_found_is_said_in_one_line_and_leaves_no_file(shop: Shop) -> None:
+    said = shop.simulate("--seeds", "1")
+    assert (said.code, said.failures) == (0, [])
+    assert re.fullmatch(
+        r"1 schedule, \d+\.\d simulated hours, in \d+\.\d s: none failed", said.last
+    )
+    assert not KEPT.exists()
+
+
+@pytest.mark.slow
+def test_a_seed_that_fails_fails_again_by_both_commands(shop: Shop) -> None:
+    first = shop.simulate("--first-seed", "7", "--seeds", "1", *IDLE)
+    assert first.code == 1
+    assert first.last.endswith(": 1 failed")
+    assert first.failures[0] == "seed 7: equality: somebody was"
+    assert first.failures[1].endswith(" actions, shrunk to 2")
+    assert first.commands == {
+        "again": ["--first-seed", "7", "--seeds", "1", *IDLE],
+        "short": ["--schedule", "build/simulation/7.json", *IDLE],
+    }
+    kept = (KEPT / "7.json").read_bytes()
+    assert len(Schedule.load(kept).actions) == 2  # a restart, and time for it
+    again = shop.simulate(*first.commands["again"])
+    assert (again.code, again.failures) == (1, first.failures)
+    short = shop.simulate(*first.commands["short"])
+    assert (short.code, short.failures[0]) == (1, "7: equality: somebody was")
+    assert short.commands == {"short": first.commands["short"]}
+    assert (KEPT / "7.json").read_bytes() == kept
+    assert [file.name for file in KEPT.iterdir()] == ["7.json"]
+
+
+@pytest.mark.slow
+def test_schedules_in_files_are_run_and_left_as_they_are(shop: Shop) -> None:
+    good, bad = written("good one.json", WRITE), written("bad one.json", RESTART, WRITE, LAST)
+    before = bad.read_bytes()
+    said = shop.simulate("--schedule", str(good), "--schedule", str(bad), *IDLE)
+    assert said.code == 1
+    assert said.last.startswith("2 schedules, ")
+    assert said.failures[:2] == [
+        "bad one: equality: somebody was",
+        "  3 actions, shrunk to 2",
+    ]
+    assert said.commands == {"short": ["--schedule", "build/simulation/bad one-2.json", *IDLE]}
+    assert bad.read_bytes() == before
+    assert Schedule.load((KEPT / "bad one-2.json").read_bytes()).actions == (RESTART, LAST)
+
+
+@pytest.mark.slow
+def test_each_write_whose_crash_is_not_survived_is_kept_and_fails_again(shop: Shop) -> None:
+    said = shop.simulate("--every-write", "--first-seed", "7", "--no-shrink", *ORDER)
+    assert said.code == 1
+    assert said.last.startswith("5 schedules, ")
+    assert said.last.endswith(": 2 failed")
+    names = ["7-write-1-answered", "7-write-1-unanswered"]
+    assert sorted(file.stem for file in KEPT.iterdir()) == names
+    for name in names:
+        assert f"{name}: equality: half an order" in said.failures
+        kept = Schedule.load((KEPT / f"{name}.json").read_bytes())
+        (crash,) = (one for one in kept.actions if isinstance(one, CrashAtWrite))
+        assert (crash.nth, crash.before_answer) == (1, name.endswith("-unanswered"))
+    assert [*said.commands] == ["short"]
+    short = shop.simulate(*said.commands["short"], "--no-shrink")
+    assert (short.code, short.commands) == (1, said.commands)
+    assert short.failures[0] in said.failures
+    assert sorted(file.stem for file in KEPT.iterdir()) == names
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--program", "nowhere:main"], "cannot load 'nowhere:main': ModuleNotFoundError: No"),
+        (["--program", "misspelt:main"], "cannot load 'misspelt:main': SyntaxError: "),
+        (["--program", "simulated_shop:main"], "module 'simulated_shop' has no attribute 'main'"),
+        (["--program", "simulated_shop"], "has no attribute ''; write module:function"),
+        ([*IDLE[:3], "simulated_shop:main"], "module 'simulated_shop' has no attribute 'main'"),
+        (["--program", "nowhere:main", "--every-write"], "No module named 'nowhere'"),
+        (["--program", "nowhere:main", "--show"], "No module named 'nowhere'"),
+        (["--check", "simulated_shop:order_is_done"], "--check is about what --program does"),
+        (["--schedule", "simulated_shop.py"], "simulated_shop.py: this is no schedule"),
+        (["--schedule", "none.json"], "'none.json' does not exist"),
+        (["--schedule", "simulated_shop.py", "--every-write"], "leave out --schedule"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_one_line(shop: Shop, args: list[str], words: str) -> None:
+    assert run(["simulate", *args]) == 2
+    captured = shop.capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: ")
+    assert words in captured.err
+    assert captured.err.count("\n") == 1
