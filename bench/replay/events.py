@@ -105,8 +105,8 @@ def pace(cluster: Cluster, watches: Sequence[Watch], *, count: int, per_second: 
     Raises:
         NotSentError: a client went away.
     """
-    due = _clock(per_second)
     began = ended = time.time_ns()
+    due = _clock(per_second)
     for done, event in enumerate(cluster.upcoming(count)):
         concerned = _concerned(cluster, watches, event)
         made = [(watch, *_frame(cluster, watch, event)) for watch in concerned]

@@ -49,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.resume is not None:
         found = record.load(options.resume)
         found.left_out.clear()
+        found.resumed.append(console.now())
     able: list[Client] = []
     for client in wanted:
         if (reason := clients.missing(client)) is None:

@@ -49,6 +49,8 @@ class Record:
     seconds: float = 0.0
     partial: bool = True
     """Whether it ended before its time, or some of it was not asked for."""
+    resumed: list[str] = field(default_factory=list)
+    """When it was gone on with: its cells are of as many runs, and one more."""
 
     def find(self, scenario: str, client: str) -> Cell | None:
         """Return a cell, if there is one."""

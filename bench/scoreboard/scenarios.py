@@ -99,6 +99,11 @@ SCENARIOS: Final[Sequence[Scenario]] = (
         steps=[_faults('status: {code: 503, text: "no backend"}'), _END, _SOME],
     ),
     Scenario(
+        name="not-found",
+        title="404 to everything, as plain text from a proxy",
+        steps=[_faults('status: {code: 404, text: "default backend - 404"}'), _END, _SOME],
+    ),
+    Scenario(
         name="gone-status",
         title="410 as the status of the next watch",
         # Of that one alone: it would be no answer to a streamed list, which asks for no version.
@@ -155,7 +160,7 @@ SCENARIOS: Final[Sequence[Scenario]] = (
     ),
     Scenario(
         name="gzip",
-        title="watches are compressed, asked for or not",
+        title="a proxy compresses watches, asked for or not",
         steps=[_faults("gzip: {verb: watch, resource: pods}"), _END, _SOME],
     ),
     Scenario(

@@ -62,9 +62,10 @@ def shown_scenarios(record: Record) -> list[Scenario]:
 
 def _head(record: Record) -> str:
     machine = ", ".join(f"{name} {value}" for name, value in record.machine.items())
-    partial = " **It is not a whole run.**" if record.partial else ""
+    more = f" Gone on with: {', '.join(record.resumed)}." if record.resumed else ""
+    more += " **It is not a whole run.**" if record.partial else ""
     lines = [
-        f"Made {record.began}, in {record.seconds / 60:.0f} minutes, on: {machine}.{partial}",
+        f"Made {record.began}, in {record.seconds / 60:.0f} minutes, on: {machine}.{more}",
         "",
         *(f"Left out: {label}: {reason}." for label, reason in record.left_out.items()),
     ]

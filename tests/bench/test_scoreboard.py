@@ -128,6 +128,13 @@ def test_a_record_survives_its_file(tmp_path: Path) -> None:
     assert record.load(tmp_path / "scoreboard.json") == made
 
 
+def test_the_head_tells_of_a_run_that_was_gone_on_with() -> None:
+    found = _record()
+    assert "Gone on with" not in table.markdown(found)
+    found.resumed.append("2026-11-17T19:38:46+00:00")
+    assert "Gone on with: 2026-11-17T19:38:46+00:00." in table.markdown(found)
+
+
 def test_the_table_has_a_row_for_each_scenario_and_says_what_is_missing() -> None:
     text = table.markdown(_record())
     assert "| | kinform | kopf |" in text
