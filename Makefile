@@ -99,7 +99,7 @@ bench-parts: venv ## the benchmarks of single parts of kinform
 bench-gate: venv ## what the hot paths cost, against bench/gate/baseline.json
 	$(PY) -m bench.gate $(ARGS)
 
-simulate: venv  ## 10,000 seeded schedules of faults (40 minutes); ARGS="--seeds 500" for fewer
+simulate: venv  ## 10,000 seeded schedules of faults (40 to 60 minutes); ARGS="--seeds 500" for fewer
 	$(PY) -m kinform simulate --seeds 10000 $(ARGS)
 
 mutants: venv   ## mistakes put into kinform, each to be found by the simulator; docs/mutants.md

@@ -291,3 +291,17 @@ def test_what_was_skipped_or_failed_or_did_not_run_is_found_in_the_report(
         "tests/test_x.py::test_not_run: did not run",
         "tests/test_x.py::TestIt::test_cases[CG-F02]: did not pass",
     ]
+
+
+def test_a_proof_that_was_skipped_or_failed_or_did_not_run_is_found_in_the_report(
+    tmp_path: Path,
+) -> None:
+    (report := tmp_path / "report.xml").write_text(REPORT, encoding="utf-8")
+    names = ("passed", "skipped", "failed", "torn_down", "not_run", "skipped")
+    text = ", ".join(f"`tests/test_x.py::test_{name}`" for name in names)
+    assert conformance.not_proven(f"| a promise | {text} | 8 |", report) == [
+        "tests/test_x.py::test_skipped: did not pass",
+        "tests/test_x.py::test_failed: did not pass",
+        "tests/test_x.py::test_torn_down: did not pass",
+        "tests/test_x.py::test_not_run: did not run",
+    ]

@@ -5,13 +5,15 @@ are checked by importing them. Run it as ``make conformance``, or with ``python 
 
     tools.conformance               write them
     tools.conformance --check       fail if they are not as they would be written, or say nonsense
-    tools.conformance --ran FILE    fail if a test named there did not run and pass (JUnit XML)
+    tools.conformance --ran FILE    fail if a test named there, or in docs/guarantees.md, did not
+                                    run and pass (JUnit XML)
 """
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import re
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,12 +25,27 @@ from xml.etree import ElementTree
 
 from tools.claims import Claims, Test, of_folder
 
-__all__ = ["Facts", "gather", "guide", "missing", "mistakes", "not_run", "page"]
+__all__ = [
+    "NAMED",
+    "PROMISES",
+    "ROOT",
+    "Facts",
+    "gather",
+    "guide",
+    "missing",
+    "mistakes",
+    "not_proven",
+    "not_run",
+    "page",
+]
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 DATA: Final = ROOT / "tests" / "conformance"
 PAGE: Final = ROOT / "docs" / "conformance.md"
 GUIDE: Final = ROOT / "docs" / "guides" / "coming-from-client-go.md"
+PROMISES: Final = ROOT / "docs" / "guarantees.md"
+NAMED: Final = re.compile(r"`(tests/[\w/]+\.py::\w+)`")
+"""A test, as the page of promises names it."""
 BEGIN, END = "<!-- names: begin, made by make conformance -->", "<!-- names: end -->"
 
 MOST_NOT_APPLICABLE: Final = 25
@@ -167,24 +184,43 @@ def rows_of(sections: Iterable[Table]) -> Iterator[Table]:
 
 def not_run(facts: Facts, report: Path) -> list[str]:
     """Return the tests that did not run, or did not pass, as a JUnit XML file tells."""
+    shown = {test for key in facts.scenarios for test in facts.tests_of(key)}
+    shown.update(*facts.claims.findings.values())
+    shown.update(
+        test for p in facts.parts for each in p["shown_by"] for test in facts.tests_of(each)
+    )
+    return _lost(sorted(shown), report)
+
+
+def not_proven(text: str, report: Path) -> list[str]:
+    """Return the tests that ``text`` names and that did not run, or did not pass: skipped ones too.
+
+    What cannot run on a machine proves nothing there.
+    """
+    named = (node.partition("::") for node in dict.fromkeys(NAMED.findall(text)))
+    return _lost((Test(path, 0, name) for path, _, name in named), report)
+
+
+def _lost(tests: Iterable[Test], report: Path) -> list[str]:
+    verdicts = _verdicts(report)
+    lost: list[str] = []
+    for test in tests:
+        dotted = f"{test.path.removesuffix('.py')}/{test.name}".replace("/", ".").replace("::", ".")
+        cases = {k: ok for k, ok in verdicts.get(dotted, {}).items() if test.case in k}
+        if not cases or not all(cases.values()):
+            lost.append(f"{test.node}: {'did not pass' if cases else 'did not run'}")
+    return lost
+
+
+def _verdicts(report: Path) -> dict[str, dict[str, bool]]:
+    """Return whether each case of each test passed."""
     verdicts: dict[str, dict[str, bool]] = {}
     for case in ElementTree.parse(report).iter("testcase"):  # noqa: S314 - our own file
         function, _, rest = case.attrib["name"].partition("[")
         passed = not any(child.tag in {"failure", "error", "skipped"} for child in case)
         cases = verdicts.setdefault(f"{case.attrib['classname']}.{function}", {})
         cases[rest] = cases.get(rest, True) and passed
-    shown = {test for key in facts.scenarios for test in facts.tests_of(key)}
-    shown.update(*facts.claims.findings.values())
-    shown.update(
-        test for p in facts.parts for each in p["shown_by"] for test in facts.tests_of(each)
-    )
-    lost: list[str] = []
-    for test in sorted(shown):
-        dotted = f"{test.path.removesuffix('.py')}/{test.name}".replace("/", ".").replace("::", ".")
-        cases = {k: ok for k, ok in verdicts.get(dotted, {}).items() if test.case in k}
-        if not cases or not all(cases.values()):
-            lost.append(f"{test.node}: {'did not pass' if cases else 'did not run'}")
-    return lost
+    return verdicts
 
 
 # --- pages --------------------------------------------------------------------------------------
@@ -328,6 +364,7 @@ def main() -> None:
     wrong = mistakes(facts)
     if arguments.ran:
         wrong += not_run(facts, arguments.ran)
+        wrong += not_proven(PROMISES.read_text("utf-8"), arguments.ran)
     for path, text in wanted.items():
         if arguments.check and (not path.exists() or path.read_text("utf-8") != text):
             wrong.append(f"{path.relative_to(ROOT)} is out of date: run make conformance")
