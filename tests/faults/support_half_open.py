@@ -42,7 +42,9 @@ async def main() -> None:
             async with asyncio.timeout(LONGEST):
                 noticed = await given_up - began
             network("link set lo down", "link set lo up")
-            made = await maps.create({"metadata": {"name": "after"}})
+            async with server.connect() as other:  # the connections kept here may be over too
+                others = other.resource("v1/configmaps", namespace="default")
+                made = await others.create({"metadata": {"name": "after"}})
             await informer.wait_until(made.resource_version, LONGEST)
             figures = informer.statistics().reflector
     print(json.dumps({"noticed": noticed, "lists": figures.lists}))  # noqa: T201 - its answer

@@ -536,3 +536,21 @@ async def test_connection_closed_while_idle_is_replaced_also_for_a_post(
             await body_of(transport, post(server))
             await until(lambda: not has_sockets(server))
     assert [request.connection for request in server.requests] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
+async def test_connection_whose_end_the_loop_has_not_seen_yet_is_replaced_also_for_a_write(
+    new: NewTransport,
+    method: str,
+    tls: ssl.SSLContext | None,
+    trust: Callable[[], Awaitable[ssl.SSLContext]],
+) -> None:
+    """The peer ends it while something else runs: nothing was sent, so all may go out again."""
+    async with WireServer(answers(OK, OK, OK), tls=tls) as server:
+        transport = new(tls=trust if tls else None)
+        request = HttpRequest(method=method, url=server.url, body=b"{}")
+        await body_of(transport, request)
+        await body_of(transport, request)
+        server.connections[0].end_unseen()
+        assert await body_of(transport, request) == OK.body
+    assert [request.connection for request in server.requests] == [0, 0, 1]

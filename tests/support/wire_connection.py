@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json as jsonlib
+import os
 import socket
 import ssl
 import struct
@@ -129,6 +130,12 @@ class WireConnection:
         self.writer.close()
         with suppress(ConnectionError, ssl.SSLError):
             await self.writer.wait_closed()
+
+    def end_unseen(self) -> None:
+        """Close in good order, at once: no loop, not even the client's, has a turn meanwhile."""
+        sock = self.writer.get_extra_info("socket")
+        with socket.socket(fileno=os.dup(sock.fileno())) as same:
+            same.shutdown(socket.SHUT_WR)
 
     def rst(self) -> None:
         """Close with a reset."""

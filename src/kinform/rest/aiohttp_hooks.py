@@ -17,12 +17,14 @@ from aiohttp.abc import AbstractResolver, AbstractStreamWriter, ResolveResult
 from aiohttp.connector import Connection
 
 from kinform.rest.bodies import BodyParser
-from kinform.rest.sockets import Lookups, read_by_records
+from kinform.rest.sockets import Lookups, has_news, read_by_records
 from kinform.rest.transport import HttpRequest
 
 __all__ = [
+    "KEPT",
     "SENDING",
     "Body",
+    "Ended",
     "Refused",
     "Request",
     "Resolver",
@@ -102,11 +104,25 @@ SENDING: Final[ContextVar[HttpRequest | None]] = ContextVar("kinform_sending", d
 """The request that this task sends; aiohttp may write in a task of its own."""
 
 
+KEPT: Final[ContextVar[bool]] = ContextVar("kinform_kept", default=False)
+"""Whether the connection that it goes out on has served before."""
+
+
+class Ended(Exception):
+    """A kept connection was over before a byte of the request went out on it."""
+
+
 class Request(aiohttp.ClientRequest):
     """Asks the guard in the very step in which the first bytes are written."""
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
-        """Write the head, and begin with the body."""
+        """Write the head, and begin with the body.
+
+        Raises:
+            Ended: nothing was written, so that any request may go out again, writes too.
+        """
+        if KEPT.get() and has_news(conn.transport):
+            raise Ended
         if not self._body:  # else the head is kept back, and sent with it
             self._ask()
         request = SENDING.get()
@@ -213,4 +229,5 @@ async def _note_connected(_session: object, context: SimpleNamespace, _params: o
 
 
 async def _note_reused(_session: object, context: SimpleNamespace, _params: object) -> None:
+    KEPT.set(True)
     context.trace_request_ctx.note_connected(reused=True)

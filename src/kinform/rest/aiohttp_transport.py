@@ -30,8 +30,10 @@ from yarl import URL
 from kinform.errors import KinformError, TransportError, TransportFailure, UsageError
 from kinform.rest import failures
 from kinform.rest.aiohttp_hooks import (
+    KEPT,
     SENDING,
     Body,
+    Ended,
     Refused,
     Request,
     Resolver,
@@ -74,8 +76,9 @@ class AiohttpTransport:
     need none. Who still stands in line after ``queue_timeout`` gets a `TransportError` with
     `TransportFailure.CONNECT_TIMEOUT`: nothing was sent.
 
-    Nothing is retried, with one exception: a GET or HEAD that met a kept connection just as the
-    server closed it goes out again on another. A write never does.
+    Nothing that may have been sent is retried, with one exception: a GET or HEAD that met a kept
+    connection just as the server closed it goes out again on another. A write never does. No
+    request goes out on a kept connection that is known, at that moment, to be over.
 
     Args:
         tls: asked for each ``https`` request. A connection is kept for the context it was made
@@ -291,6 +294,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             self.connected = self.reused = False
             try:
                 return await self._send(session, tls)
+            except Ended:  # each time one kept connection fewer: this comes to an end
+                continue
             except Refused as refused:
                 raise refused.error from None
             except Stopped as stopped:
@@ -320,6 +325,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             target = proxy_headers if self._url.scheme == "https" else headers
             target.append(("Proxy-Authorization", proxy.authorization))
         SENDING.set(request)
+        KEPT.set(False)
         return await session.request(
             request.method,
             self._url,

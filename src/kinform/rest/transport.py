@@ -1,9 +1,10 @@
 """The `Transport` seam: one HTTP exchange, as little of it as the rest of kinform needs.
 
 Below it stands an HTTP library (`kinform.rest.aiohttp_transport`) or a server in memory; above it
-nobody knows which. A transport adds no credentials and follows no redirect. It repeats nothing,
-except a GET or HEAD that met a kept connection just as the server closed it. It raises
-`TransportError`, and `UsageError` for what can never work (after a fork, on another loop).
+nobody knows which. A transport adds no credentials and follows no redirect. It repeats nothing
+that may have been sent, except a GET or HEAD that met a kept connection just as the server closed
+it. It raises `TransportError`, and `UsageError` for what can never work (after a fork, on another
+loop).
 """
 
 from __future__ import annotations
