@@ -146,7 +146,8 @@ class ApiError(KinformError):
         if self.code != 403:
             return False
         reasons = {cause.reason for cause in self.causes}
-        return "NamespaceTerminating" in reasons or "being terminated" in self.message
+        said = "unable to create new content in namespace" in self.message  # before causes were
+        return "NamespaceTerminating" in reasons or said
 
     def __str__(self) -> str:
         request = f"{self.method} {self.url}".strip()

@@ -477,6 +477,8 @@ def test_a_wait_is_as_long_as_asked_for_within_reason(
 
 def test_a_plain_refusal_is_not_expected() -> None:
     assert not is_expected(refusal(403, message="pods is forbidden"))
-    assert is_expected(refusal(403, message="because it is being terminated"))
+    assert not is_expected(refusal(403, message="the old machine is being terminated"))
+    said = "unable to create new content in namespace blue because it is being terminated"
+    assert is_expected(refusal(403, message=said))
     assert isinstance(refusal(403), ForbiddenError)
     assert not is_expected(AlreadyExistsError(Status(code=409)))

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import kinform
-from kinform.apiserver import faults
+from kinform.apiserver import APIServer, faults
 from kinform.errors import ForbiddenError
 from kinform.runtime.context import Context
 from kinform.runtime.controller import Controller
@@ -56,6 +56,47 @@ async def test_a_reconcile_of_an_object_that_goes_with_it_comes_to_rest() -> Non
             assert log.names.count("held") == 1
             assert sum(one.statistics().outcomes.values()) == 1
             assert one.statistics().outcomes[Outcome.SUCCESS] == 1
+
+
+@in_virtual_time
+async def test_a_refusal_in_other_words_is_tried_again() -> None:
+    """What others call terminated is none of our namespaces."""
+
+    async def make_another(ctx: Context, name: kinform.ObjectName) -> None:
+        if name.name == "a":
+            await ctx.client.resource(MAPS, namespace="default").create(NEW)
+
+    log = Log(make_another)
+    one = Controller("test", log, for_=KindSource(MAPS, namespace="default"))
+    async with served() as (server, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        said = "the old machine is being terminated, try again"
+        server.faults.add(faults.status(403, message=said, verb="create", times=2))
+        async with running(client, one):
+            await log.called(3)
+            assert one.statistics().outcomes[Outcome.ERROR] == 2
+
+
+async def test_a_namespace_of_the_same_name_elsewhere_is_another_one() -> None:
+    """On sockets: servers in memory all have one address."""
+    async with (
+        APIServer() as server,
+        server.connect() as client,
+        APIServer() as other,
+        other.connect() as elsewhere,
+    ):
+
+        async def make_another(_: Context, __: kinform.ObjectName) -> None:
+            await elsewhere.resource(MAPS, namespace="blue").create(NEW)
+
+        log = Log(make_another)
+        one = Controller("test", log, for_=KindSource(MAPS, namespace="blue"))
+        await client.resource("v1/namespaces").create({"metadata": {"name": "blue"}})
+        await client.resource(MAPS, namespace="blue").create(NEW)
+        await _begin_deleting(elsewhere, "blue")
+        async with running(client, one):
+            await log.called(5)
+            assert one.statistics().outcomes[Outcome.ERROR] >= 4
 
 
 @in_virtual_time

@@ -508,7 +508,7 @@ def test_a_version_that_nobody_can_tell_keeps_nobody_from_watching() -> None:
     assert run(blind.state, Probed("9", applied="7")).state.looks == 0
 
 
-@pytest.mark.parametrize("error", [said(401), said(429), said(503)])
+@pytest.mark.parametrize("error", [said(401), said(503)])
 def test_who_tells_its_version_and_opens_no_watch_is_listed_at_last(error: KinformError) -> None:
     state, follows = WATCHING, list[str]()
     for _ in range(6):
@@ -517,6 +517,28 @@ def test_who_tells_its_version_and_opens_no_watch_is_listed_at_last(error: Kinfo
         state = replace(WATCHING, refused_watches=decision.state.refused_watches)
         state = replace(state, has_looked=True)
     assert follows == ["watch"] * 5 + ["list"]
+
+
+def test_who_has_too_much_to_do_for_watches_is_not_asked_for_lists() -> None:
+    """F-R29. A watch cache that is built anew refuses watches, and answers a look from etcd."""
+    state = replace(WATCHING, has_looked=True)
+    for _ in range(20):
+        decision = run(state, Failed(said(429)))
+        assert waits_for(decision) == "watch"
+        state = replace(decision.state, phase="watch", has_looked=True)
+
+
+def test_a_look_that_is_refused_is_an_answer_and_not_taken_again_beside_the_watch() -> None:
+    probing = replace(WATCHING, phase="probe", looks=1)
+    watching = run(probing, Failed(said(403)))
+    assert (watching.action, watching.state.looks) == (Rewatch("7"), 0)
+
+
+def test_who_starts_anew_has_no_watch_to_go_back_to_without_a_list() -> None:
+    mending = run(WATCHING, ended(lived=61.0, mends=True)).state
+    assert mending.is_mending
+    started = run(mending, Started("7"), PLAIN)
+    assert waits_for(run(started.state, Failed(said(503)))) == "list"
 
 
 # --- Back-off ---

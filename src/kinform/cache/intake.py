@@ -91,6 +91,7 @@ class Intake(Generic[T]):
         self._doubted: tuple[ObjectName, str] | None = None
         self._sends_damaged = False
         self._may_have_damaged = False
+        self._deleted_damaged = False  # an object is gone that we could name by guess only
         self.version: str = ""
         self.events: int = 0
         self.bookmarks: int = 0
@@ -103,7 +104,13 @@ class Intake(Generic[T]):
 
     @property
     def has_damaged(self) -> bool:
-        """Whether some of them are damaged: what the server has can be read, as likely as not."""
+        """Whether something came damaged that only a list can set right.
+
+        What was set apart so can be read as the server has it, as likely as not. And of a deletion
+        that came damaged it is not sure which object is gone.
+        """
+        if self._deleted_damaged:
+            return True
         if self._may_have_damaged:  # asked with every read: not looked for where there is none
             self._may_have_damaged = any(it.is_damaged for it in self._unreadable.values())
         return self._may_have_damaged
@@ -191,6 +198,7 @@ class Intake(Generic[T]):
                 next list trusts none.
         """
         self._doubted, self._sends_damaged = None, False
+        self._deleted_damaged = False
         listed, unreadable = self._listed, self._listed_unreadable
         is_older = versions.is_older(resource_version, self.version)
         if is_older and self._has_reused:
@@ -294,6 +302,7 @@ class Intake(Generic[T]):
         key = event.metadata.key
         if event.type is _DELETED:
             self._unreadable.pop(key, None)
+            self._deleted_damaged = self._deleted_damaged or event.error.is_damaged
         else:
             self._set_apart(event, self._unreadable)
         self._delete_unseen(event.metadata)

@@ -50,6 +50,8 @@ END_BOOKMARK_PATIENCE: Final = 10
 """After how much silence of a streamed list somebody should hear of it."""
 END_BOOKMARK_LIMIT: Final = 30
 """After how much silence it is given up: some servers know nothing of end bookmarks."""
+LOOK_TIMEOUT: Final = 60.0
+"""How long a look at the server's version may take: longer than its own limit makes no sense."""
 LOOK_AGAIN: Final = 30.0
 """After how long a look at the server's version that failed is taken again, if it is overdue."""
 FAIR_AFTER: Final = 16
@@ -320,11 +322,18 @@ class Reflector(Generic[T]):
         applied = self._intake.version
         self._statistics.probes += 1
         self._put_off_probe()
+        limit = asyncio.timeout(LOOK_TIMEOUT)
         try:
-            result = await self._lw.list(ListOptions(limit=1))
+            async with limit:
+                result = await self._lw.list(ListOptions(limit=1))
         except ApiError as exc:
             self._no_probe_before = loop.time() + min(exc.retry_after or 0.0, MAX_RETRY_AFTER)
             raise
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            text = f"the server did not tell its version within {LOOK_TIMEOUT:g} s"
+            raise TransportError(text, failure=TransportFailure.TIMEOUT) from None
         return relist.Probed(result.resource_version, applied)
 
     def _put_off_probe(self) -> None:

@@ -141,7 +141,7 @@ class Reconciler:
             case LeadershipLost() as lost:
                 context.logger.info("broken off: %s", lost)  # it is for another to do now
                 return Outcome.CANCELLED
-            case ForbiddenError() as refusal if _goes_with_namespace(context.name, refusal):
+            case ForbiddenError() as refusal if _goes_with_namespace(context, refusal):
                 context.logger.info("left alone: its namespace is being deleted")
                 self.queue.forget(context.name)
                 return Outcome.SUCCESS
@@ -173,10 +173,14 @@ class Reconciler:
         return Outcome.TIMEOUT if isinstance(error, _TimeUp) else Outcome.ERROR
 
 
-def _goes_with_namespace(name: ObjectName, error: ForbiddenError) -> bool:
-    """Tell whether it is the object's own namespace that is refused: another may come back."""
-    path = urlsplit(error.url).path
-    return error.is_namespace_terminating and f"/namespaces/{name.namespace}/" in path
+def _goes_with_namespace(context: Context, error: ForbiddenError) -> bool:
+    """Tell whether it is the object's own namespace that is refused: another may come back.
+
+    One of the same name on another server is another one.
+    """
+    is_here = error.url.startswith(f"{context.client.config.server.rstrip('/')}/")
+    own = f"/namespaces/{context.name.namespace}/" in urlsplit(error.url).path
+    return error.is_namespace_terminating and own and is_here
 
 
 def _sole(error: BaseException) -> BaseException:

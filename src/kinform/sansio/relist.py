@@ -262,6 +262,7 @@ class _Step:
     def started(self, version: str) -> Decision:
         if not self.state.is_suspect:
             self.state = replace(self.state, version=_usable(version))
+        self.state = replace(self.state, is_mending=False)
         return self.list()
 
     def list(self) -> Decision:
@@ -360,8 +361,10 @@ class _Step:
         """The watch could not be opened."""
         if _is_version_unusable(error):
             return self.expired(error)
-        # Who tells us its version and opens no watch is no server that is away.
-        if _is_outage(error) and not (self.state.has_looked and isinstance(error, ApiError)):
+        # Who tells us its version and opens no watch is no server that is away. One that has too
+        # much to do is: to have everything listed would make it worse.
+        answers = self.state.has_looked and isinstance(error, ApiError) and error.code != 429
+        if _is_outage(error) and not answers:
             return self.wait("watch", error=error)
         refused = self.state.refused_watches + 1
         self.state = replace(self.state, refused_watches=refused)
@@ -452,6 +455,7 @@ class _Step:
     def probe_failed(self, error: KinformError) -> Decision:
         """Ask again where nobody could answer; any other answer says no more than a watch will."""
         if not _is_outage(error):
+            self.state = replace(self.state, looks=0)
             return self.watch()
         self.state = replace(self.state, looks=self.state.looks + 1)
         return self.wait("watch", error=error)
