@@ -47,10 +47,10 @@ class Workload:
 
     Args:
         resource: Of which kind they are, such as ``"example.com/v1/widgets"``; one with namespaces.
-        make: Returns an object. Its kind, its name and the schedule's labels need not be in it;
-            if they are, they must be those of the draft. The same draft gives the same object.
+        make: Returns an object, for the same draft the same one. Its kind and its name need not be
+            in it; if they are, they must be those asked for. The draft's labels are added.
         value_at: Where in it there is a text or a number that tells one write from another, for
-            example ``("spec", "size")``. It is what `World.history` has as ``value``.
+            example ``("spec", "size")``. The history of a `World` has it as ``value``.
         manifests: What has to be there first: the CustomResourceDefinition, for example.
 
     Raises:
