@@ -72,6 +72,7 @@ def test_an_operator_that_is_right_comes_through(seed: int) -> None:
     assert outcome.writes > 50
 
 
+@pytest.mark.slow
 def test_an_operator_that_forgets_what_it_missed_is_found_out() -> None:
     schedule = only(write(1), Crash(at=10, process=0, after=20), write(15, "delete"))
     outcome = simulate(schedule, forget, is_settled, workload=WIDGETS)
