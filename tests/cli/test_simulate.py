@@ -18,6 +18,8 @@ from kinform.testing.simulation.actions import CrashAtWrite, Restart, Write
 SHOP = '''
 import asyncio
 
+from kinform.testing.simulation import Workload
+
 
 async def idle(process):
     await asyncio.Event().wait()
@@ -36,12 +38,24 @@ def nobody_was_restarted(world):
     return "somebody was" if any(process.life for process in world.living) else ""
 
 
+def make(draft):
+    return {"data": {"value": 1 / 0}}
+
+
+BROKEN = Workload(resource="v1/configmaps", make=make, value_at=("data", "value"))
+
+
 def order_is_done(world):
     there = {stored.key for stored in world.server.cluster.storage.table("configmaps").now()}
     return "" if there >= {"default/begun", "default/done"} else "half an order"
 '''
 IDLE = ("--program", "simulated_shop:idle", "--check", "simulated_shop:nobody_was_restarted")
 ORDER = ("--program", "simulated_shop:order", "--check", "simulated_shop:order_is_done")
+WIDGETS = (
+    *("--program", "tests.testing.widgets:forget"),
+    *("--check", "tests.testing.widgets:is_settled"),
+    *("--workload", "tests.testing.widgets:WIDGETS"),
+)
 KEPT = Path("build/simulation")
 RESTART = Restart(at=1.0, process=0)
 WRITE = Write(at=2.0, verb="create", namespace="blue", name="n1")
@@ -139,6 +153,35 @@ def test_schedules_in_files_are_run_and_left_as_they_are(shop: Shop) -> None:
 
 
 @pytest.mark.slow
+def test_an_operator_of_another_kind_that_fails_fails_again_by_its_file(shop: Shop) -> None:
+    first = shop.simulate("--first-seed", "1", "--seeds", "1", "--no-shrink", *WIDGETS)
+    assert first.code == 1
+    assert re.fullmatch(r"seed 1: equality: secret \w+/n\d is of no widget", first.failures[0])
+    assert first.commands == {
+        "again": ["--first-seed", "1", "--seeds", "1", *WIDGETS],
+        "short": ["--schedule", "build/simulation/1.json", *WIDGETS],
+    }
+    short = shop.simulate(*first.commands["short"], "--no-shrink")
+    assert (short.code, short.commands) == (1, {"short": first.commands["short"]})
+    assert short.failures[0] == first.failures[0].removeprefix("seed ")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("instead", [(), ("--every-write",)])
+def test_a_workload_that_cannot_be_written_ends_the_command(
+    shop: Shop, instead: tuple[str, ...]
+) -> None:
+    args = ("--workload", "simulated_shop:BROKEN", "--jobs", "1", *IDLE, *instead)
+    assert run(["simulate", *args]) == 2
+    captured = shop.capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("error: the workload's make() failed for ")
+    assert "ZeroDivisionError: division by zero (see: kinform simulate --help)" in captured.err
+    assert captured.err.count("\n") == 1
+    assert not KEPT.exists()
+
+
+@pytest.mark.slow
 def test_each_write_whose_crash_is_not_survived_is_kept_and_fails_again(shop: Shop) -> None:
     said = shop.simulate("--every-write", "--first-seed", "7", "--no-shrink", *ORDER)
     assert said.code == 1
@@ -169,6 +212,9 @@ def test_each_write_whose_crash_is_not_survived_is_kept_and_fails_again(shop: Sh
         (["--program", "nowhere:main", "--every-write"], "No module named 'nowhere'"),
         (["--program", "nowhere:main", "--show"], "No module named 'nowhere'"),
         (["--check", "simulated_shop:order_is_done"], "--check is about what --program does"),
+        (["--workload", "simulated_shop:BROKEN"], "--workload is about what --program does"),
+        ([*IDLE, "--workload", "nowhere:WIDGETS"], "cannot load 'nowhere:WIDGETS': ModuleNotF"),
+        ([*IDLE, "--workload", "simulated_shop:idle"], "is no Workload, but of type function"),
         (["--schedule", "simulated_shop.py"], "simulated_shop.py: this is no schedule"),
         (["--schedule", "none.json"], "'none.json' does not exist"),
         (["--schedule", "simulated_shop.py", "--every-write"], "leave out --schedule"),

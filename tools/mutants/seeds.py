@@ -11,7 +11,6 @@ import logging
 import sys
 
 from kinform.testing.simulation import running
-from kinform.testing.simulation.world import simulate
 
 __all__ = ["main"]
 
@@ -20,11 +19,11 @@ def main() -> None:
     """Run them."""
     first, count = map(int, sys.argv[1:])
     logging.disable(logging.CRITICAL)
-    program, check = running.Subject().load()
+    run = running.Subject().load()
     for schedule in running.drawn(first, count):
         oracle = message = ""
         try:
-            divergence = simulate(schedule, program, check).divergence
+            divergence = run(schedule).divergence
         except Exception as exc:  # noqa: BLE001 - no oracle saw it, but nobody could miss it
             oracle, message = "crash", repr(exc)
         else:

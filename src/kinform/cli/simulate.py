@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -53,6 +53,7 @@ _RARELY: Final = 60.0
 @click.option("--show", is_flag=True, help="Write the schedules to stdout, and run nothing.")
 @click.option("--program", metavar="MODULE:FUNCTION", help="What to run in each process.")
 @click.option("--check", metavar="MODULE:FUNCTION", help="What must hold of it at the end.")
+@click.option("--workload", metavar="MODULE:NAME", help="What is written, if not ConfigMaps.")
 @click.option(
     "--jobs", type=click.IntRange(1), metavar="N", help="Processes; by default one for each core."
 )
@@ -75,6 +76,7 @@ def command(
     show: bool,
     program: str | None,
     check: str | None,
+    workload: str | None,
     jobs: int | None,
     no_shrink: bool,
     fail_fast: bool,
@@ -93,37 +95,48 @@ def command(
       kinform simulate --schedule build/simulation/4711.json   what was left of it
       kinform simulate --program shop.operator:main --check shop.tests:is_settled
       kinform simulate --program shop.operator:main --every-write
+      kinform simulate --program shop.operator:main --workload shop.tests:WIDGETS
 
     Exit codes: 0 nothing found, 1 a promise was broken, 2 wrong command line.
     """  # noqa: D301 - click wants the character itself
     from kinform.testing.simulation import running
 
-    if check and not program:
-        raise click.UsageError("--check is about what --program does")
+    if (check or workload) and not program:
+        word = "--check" if check else "--workload"
+        raise click.UsageError(f"{word} is about what --program does")
     if files and every_write:
         raise click.UsageError("--every-write makes its own schedules: leave out --schedule")
-    subject = running.Subject(program=program or running.DEFAULT, check=check or "")
-    try:
+    subject = running.Subject(
+        program=program or running.DEFAULT, check=check or "", workload=workload or ""
+    )
+    with _blaming_the_command_line():
         subject.load()
         given = [_loaded(file) for file in files]
-    except UsageError as exc:  # to end with 1 would say that a promise was broken
-        raise click.UsageError(str(exc)) from exc
-    count, schedules = seeds, running.drawn(first_seed, seeds)
-    if files:
-        count, schedules = len(given), iter(given)
-    elif every_write:
-        made = running.crashed_at_every_write(first_seed, subject)
-        count, schedules = len(made), iter(made)
-    if show:
-        for schedule in schedules:
-            emit(schedule.dump())
-        return problems.OK
-    results = running.run_schedules(
-        schedules, subject, jobs=jobs or os.cpu_count() or 1, shrinks=not no_shrink
-    )
-    folder = output or Path("build/simulation")
-    failed = _follow(results, count=count, subject=subject, folder=folder, fail_fast=fail_fast)
+        count, schedules = seeds, running.drawn(first_seed, seeds)
+        if files:
+            count, schedules = len(given), iter(given)
+        elif every_write:
+            made = running.crashed_at_every_write(first_seed, subject)
+            count, schedules = len(made), iter(made)
+        if show:
+            for schedule in schedules:
+                emit(schedule.dump())
+            return problems.OK
+        results = running.run_schedules(
+            schedules, subject, jobs=jobs or os.cpu_count() or 1, shrinks=not no_shrink
+        )
+        folder = output or Path("build/simulation")
+        failed = _follow(results, count=count, subject=subject, folder=folder, fail_fast=fail_fast)
     return problems.FAILED if failed else problems.OK
+
+
+@contextlib.contextmanager
+def _blaming_the_command_line() -> Generator[None]:
+    """Let what cannot be run end with 2: to end with 1 would say that a promise was broken."""
+    try:
+        yield
+    except UsageError as exc:
+        raise click.UsageError(str(exc)) from exc
 
 
 def _loaded(file: Path) -> Schedule:
@@ -196,4 +209,6 @@ def _command(subject: Subject, *words: str) -> str:
     about = [] if subject.program == DEFAULT else ["--program", subject.program]
     if subject.check:
         about += ["--check", subject.check]
+    if subject.workload:
+        about += ["--workload", subject.workload]
     return shlex.join(["kinform", "simulate", *words, *about])

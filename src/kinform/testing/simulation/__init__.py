@@ -14,13 +14,16 @@ from kinform.testing.simulation.mirror import mirrored
 from kinform.testing.simulation.process import Process
 from kinform.testing.simulation.programs import everything_at_once
 from kinform.testing.simulation.witness import Divergence
+from kinform.testing.simulation.workload import Draft, Workload
 from kinform.testing.simulation.world import Outcome, World, simulate
 
 __all__ = [
     "Divergence",
+    "Draft",
     "Outcome",
     "Process",
     "Schedule",
+    "Workload",
     "World",
     "draw",
     "everything_at_once",

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias, final
+from typing import TypeAlias, final
 
 import msgspec
 
+from kinform.apiserver.json import at
 from kinform.apiserver.storage import Change, Storage, Stored
 from kinform.objects import Object
 
-__all__ = ["History", "Moment", "Sees", "State", "everything", "state_of"]
+__all__ = ["History", "Moment", "Sees", "State", "everything"]
 
 
 @final
@@ -48,24 +49,28 @@ def everything(state: State) -> bool:  # noqa: ARG001 - a Sees
     return True
 
 
-def state_of(obj: Object) -> State:
-    """Return the state that a client has."""
-    value = obj.at("data", "value", default="")
-    return State(obj.uid, obj.resource_version, obj.labels.get("team", ""), str(value))
-
-
 @final
 class History:
-    """Follows one resource of a storage, from its beginning."""
+    """Follows one resource of a storage, whose objects have a value at ``value_at``."""
 
-    def __init__(self, storage: Storage, resource: str, *, time: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        resource: str,
+        *,
+        value_at: Sequence[str],
+        time: Callable[[], float],
+    ) -> None:
         self._table = storage.table(resource)
         self._resource = resource
+        self._value_at = value_at
         self._time = time
         self._moments: defaultdict[str, list[Moment]] = defaultdict(list)
         self.restores: int = 0
         """How often the server went back."""
         self.restored_at: float = float("-inf")
+        for stored in self._table.now():
+            self._moments[stored.key].append(Moment(time(), self._state(stored)))
         storage.observe(self._note)
 
     def time(self) -> float:
@@ -93,11 +98,16 @@ class History:
         last = {key: moments[-1].state for key, moments in self._moments.items()}
         return {key: state for key, state in last.items() if state is not None and sees(state)}
 
+    def state_of(self, obj: Object) -> State:
+        """Return the state that a client has."""
+        value = obj.at(*self._value_at, default="")
+        return State(obj.uid, obj.resource_version, obj.labels.get("team", ""), str(value))
+
     def note_restore(self) -> None:
         """Learn that the storage is as it was before."""
         self.restores += 1
         self.restored_at = self._time()
-        now = {stored.key: _state(stored) for stored in self._table.now()}
+        now = {stored.key: self._state(stored) for stored in self._table.now()}
         for key in {**self._moments, **now}:
             state, moments = now.get(key), self._moments[key]
             if not moments or moments[-1].state != state:
@@ -106,18 +116,11 @@ class History:
     def _note(self, resource: str, change: Change) -> None:
         if resource != self._resource:
             return
-        at, state = self._time(), _state(change.new)
-        moment = Moment(at, None, state) if change.is_delete else Moment(at, state)
+        now, state = self._time(), self._state(change.new)
+        moment = Moment(now, None, state) if change.is_delete else Moment(now, state)
         self._moments[change.key].append(moment)
 
-
-class _Content(msgspec.Struct, gc=False):
-    data: dict[str, str] = {}
-
-
-_decode: Final = msgspec.json.Decoder(_Content).decode
-
-
-def _state(stored: Stored) -> State:
-    value = _decode(stored.raw).data.get("value", "")
-    return State(stored.uid, str(stored.revision), stored.labels.get("team", ""), value)
+    def _state(self, stored: Stored) -> State:
+        value = at(msgspec.json.decode(stored.raw), *self._value_at)
+        team = stored.labels.get("team", "")
+        return State(stored.uid, str(stored.revision), team, "" if value is None else str(value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import logging
 import multiprocessing
@@ -11,7 +12,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
@@ -26,7 +27,8 @@ from kinform.testing.simulation.drawing import calmed, crashes, draw
 from kinform.testing.simulation.mirror import mirrored
 from kinform.testing.simulation.programs import everything_at_once
 from kinform.testing.simulation.shrinking import shrunk
-from kinform.testing.simulation.world import Check, Program, simulate
+from kinform.testing.simulation.workload import Workload
+from kinform.testing.simulation.world import Outcome, simulate
 
 __all__ = ["Result", "Subject", "crashed_at_every_write", "drawn", "run_schedules"]
 
@@ -37,20 +39,29 @@ _AHEAD: Final = 4
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is simulated: ``module:function``, and for the end a check, ``module:function`` too."""
+    """What is simulated: ``module:function``, and for the end a check, ``module:function`` too.
+
+    ``workload`` names what is written, as ``module:NAME``; without it that is ConfigMaps.
+    """
 
     program: str = DEFAULT
     check: str = ""
+    workload: str = ""
 
-    def load(self) -> tuple[Program, Check | None]:
-        """Return both.
+    def load(self) -> Callable[[Schedule], Outcome]:
+        """Return what runs a schedule.
 
         Raises:
-            UsageError: there is no such thing.
+            UsageError: there is no such thing; or, when it is run, the workload cannot be written.
         """
         if self.program == DEFAULT:
-            return everything_at_once, mirrored
-        return _named(self.program), _named(self.check) if self.check else None
+            return functools.partial(simulate, program=everything_at_once, check=mirrored)
+        return functools.partial(
+            simulate,
+            program=_named(self.program),
+            check=_named(self.check) if self.check else None,
+            workload=_workload(self.workload) if self.workload else None,
+        )
 
 
 @final
@@ -83,7 +94,7 @@ def run_schedules(
     generator ends these processes.
 
     Raises:
-        UsageError: the subject cannot be loaded.
+        UsageError: the subject cannot be loaded, or its workload not written.
     """
     subject.load()
     spawn = multiprocessing.get_context("spawn")
@@ -110,11 +121,13 @@ def run_schedules(
 
 
 def crashed_at_every_write(first: int, subject: Subject) -> Sequence[Schedule]:
-    """Return schedules that end a process at each write that it makes, with nothing else amiss."""
+    """Return schedules that end a process at each write that it makes, with nothing else amiss.
+
+    Raises:
+        UsageError: the subject cannot be loaded, or its workload not written.
+    """
     calm = calmed(draw(first))
-    program, check = subject.load()
-    outcome = simulate(calm, program, check)
-    return [calm, *crashes(calm, outcome.writes)]
+    return [calm, *crashes(calm, subject.load()(calm).writes)]
 
 
 def drawn(first: int, count: int) -> Iterator[Schedule]:
@@ -167,9 +180,9 @@ def _end_with(tied: Connection) -> None:
 
 def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
     schedule = Schedule.load(text)
-    program, check = subject.load()
+    run = subject.load()
     began = time.perf_counter()
-    outcome = simulate(schedule, program, check)
+    outcome = run(schedule)
     took = time.perf_counter() - began
     divergence = outcome.divergence
     if divergence is None:
@@ -183,11 +196,11 @@ def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
     oracle = divergence.oracle
 
     def fails(shorter: Schedule) -> bool:
-        found = simulate(shorter, program, check).divergence
+        found = run(shorter).divergence
         return found is not None and found.oracle == oracle
 
     short = shrunk(schedule, fails) if shrinks else schedule
-    again = simulate(short, program, check).divergence if shrinks else divergence
+    again = run(short).divergence if shrinks else divergence
     name = schedule.name or str(schedule.seed)
     return Result(
         seed=schedule.seed,
@@ -200,6 +213,13 @@ def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
         took=took,
         requests=outcome.requests,
     )
+
+
+def _workload(name: str) -> Workload:
+    found = _named(name)
+    if not isinstance(found, Workload):
+        raise UsageError(f"{name!r} is no Workload, but of type {type(found).__name__}")
+    return found
 
 
 def _named(name: str) -> Any:

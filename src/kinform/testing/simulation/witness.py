@@ -13,7 +13,7 @@ from kinform.errors import DecodeError
 from kinform.meta import ObjectName
 from kinform.objects import Object
 from kinform.sansio import coalesce
-from kinform.testing.simulation.history import History, Sees, State, everything, state_of
+from kinform.testing.simulation.history import History, Sees, State, everything
 
 __all__ = ["Divergence", "Witness"]
 
@@ -114,7 +114,7 @@ class Witness:
 
     async def _added(self, event: Added[Object]) -> None:
         await self._pause()
-        key, state = str(event.key), state_of(event.obj)
+        key, state = str(event.key), self._history.state_of(event.obj)
         if key in self._believed:
             self._fail("pairing", f"{key} was added twice: {state}, after {self._believed[key]}")
         self._told.add(key)
@@ -122,6 +122,7 @@ class Witness:
 
     async def _updated(self, event: Updated[Object]) -> None:
         await self._pause()
+        state_of = self._history.state_of
         key, old, new = str(event.key), state_of(event.old), state_of(event.new)
         had = self._believed.get(key)
         if had is None:
@@ -138,7 +139,7 @@ class Witness:
 
     async def _deleted(self, event: Deleted[Object]) -> None:
         await self._pause()
-        key, state = str(event.key), state_of(event.obj)
+        key, state = str(event.key), self._history.state_of(event.obj)
         had = self._believed.pop(key, None)
         if had is None:
             self._fail("pairing", f"{key} was deleted before it was added: {state}")
@@ -247,7 +248,7 @@ class Witness:
         if apart := self.informer.unreadable:  # what was damaged on its way is to be asked for
             return f"{self.name}: {', '.join(map(str, apart))} cannot be read"
         server = self._history.now(self._sees)
-        cache = {str(one.key): state_of(one) for one in self.informer.lister.list()}
+        cache = {str(one.key): self._history.state_of(one) for one in self.informer.lister.list()}
         for name, found in (("the cache", cache), ("what was told", self._believed)):
             for key in sorted({*server, *found}):
                 if server.get(key) != found.get(key):

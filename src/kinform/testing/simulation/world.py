@@ -12,6 +12,7 @@ from typing import Final, TypeAlias, final
 
 from kinform.apiserver.server import APIServer
 from kinform.client import connect
+from kinform.errors import UsageError
 from kinform.rest.config import Config
 from kinform.testing import virtual_time
 from kinform.testing.simulation import actions as acts
@@ -23,6 +24,7 @@ from kinform.testing.simulation.link import Link, Sent
 from kinform.testing.simulation.process import Process
 from kinform.testing.simulation.slots import Countdown, Slot
 from kinform.testing.simulation.witness import Divergence
+from kinform.testing.simulation.workload import Workload
 from kinform.testing.simulation.writer import BUSY, Lost, Writer
 
 __all__ = ["BUDGET", "Check", "Outcome", "Program", "World", "simulate"]
@@ -57,14 +59,25 @@ class Outcome:
     """Of the one life that wrote most."""
 
 
-def simulate(schedule: Schedule, program: Program, check: Check | None = None) -> Outcome:
+def simulate(
+    schedule: Schedule,
+    program: Program,
+    check: Check | None = None,
+    *,
+    workload: Workload | None = None,
+) -> Outcome:
     """Run a schedule; the same one with the same program gives the same outcome.
+
+    Without a ``workload`` its writes are of ConfigMaps.
 
     Python's own ``random`` is seeded meanwhile, and no garbage is collected, since finalizers would
     run at moments that depend on what ran before. That sets are iterated in the same order takes
     a fixed ``PYTHONHASHSEED``; the command line sees to it.
+
+    Raises:
+        UsageError: the workload cannot be written.
     """
-    world = World(schedule, program, check)
+    world = World(schedule, program, check, workload=workload)
     dice = random.getstate()
     collects = gc.isenabled()
     gc.disable()
@@ -96,7 +109,14 @@ def simulate(schedule: Schedule, program: Program, check: Check | None = None) -
 class World:
     """One run of one schedule."""
 
-    def __init__(self, schedule: Schedule, program: Program, check: Check | None = None) -> None:
+    def __init__(
+        self,
+        schedule: Schedule,
+        program: Program,
+        check: Check | None = None,
+        *,
+        workload: Workload | None = None,
+    ) -> None:
         self.schedule: Final = schedule
         self.server: Final = APIServer(port=None, seed=schedule.seed, token="simulation")  # noqa: S106 - nobody else can reach it
         self.failure: Divergence | None = None
@@ -107,7 +127,7 @@ class World:
         self._check = check
         self._slots = [Slot(number) for number in range(schedule.processes)]
         self._undo: dict[_Undoing, asyncio.TimerHandle] = {}
-        self._writer = Writer(self.server)
+        self._writer = Writer(self.server, workload)
 
     @property
     def living(self) -> Sequence[Process]:
@@ -119,20 +139,26 @@ class World:
 
         Raises:
             Divergence: a promise was broken.
+            UsageError: the workload cannot be written.
         """
         loop = asyncio.get_running_loop()
         before = _timers(loop)
         async with self.server:
-            storage = self.server.cluster.storage
-            self.history: History = History(storage, "configmaps", time=loop.time)
             for namespace in NAMESPACES:
                 self._writer.create_namespace(namespace)
+            self._writer.install()
+            self.history: History = History(
+                self.server.cluster.storage,
+                self._writer.kind.storage,
+                value_at=self._writer.workload.value_at,
+                time=loop.time,
+            )
             try:
                 async with asyncio.TaskGroup() as group:
                     group.create_task(self._direct())
                     for slot in self._slots:
                         group.create_task(self._supervise(slot))
-            except* Divergence as several:
+            except* (Divergence, UsageError) as several:
                 raise next(_leaves(several)) from None
             finally:
                 self.now = loop.time()
@@ -164,8 +190,7 @@ class World:
         server, clock = self.server, virtual_time.virtual_clock()
         match action:
             case Write():
-                held = self.history.now().get(f"{action.namespace}/{action.name}")
-                self._writer.write(action, held)
+                self._writer.write(action)
             case acts.Meddle():
                 self._writer.meddle(action)
             case acts.Happen():
@@ -240,7 +265,7 @@ class World:
             # The server must not overtake them before they notice: leases are renewed meanwhile.
             if not count or mark + 3 * BUSY > seen:
                 return
-            self._writer.redo((mark, write), held)
+            self._writer.redo((mark, write))
             count -= 1
 
     # --- processes
@@ -394,7 +419,7 @@ def _remove(server: APIServer, fault: object) -> None:
             server.faults.remove(one)
 
 
-def _leaves(group: BaseExceptionGroup[Divergence]) -> Iterator[Divergence]:
+def _leaves(group: BaseExceptionGroup[Exception]) -> Iterator[Exception]:
     for each in group.exceptions:
         if isinstance(each, BaseExceptionGroup):
             yield from _leaves(each)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Final, TypeAlias, final
 
 import msgspec
 
+from kinform.apiserver import merge_patch
 from kinform.apiserver.deletion import delete_options
+from kinform.apiserver.json import Json, as_dict
+from kinform.apiserver.kind import Kind
 from kinform.apiserver.paths import Route, route
 from kinform.apiserver.server import APIServer
+from kinform.apiserver.status import StatusError
+from kinform.apiserver.storage import Stored
 from kinform.apiserver.wire import Request
 from kinform.errors import UsageError
+from kinform.meta import GroupVersion, GroupVersionKind, GroupVersionResource
 from kinform.testing.simulation.actions import Meddle, Write
-from kinform.testing.simulation.history import State
+from kinform.testing.simulation.workload import CONFIG_MAPS, Draft, Workload, body_of
 
 __all__ = ["BUSY", "Lost", "Writer"]
 
@@ -25,44 +32,89 @@ BUSY: Final = 100
 """Revisions that each write of a schedule takes: others write too, what nobody looks at."""
 REDONE: Final = 1000
 """Added to the value of what is written again."""
-_TRICKY: Final = " é\u0085\u2028😀"
-"""Behind every value: characters of two, three and four bytes, of which two end lines elsewhere."""
 
 
 @final
 class Writer:
-    """Writes what a schedule says, to a server that runs."""
+    """Writes what a schedule says, to a server that runs.
 
-    def __init__(self, server: APIServer) -> None:
+    ConfigMaps, unless there is a workload, are replaced whole: seeds mean what they always meant.
+    """
+
+    def __init__(self, server: APIServer, workload: Workload | None = None) -> None:
+        self.workload: Final = workload or CONFIG_MAPS
         self._server = server
+        self._replaces = workload is None
         self._marks: list[tuple[int, Write]] = []  # the revisions before each write
 
     def create_namespace(self, name: str) -> None:
         """Create a namespace."""
         self._create("/api/v1/namespaces", {"metadata": {"name": name}})
 
-    def write(self, action: Write, held: State | None) -> None:
-        """Write a ConfigMap, which is as ``held`` now; what cannot be updated is created."""
-        storage = self._server.cluster.storage
+    def install(self) -> None:
+        """Create what the workload needs.
+
+        Raises:
+            UsageError: it cannot be created.
+        """
+        for manifest in self.workload.manifests:
+            given = as_dict(manifest)
+            metadata = as_dict(given.get("metadata"))
+            with _refused(f"the workload's manifest {given.get('kind')} {metadata.get('name')}"):
+                kind = self._kind_of(given)
+                self._create(_path(kind, metadata.get("namespace") or "default"), given)
+
+    def _kind_of(self, manifest: Json) -> Kind:
+        version, name = (str(manifest.get(field, "")) for field in ("apiVersion", "kind"))
+        kind = self._server.cluster.kinds.by_gvk(
+            GroupVersionKind(*GroupVersion.parse(version), name)
+        )
+        if kind is None:
+            raise ValueError(f"no kind {name!r} is served in {version!r}")
+        return kind
+
+    @property
+    def kind(self) -> Kind:
+        """What is written.
+
+        Raises:
+            UsageError: it cannot be.
+        """
+        name = self.workload.resource
+        kind = self._server.cluster.kinds.find(*GroupVersionResource.parse(name))
+        if kind is None:
+            raise UsageError(f"nothing serves the workload's {name!r}: add its CRD to manifests")
+        if not kind.namespaced:
+            raise UsageError(f"the workload's {name!r} are in no namespace: they cannot be written")
+        return kind
+
+    def write(self, action: Write) -> None:
+        """Write an object; what cannot be updated is created.
+
+        Raises:
+            UsageError: the workload does not make one that the server takes.
+        """
+        kind, storage = self.kind, self._server.cluster.storage
         self._marks.append((storage.revision, action))
         storage.revision += BUSY
-        path = f"/api/v1/namespaces/{action.namespace}/configmaps"
-        team = held.team if held is not None else ("red" if action.value % 2 else "blue")
-        if action.verb == "relabel":
-            team = "blue" if team == "red" else "red"
-        body = {
-            "metadata": {"name": action.name, "labels": {"team": team}},
-            "data": {"value": f"{action.value}{_TRICKY}"},
-        }
-        if held is not None and action.verb in {"delete", "recreate"}:
-            self._delete(f"{path}/{action.name}")
-            held = None
-        if action.verb == "delete":
-            return
-        if held is None:
-            self._create(path, body)
-        else:
-            self._put(f"{path}/{action.name}", body)
+        path, table = _path(kind, action.namespace), storage.table(kind.storage)
+        key = f"{action.namespace}/{action.name}"
+        held = table.get(key)
+        labels = {"team": _team(action, held)}
+        with _refused(f"the workload's {key}"):
+            if held is not None and action.verb in {"delete", "recreate"}:
+                self._delete(f"{path}/{action.name}")
+                held = table.get(key)  # there is one, if it has a finalizer
+            if action.verb == "delete":
+                return
+            draft = Draft(
+                namespace=action.namespace, name=action.name, labels=labels, value=action.value
+            )
+            body = body_of(self.workload, draft, kind)
+            if held is None:
+                self._create(path, body)
+            else:
+                self._put(f"{path}/{action.name}", body if self._replaces else _merged(held, body))
 
     def meddle(self, action: Meddle) -> None:
         """Change or delete a Secret, if there is one of that name."""
@@ -94,13 +146,13 @@ class Writer:
         self._marks = [(mark, it) for mark, it in self._marks if mark < revision]
         return sorted(lost.values(), key=lambda found: found[0])
 
-    def redo(self, lost: Lost, held: State) -> None:
+    def redo(self, lost: Lost) -> None:
         """Make a write that was lost again, in the version that it had, with another value."""
         mark, action = lost
         storage = self._server.cluster.storage
         storage.revision = max(storage.revision, mark)
         value = action.value + REDONE
-        self.write(msgspec.structs.replace(action, verb="update", value=value), held)
+        self.write(msgspec.structs.replace(action, verb="update", value=value))
 
     def _create(self, path: str, body: object) -> None:
         application = self._server.application
@@ -122,6 +174,38 @@ class Writer:
         return route(self._server.cluster.kinds, path)
 
 
+def _path(kind: Kind, namespace: str) -> str:
+    """Return where objects are created."""
+    prefix = f"/apis/{kind.api_version}" if kind.group else f"/api/{kind.version}"
+    within = f"/namespaces/{namespace}" if kind.namespaced else ""
+    return f"{prefix}{within}/{kind.plural}"
+
+
+def _team(action: Write, held: Stored | None) -> str:
+    """Return whose an object is to be, which is as ``held`` now."""
+    first = "red" if action.value % 2 else "blue"
+    team = first if held is None else held.labels.get("team", "")
+    if action.verb == "relabel":
+        team = "blue" if team == "red" else "red"
+    return team
+
+
+def _merged(held: Stored, body: Json) -> Json:
+    """Return an object as it is to be, with what others have put beside that."""
+    content: Json = json.loads(held.raw)
+    metadata = merge_patch.apply(content["metadata"], body["metadata"])
+    return {**content, **body, "metadata": metadata}
+
+
+@contextlib.contextmanager
+def _refused(called: str) -> Generator[None]:
+    """Say whose fault it is if the server takes something not."""
+    try:
+        yield
+    except (StatusError, TypeError, ValueError) as exc:
+        raise UsageError(f"{called} is refused: {exc}") from exc
+
+
 def _request(method: str, path: str, body: object) -> Request:
     headers = {"Content-Type": "application/json"}
-    return Request.of(method, path, headers=headers, body=json.dumps(body).encode())
+    return Request.of(method, path, headers=headers, body=msgspec.json.encode(body))
