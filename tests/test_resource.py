@@ -14,7 +14,10 @@ import pydantic
 import pydantic.dataclasses
 import pytest
 import typing_extensions
+from hypothesis import example, given
+from hypothesis import strategies as st
 
+from kinform.apiserver import yaml_bodies
 from kinform.errors import DecodeError, UsageError
 from kinform.meta import GroupVersionResource
 from kinform.objects import Object
@@ -439,6 +442,15 @@ def test_views_and_objects_inside_bodies_are_written() -> None:
     assert encode({"x": obj["spec"]["other"]}) == b'{"x":[1]}'
     assert msgspec.json.decode(encode({"template": obj})) == {"template": obj.to_dict()}
     assert encode(MappingProxyType({"a": 1})) == b'{"a":1}'
+
+
+@given(st.text())
+@example("a\x85b\x7fc\u2028d\ufeff\ufffe")
+def test_what_is_written_reads_the_same_as_json_and_as_yaml(text: str) -> None:
+    """The body of an apply is YAML to the server, and there some characters are line ends."""
+    written = encode({text: [text]})
+    assert msgspec.json.decode(written) == {text: [text]}
+    assert yaml_bodies.load(written)[0] == {text: [text]}
 
 
 def test_models_may_hold_views_and_other_models() -> None:

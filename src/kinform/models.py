@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar, cast, get_origin
 
@@ -28,6 +29,11 @@ _SUPPORTED: Final = (
     "a msgspec.Struct, dataclass, TypedDict, attrs class, pydantic (v2) model, dict or Object"
 )
 _ATOMS: Final = (str, int, bytes, type(None))
+# In YAML, U+0085 and its like are line ends, which become spaces, and controls are not allowed:
+# DEL and C1, the line separators, the byte order mark, U+FFFE and U+FFFF.
+_NOT_YAML: Final = re.compile(
+    rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]"
+)
 
 
 class _Validator(Protocol):
@@ -120,7 +126,8 @@ def encode(body: object) -> bytes:
     A dict is written as it is, None as null. A model writes what it declares under its wire
     names, *without* the members that are None: a model cannot say null, and null would delete
     in a merge patch. Read-only views, and models inside dicts, are fine. Bytes become base64,
-    as in a Secret.
+    as in a Secret. Characters that YAML would change or refuse are escaped: the body of an apply is
+    read as YAML.
 
     >>> encode({"spec": {"replicas": 2, "paused": None}})
     b'{"spec":{"replicas":2,"paused":null}}'
@@ -131,7 +138,7 @@ def encode(body: object) -> bytes:
     try:
         plain = _plain(body, nulls=True)
         if isinstance(plain, dict | list):
-            return msgspec.json.encode(cast("object", plain))
+            return _escaped(msgspec.json.encode(cast("object", plain)))
     except RecursionError:
         raise UsageError(f"{_name(type(body))} holds itself or nests too deep to write") from None
     except (TypeError, ValueError, OverflowError) as exc:
@@ -140,6 +147,12 @@ def encode(body: object) -> bytes:
         f"{_name(type(body))} is not a body to write; expected an Object, a mapping, a list or "
         "a model"
     )
+
+
+def _escaped(text: bytes) -> bytes:
+    if text.isascii() and b"\x7f" not in text:  # as nearly everything is
+        return text
+    return _NOT_YAML.sub(lambda found: b"\\u%04x" % ord(found[0].decode()), text)
 
 
 def is_projection(body: object) -> bool:

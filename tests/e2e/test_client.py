@@ -228,6 +228,15 @@ async def test_server_side_apply_owns_fields_and_tells_of_conflicts(
         await maps.apply(await maps.get("a"), field_manager="one")
 
 
+async def test_an_apply_says_what_it_was_given_though_the_server_reads_it_as_yaml(
+    client: Client, kinform_namespace: str
+) -> None:
+    maps = client.resource("cm", namespace=kinform_namespace)
+    odd = "".join(map(chr, [0x7F, *range(0x80, 0xA1), 0x2028, 0x2029, 0xFEFF, 0xFFFE, 0x1F600]))
+    wanted = {"metadata": {"name": "odd"}, "data": {f"x{i}": f"a{c}b" for i, c in enumerate(odd)}}
+    assert (await maps.apply(wanted, field_manager="one")).to_dict("data") == wanted["data"]
+
+
 async def test_dry_run_changes_nothing_and_strict_validation_refuses(
     client: Client, kinform_namespace: str
 ) -> None:
