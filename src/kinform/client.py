@@ -402,6 +402,7 @@ def open_connection(
         read_timeout=config.read_timeout,
         answer_timeout=config.answer_timeout,
         max_object_size=config.max_object_size,
+        max_list_size=config.max_list_size,
         on_tls_failure=tls.invalidate,
     )
 

@@ -94,12 +94,10 @@ class Access:
         if not is_prefixed and self.identities.is_admin(sent):  # most requests by far
             user = self._impersonated(request, ADMIN) if self.has_rbac else ADMIN
             return self._authorized(request, user)
+        given = _given(request)
         if is_prefixed:
-            given, _, rest = request.path.removeprefix(PREFIX).partition("/")
+            rest = request.path.removeprefix(PREFIX).partition("/")[2]
             request = dataclasses.replace(request, path=f"/{rest}")
-        else:
-            scheme, _, given = sent.partition(" ")
-            given = given.strip() if scheme.lower() == "bearer" else ""
         if not self.has_rbac:
             USER.set(ADMIN)
             if self._has_token and request.path not in _PUBLIC:
@@ -107,6 +105,10 @@ class Access:
             return request
         user = self._authenticated(given) if given else ANONYMOUS
         return self._authorized(request, self._impersonated(request, user))
+
+    def knows(self, request: Request) -> bool:
+        """Tell whether a request has a token of this server, whatever it may do with that."""
+        return not self._has_token or self.identities.of(_given(request)) is not None
 
     def _authorized(self, request: Request, user: User) -> Request:
         USER.set(user)
@@ -165,6 +167,14 @@ class Access:
                 self._old_impersonators.add(user.name)
                 return
             raise
+
+
+def _given(request: Request) -> str:
+    """Return the token that a request has, in its path or else in a header; ``""``: none."""
+    if request.path.startswith(PREFIX):
+        return request.path.removeprefix(PREFIX).partition("/")[0]
+    scheme, _, given = request.headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
 
 
 def _mode(other: User) -> str:

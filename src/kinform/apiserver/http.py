@@ -11,7 +11,8 @@ import errno
 import logging
 import socket
 import struct
-from typing import Final, final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias, final
 
 from aiohttp import web
 
@@ -21,8 +22,11 @@ from kinform.apiserver.listening import Listener
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import BODY_LIMIT, Broken, Burst, Ending, Request, Response
 from kinform.errors import UsageError
+from kinform.listening import Connections, half_of_descriptors
 
-__all__ = ["PATIENCE", "HttpServer"]
+__all__ = ["MAX_CONNECTIONS", "PATIENCE", "HttpServer"]
+
+log: Final = logging.getLogger("kinform.apiserver")
 
 
 def _without_details(record: logging.LogRecord) -> bool:
@@ -33,6 +37,8 @@ def _without_details(record: logging.LogRecord) -> bool:
     return True
 
 
+_Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+
 _careful: Final = logging.getLogger("kinform.apiserver.http")
 """What aiohttp has to say. It quotes request lines that it cannot read, and a request line may hold
 a token: the text of a traceback is dropped."""
@@ -40,20 +46,37 @@ _careful.addFilter(_without_details)
 
 PATIENCE: Final = 60.0
 """How long a client that reads nothing keeps its watch."""
+MAX_CONNECTIONS: Final = 10_000
+"""So many may be open at once, or as many as half of the descriptors that the process may have.
+
+Of too many, those on which nobody has shown a token go first, the oldest before the others. All
+others stay: a watch is meant to last. Where there are only such, who comes is sent away.
+"""
 _WAIT: Final = 0.5
 """How long open answers get when the server stops; those that cannot be written get it twice."""
 
 
 @final
 class HttpServer:
-    """Listens on a loopback port and lets an application answer."""
+    """Listens on a loopback port and lets an application answer.
+
+    Args:
+        max_connections: How many may be open at once; None: `MAX_CONNECTIONS`, or fewer.
+    """
 
     def __init__(
-        self, application: Application, *, host: str = "127.0.0.1", patience: float = PATIENCE
+        self,
+        application: Application,
+        *,
+        host: str = "127.0.0.1",
+        patience: float = PATIENCE,
+        max_connections: int | None = None,
     ) -> None:
         self._application = application
         self._patience = patience
         self._host = host
+        most = max_connections or half_of_descriptors(at_most=MAX_CONNECTIONS)
+        self._open: Final = Connections(most)
         self._runner: web.ServerRunner | None = None
         self._listener: Listener | None = None
 
@@ -64,8 +87,9 @@ class HttpServer:
             UsageError: somebody listens there already, or it may not be used.
         """
         # As the real server: a body is what was sent, whatever its Content-Encoding says.
-        server = web.Server(
+        server = _Server(
             self._answer,
+            self._open,
             handler_cancellation=True,
             access_log=None,
             auto_decompress=False,
@@ -103,16 +127,40 @@ class HttpServer:
             refused = StatusError(403, "Forbidden", why)
             return web.json_response(refused.to_dict(), status=refused.code)
         body = await _body(request)
+        asked = Request.of(request.method, request.raw_path, headers=request.headers, body=body)
+        # Before it is answered: that may take as long as a fault or a pause lasts.
+        if not self._open.is_trusted(request.protocol) and self._application.access.knows(asked):
+            self._open.trust(request.protocol)
         try:
-            response = await self._application.handle(
-                Request.of(request.method, request.raw_path, headers=request.headers, body=body)
-            )
+            response = await self._application.handle(asked)
             if isinstance(response.body, bytes):
                 return _whole(response, response.body)
             return await _stream(request, response, patience=self._patience)
         except Broken as exc:
             await _break(request, exc.ending)
             return web.Response()  # there is nobody left to get it
+
+
+class _Server(web.Server):
+    """Aiohttp's, with an end to how many it lets in."""
+
+    def __init__(self, handler: _Handler, connections: Connections, **options: Any) -> None:
+        super().__init__(handler, **options)
+        self._open = connections
+        self._has_told = False
+
+    def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        super().connection_made(handler, transport)
+        if not self._open.admit(handler, transport) and not self._has_told:
+            self._has_told = True  # whoever reads this knows it of the next ones too
+            most = f"{MAX_CONNECTIONS}, or half of what ulimit -n says"
+            log.warning("a connection was ended: clients have as many as there may be (%s)", most)
+
+    def connection_lost(
+        self, handler: web.RequestHandler, exc: BaseException | None = None
+    ) -> None:
+        self._open.forget(handler)
+        super().connection_lost(handler, exc)
 
 
 async def _body(request: web.BaseRequest) -> bytes:

@@ -12,7 +12,7 @@ from kinform.cache.listwatch import ListerWatcher
 from kinform.errors import DecodeError, ResourceExpiredError, SourceError
 from kinform.rest.options import ListOptions
 from kinform.rest.pager import ListPager
-from kinform.rest.results import ListResult
+from kinform.rest.results import ListResult, list_too_large
 
 __all__ = ["Taken", "take_list"]
 
@@ -44,15 +44,20 @@ async def take_list(
 
     Raises:
         ResourceExpiredError: the version has expired.
-        DecodeError: an answer is no list of our kind, or the list has no end.
+        DecodeError: an answer is no list of our kind, or the list has no end, or is larger than
+            ``lw`` says that one may be.
         SourceError: ``lw`` gives something else.
     """
-    version, count, barren = "", 0, 0
+    version, count, barren, size = "", 0, 0, 0
+    most: int | None = getattr(lw, "max_list_size", None)
     intake.begin_list(reuse=True)
     try:
         async with contextlib.aclosing(_pages(lw, options)) as pages:
             async for page in pages:
                 count += 1
+                size += page.size
+                if most is not None and size > most:
+                    raise list_too_large(most)
                 version = page.resource_version if count == 1 else version
                 listed = intake.listed
                 for _ in intake.add_page(page):

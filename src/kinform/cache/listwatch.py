@@ -56,6 +56,7 @@ class ListWatch(Generic[T]):
             (``send_initial_events``). One that cannot and does not say so is found out.
         reconnects: what a reflector waits for before it lists or watches again after a failure,
             so that all which use one server do not come back at once.
+        max_list_size: how many bytes (`ListResult.size`) the pages of a list may have together.
     """
 
     def __init__(
@@ -66,12 +67,14 @@ class ListWatch(Generic[T]):
         disable_chunking: bool = False,
         supports_watch_list: bool = True,
         reconnects: RateLimiter | None = None,
+        max_list_size: int | None = None,
     ) -> None:
         self._list = list
         self._watch = watch
         self.disable_chunking: Final = disable_chunking
         self.supports_watch_list: Final = supports_watch_list
         self.reconnects: Final = reconnects
+        self.max_list_size: Final = max_list_size
 
     async def list(self, options: ListOptions | None = None) -> ListResult[T]:
         """List once, exactly as ``options`` say."""
@@ -141,11 +144,13 @@ class ListWatch(Generic[T]):
             async with request(query).watch(chosen) as events:
                 yield events.with_bookmarks()
 
+        connection = getter.connection if isinstance(getter, RESTClient) else None
         return ListWatch(
             list=lambda options: request(options).list(chosen, isolate=True),
             watch=watch,
             disable_chunking=disable_chunking,
-            reconnects=getter.reconnects if isinstance(getter, RESTClient) else None,
+            reconnects=connection.reconnects if connection else None,
+            max_list_size=connection.max_list_size if connection else None,
         )
 
 

@@ -163,6 +163,13 @@ class Config:
     """
     max_object_size: int = MAX_OBJECT_SIZE
     """The largest object that is read, in bytes: an answer, a list's item or a watch's event."""
+    max_list_size: int | None = None
+    """The largest list that is taken, in bytes of JSON, all its pages together; ``None``: any.
+
+    For servers that are not trusted with all the memory there is. It holds for what keeps a list:
+    ``list()`` and the lists of an informer, streamed ones too. For ``iterate()``, which keeps none,
+    it is the limit of a page. What watches bring later is not counted.
+    """
     user_agent: str | None = None
     source: str = "Config"
     """Where this came from, for messages: a file and context, ``in-cluster``, a URL."""

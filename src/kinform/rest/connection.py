@@ -112,6 +112,7 @@ class Connection:
         read_timeout: float | None = 60.0,
         answer_timeout: float | None = ANSWER_TIMEOUT,
         max_object_size: int = MAX_OBJECT_SIZE,
+        max_list_size: int | None = None,
         on_tls_failure: Callable[[], None] | None = None,
         guard: Callable[[], None] | None = None,
     ) -> None:
@@ -122,6 +123,7 @@ class Connection:
         self.read_timeout: Final = read_timeout
         self.answer_timeout: Final = answer_timeout
         self.max_object_size: Final = max_object_size
+        self.max_list_size: Final = max_list_size
         self._transport = transport
         self._credentials = credentials
         self._warn = warning_handler or WarningLogger()

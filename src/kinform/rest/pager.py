@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar, final
 from kinform.errors import DecodeError, ResourceExpiredError
 from kinform.meta import Entry
 from kinform.rest.options import ListOptions
-from kinform.rest.results import ListResult
+from kinform.rest.results import ListResult, list_too_large
 from kinform.tasks import background
 
 __all__ = ["PAGE_BUFFER_SIZE", "PAGE_SIZE", "ListPager"]
@@ -41,6 +41,8 @@ class ListPager(Generic[T]):
             reader; what is held is at most that many pages and one. With 0 the next page is
             fetched while the caller works on this one, and no more.
         full_list_if_expired: whether `list` begins again when its token expires.
+        max_size: how many bytes the pages of a `list` may have together. Those of `pages` and
+            `each` are the caller's to count: here they are not kept.
 
     Raises:
         ValueError: if ``page_buffer_size`` is negative.
@@ -53,6 +55,7 @@ class ListPager(Generic[T]):
         page_size: int | None = PAGE_SIZE,
         page_buffer_size: int = PAGE_BUFFER_SIZE,
         full_list_if_expired: bool = True,
+        max_size: int | None = None,
     ) -> None:
         if page_buffer_size < 0:
             raise ValueError(f"page_buffer_size must not be negative, got {page_buffer_size!r}")
@@ -60,6 +63,7 @@ class ListPager(Generic[T]):
         self._page_size = page_size
         self._page_buffer_size = page_buffer_size
         self._full_list_if_expired = full_list_if_expired
+        self._max_size = max_size
 
     async def list(self, options: ListOptions) -> ListResult[T]:
         """Return all objects as one list with the resourceVersion of the first page.
@@ -69,12 +73,14 @@ class ListPager(Generic[T]):
 
         Raises:
             ResourceExpiredError: on the first page, or later with ``full_list_if_expired`` off.
+            DecodeError: it is larger than ``max_size``.
         """
         first = page = await self._fetch(self._first(options))
         if not first.continue_token:
             return first
         entries: list[Entry[T]] = list(first.entries())
         unreadable = list(first.unreadable)
+        size = first.size
         while page.continue_token:
             try:
                 page = await self._follow(options, page.continue_token)
@@ -84,6 +90,9 @@ class ListPager(Generic[T]):
                 return await self._fetch(dataclasses.replace(options, limit=None))
             entries.extend(page.entries())
             unreadable.extend(page.unreadable)
+            size += page.size
+            if self._max_size is not None and size > self._max_size:
+                raise list_too_large(self._max_size)
         metadata = type(first.metadata)(resource_version=first.resource_version)
         return ListResult(
             entries,
@@ -91,6 +100,7 @@ class ListPager(Generic[T]):
             kind=first.kind,
             api_version=first.api_version,
             unreadable=unreadable,
+            size=size,
         )
 
     async def pages(self, options: ListOptions) -> AsyncGenerator[ListResult[T]]:

@@ -26,7 +26,7 @@ from kinform.rest.decoding import decode_answer, model_or_object
 from kinform.rest.limits import RateLimiter
 from kinform.rest.options import Params, query_pairs
 from kinform.rest.paths import RequestPath
-from kinform.rest.results import ListResult, Unreadable
+from kinform.rest.results import ListResult, Unreadable, list_too_large
 from kinform.rest.transport import Body, HttpResponse
 from kinform.rest.warnings import WarningHandler
 from kinform.rest.watch import OpenWatch, Watch
@@ -264,7 +264,8 @@ class Request:
         `ListResult.unreadable`.
 
         Raises:
-            DecodeError: the answer is no list, breaks off, or an item cannot be read.
+            DecodeError: the answer is no list, breaks off, is larger than ``Config.max_list_size``,
+                or an item cannot be read.
         """
         call = self._call(Purpose.CALL)
         url = self._url(call)
@@ -273,7 +274,8 @@ class Request:
         async def consume(response: HttpResponse) -> ListResult[T]:
             responses.check_json(response.headers, method=call.method, url=url)
             decoder = ListDecoder(max_item=self._connection.max_object_size)
-            return await _read_list(response, decoder, read, isolate=isolate)
+            most = self._connection.max_list_size
+            return await _read_list(response, decoder, read, isolate=isolate, most=most)
 
         with responses.naming_request(method=call.method, url=url):
             return await self._connection.call(call, consume)
@@ -295,6 +297,7 @@ class Request:
             deadline=watch_deadline(params.get("timeoutSeconds")),
             max_frame=self._connection.max_object_size,
             is_list=params.get("sendInitialEvents") == "true",
+            max_list=self._connection.max_list_size,
         )
 
     @contextlib.asynccontextmanager
@@ -361,10 +364,15 @@ async def _read_list(
     read: Callable[[heads.Body], T],
     *,
     isolate: bool,
+    most: int | None,
 ) -> ListResult[T]:
     entries: list[Entry[T]] = []
     unreadable: list[Unreadable] = []
+    size = 0
     while piece := await response.read_some():
+        size += len(piece)
+        if most is not None and size > most:
+            raise list_too_large(most)
         for item in decoder.feed(piece):
             try:
                 entries.append(_entry(item, read))
@@ -384,6 +392,7 @@ async def _read_list(
         kind=head.kind,
         api_version=head.api_version,
         unreadable=unreadable,
+        size=size,
     )
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "Received",
     "Unreadable",
     "WatchEvent",
+    "list_too_large",
 ]
 
 T = TypeVar("T")
@@ -38,10 +39,11 @@ class ListResult(Sequence[T_co]):
 
     ``resource_version`` is where a watch goes on without a gap. With ``limit`` given,
     ``continue_token`` is set as long as there is more. ``unreadable`` holds what could not be
-    read, where the caller asked for that instead of an error.
+    read, where the caller asked for that instead of an error. ``size`` is how many bytes it was,
+    not compressed, as far as that is known.
     """
 
-    __slots__ = ("_metas", "_objects", "api_version", "kind", "metadata", "unreadable")
+    __slots__ = ("_metas", "_objects", "api_version", "kind", "metadata", "size", "unreadable")
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class ListResult(Sequence[T_co]):
         kind: str = "List",
         api_version: str = "v1",
         unreadable: Sequence[Unreadable] = (),
+        size: int = 0,
     ) -> None:
         self._objects: tuple[T_co, ...] = tuple(entry.object for entry in entries)
         self._metas: tuple[ObjectMeta, ...] = tuple(entry.metadata for entry in entries)
@@ -58,6 +61,7 @@ class ListResult(Sequence[T_co]):
         self.kind: Final = kind
         self.api_version: Final = api_version
         self.unreadable: Final[Sequence[Unreadable]] = tuple(unreadable)
+        self.size: Final = size
 
     @property
     def resource_version(self) -> str:
@@ -126,3 +130,11 @@ class Unreadable:
 
 Received: TypeAlias = WatchEvent[T] | Bookmark
 """What a watch yields when bookmarks are wanted too."""
+
+
+def list_too_large(limit: int) -> DecodeError:
+    """Return the error for a list of more than ``limit`` bytes."""
+    return DecodeError(
+        f"the server's list is larger than {limit} bytes, as many as Config.max_list_size allows; "
+        "if it is meant to be, set that higher, else ask for less with a selector or a namespace"
+    )

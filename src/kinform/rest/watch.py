@@ -30,6 +30,7 @@ from kinform.rest.results import (
     Received,
     Unreadable,
     WatchEvent,
+    list_too_large,
 )
 from kinform.rest.transport import HttpResponse
 from kinform.sansio import heads
@@ -76,7 +77,8 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         ApiError: on entering, if the server refuses; while reading, for its ERROR events
             (`ResourceExpiredError`: list again).
         TransportError: the connection broke, or the watch outlived its time-out by ten seconds.
-        DecodeError: what arrived cannot be read.
+        DecodeError: what arrived cannot be read, or the streamed list that it begins with is larger
+            than ``Config.max_list_size``.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         deadline: float | None = None,
         max_frame: int | None = None,
         is_list: bool = False,
+        max_list: int | None = None,
     ) -> None:
         self._connect = connect
         self._read = read
@@ -99,6 +102,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         self._frames: deque[Frame] = deque()
         self._ending: KinformError | StopAsyncIteration | None = None
         self._is_list = is_list  # whether the end of the initial events is still to come
+        self._max_list = max_list
         self._received = self._last = 0
         self.resource_version: str = resource_version
         """The version of the last event or bookmark handed out; a new watch may go on from it."""
@@ -176,6 +180,10 @@ class Watch(AsyncIterator[WatchEvent[T]]):
     async def _read_piece(self) -> bytes:
         if self._open is None:
             raise UsageError("open the watch first: async with resource.watch() as events")
+        # Only here is it known whether what was read before has ended the list.
+        most = self._max_list if self._is_list else None
+        if most is not None and self._received > most:
+            raise self._located(list_too_large(most))
         try:
             async with asyncio.timeout_at(self._deadline):
                 piece = await self._open.response.read_some(gather=self._gather())

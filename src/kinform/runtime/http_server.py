@@ -19,7 +19,7 @@ from aiohttp import web
 
 from kinform.clock import offload
 from kinform.errors import UsageError
-from kinform.listening import start_serving, stop_serving
+from kinform.listening import Connections, start_serving, stop_serving
 from kinform.runtime.health import Checks
 from kinform.tasks import finish
 
@@ -270,28 +270,25 @@ class _Server(web.Server):
             max_field_size=4096,
         )
         self._patience = patience
-        # By age: a dict keeps its order.
-        self._open: dict[web.RequestHandler, tuple[asyncio.Transport, asyncio.TimerHandle]] = {}
+        self._open = Connections(MAX_CONNECTIONS)
+        self._timers: dict[web.RequestHandler, asyncio.TimerHandle] = {}
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        if len(self._open) >= MAX_CONNECTIONS:
-            oldest, timer = self._open.pop(next(iter(self._open)))
-            timer.cancel()
-            oldest.abort()
-        timer = asyncio.get_running_loop().call_later(self._patience, transport.abort)
-        self._open[handler] = transport, timer
+        self._open.admit(handler, transport)
+        loop = asyncio.get_running_loop()
+        self._timers[handler] = loop.call_later(self._patience, transport.abort)
 
     def connection_lost(
         self, handler: web.RequestHandler, exc: BaseException | None = None
     ) -> None:
-        _, timer = self._open.pop(handler, (None, None))
-        if timer is not None:
+        self._open.forget(handler)
+        if (timer := self._timers.pop(handler, None)) is not None:
             timer.cancel()
         super().connection_lost(handler, exc)
 
     def abort(self) -> None:
         """End all connections now."""
-        for transport, timer in self._open.values():
+        for timer in self._timers.values():
             timer.cancel()
-            transport.abort()
+        self._open.abort()

@@ -71,7 +71,8 @@ class Lists(ResourceBase[T]):
         if limit is not None or continue_token:
             one = dataclasses.replace(options, limit=limit, continue_token=continue_token)
             return await self._fetch(one)
-        return await ListPager(self._fetch, page_size=page_size).list(options)
+        most = self._connection.max_list_size
+        return await ListPager(self._fetch, page_size=page_size, max_size=most).list(options)
 
     async def iterate(
         self,
@@ -179,7 +180,13 @@ class Watches(ResourceBase[T]):
             async with stack:
                 yield events.with_bookmarks()
 
-        return ListWatch(list=fetch, watch=watch, reconnects=self._connection.reconnects)
+        connection = self._connection
+        return ListWatch(
+            list=fetch,
+            watch=watch,
+            reconnects=connection.reconnects,
+            max_list_size=connection.max_list_size,
+        )
 
     def informer(
         self,
