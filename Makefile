@@ -74,6 +74,7 @@ record: venv    ## ask a real kube-apiserver anew: its answers, its API, its wir
 	$(PY) -m tools.contract record
 	$(PY) tools/record_api.py
 	$(PY) tools/record_protobuf.py
+	$(PY) -m tools.record_watch
 
 clientset: venv ## write the typed models and clients from the recorded API
 	$(PY) -m tools.clientset $(ARGS)

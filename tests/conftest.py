@@ -2,9 +2,9 @@
 
 A test fails if it leaves a task running, a resource unclosed (warnings are errors, and each test
 ends with a garbage collection), an error in asyncio's log, if kinform's code blocks the event
-loop, or if a token, a private key or what a canary Secret holds is in a log or in an error. Tests
-that use a control plane are marked ``e2e`` and run in one worker, so that one control plane is
-started however many workers there are.
+loop, or if a token, a private key or what a canary Secret holds is in a log, in an error, or in
+what the test or a process that it started prints. Tests that use a control plane are marked
+``e2e`` and run in one worker, so that one control plane is started however many workers there are.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ import inspect
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 
 import pytest
 from blockbuster import BlockBuster
 from hypothesis import settings
 
 from kinform.testing import virtual_time
-from tests.security.support_canaries import drawn_tokens_are_canaries, witness_of_a_test
+from tests.security.support_canaries import Leaks, drawn_tokens_are_canaries, witness_of_a_test
+from tests.security.support_children import Ears, children_are_heard
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
@@ -89,25 +90,48 @@ def tokens_are_canaries() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def ears() -> Iterator[Ears]:
+    """Listen to all processes that tests start, for as long as these run."""
+    with children_are_heard() as ears:
+        yield ears
+
+
 @pytest.fixture(autouse=True)
 def no_secret_is_shown(
-    request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture
+    request: pytest.FixtureRequest, caplog: pytest.LogCaptureFixture, ears: Ears
 ) -> Iterator[None]:
-    """Read along what is logged, at DEBUG, and every error that a test expects.
+    """Read along what is logged, at DEBUG, every error that a test expects, and what children say.
 
     The test itself sees no more than without that: warnings, or what it asks for. Other clients'
     errors, in tests/peers, show what they like: URLs, with the token that stands in them.
     """
     if "peers" in request.path.parts:
         yield
+        ears.take()
         return
     level = caplog.handler.level
     caplog.handler.setLevel(logging.WARNING)
     with witness_of_a_test() as leaks:
         yield
     caplog.handler.setLevel(level)
+    leaks.extend(ears.take())
     if leaks:
         pytest.fail("a secret was shown:\n" + "\n".join(leaks), pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test if a secret is in what was captured: what it printed, or a child of its."""
+    report = yield
+    leaks = Leaks()
+    leaks.extend(content for _, content in report.sections)
+    if leaks and "peers" not in item.path.parts:
+        report.outcome = "failed"
+        report.longrepr = "a secret was shown:\n" + "\n".join(leaks)
+    return report
 
 
 @pytest.fixture(autouse=True)

@@ -12,9 +12,15 @@ import pytest
 ROOT = Path(__file__).parent.parent
 
 OFFENDERS = """
-import asyncio, logging, socket, warnings
+import asyncio, logging, socket, subprocess, sys, warnings
 import kinform, kinform.apiserver
 import pytest
+
+def says(*words, to="stdout"):
+    return [sys.executable, "-c", f"import sys; sys.{to}.write({' '.join(words)!r})"]
+
+def token():
+    return kinform.apiserver.APIServer().token
 
 async def fails():
     raise ValueError("lost")
@@ -40,15 +46,47 @@ def test_warns():
     warnings.warn("old", DeprecationWarning)
 
 def test_logs_a_token():
-    token = kinform.apiserver.APIServer().token
-    logging.getLogger("kinform.rest").debug("sent", extra={"header": f"Bearer {token}"})
+    logging.getLogger("kinform.rest").debug("sent", extra={"header": f"Bearer {token()}"})
 
 def test_expects_an_error_that_shows_a_token():
     with pytest.raises(kinform.KinformError):
         try:
-            raise OSError(kinform.apiserver.APIServer().token)
+            raise OSError(token())
         except OSError:
             raise kinform.UsageError("no") from None
+
+def test_child_shows_a_token():
+    subprocess.run(says("sent", token(), to="stderr"), check=True, capture_output=True, text=True)
+
+def test_child_shows_a_token_and_is_read_in_pieces():
+    with subprocess.Popen(says(token()), stdout=subprocess.PIPE, bufsize=0) as child:
+        while child.stdout.read(5):
+            pass
+
+def test_child_shows_a_token_in_a_line():
+    with subprocess.Popen(says("sent", token()), stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline().startswith("sent canary")
+
+async def test_child_on_the_loop_shows_a_token():
+    child = await asyncio.create_subprocess_exec(*says(token()), stdout=subprocess.PIPE)
+    await child.communicate()
+
+def test_child_shows_a_token_on_what_it_has_inherited():
+    subprocess.run(says(token(), to="stderr"), check=True)
+
+def test_child_says_what_anybody_may_know():
+    done = subprocess.run(says("sent"), check=True, capture_output=True, text=True)
+    assert done.stdout == "sent"
+
+def test_child_shows_what_it_was_asked_for(ears):
+    subprocess.run(says(token()), check=True, capture_output=True)
+    assert ["canary" in said for said in ears.take()] == [True]
+
+def test_plugin_that_kinform_starts_gives_a_token():
+    start = "done = subprocess.run(command, check=True, capture_output=True, text=True)"
+    kinform_s = {"__name__": "kinform.rest", "subprocess": subprocess, "command": says(token())}
+    exec(start, kinform_s)
+    assert kinform_s["done"].stdout.startswith("canary")
 
 def test_logs_and_raises_what_anybody_may_see():
     logging.getLogger("kinform.rest").debug("sent")
@@ -71,7 +109,8 @@ def test_offences_are_noticed_and_only_those(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     command = [sys.executable, "-m", "pytest", "-p", "tests.conftest", "-c", "pyproject.toml"]
     options = ["-p", "no:cacheprovider", f"--junitxml={report}", str(tmp_path)]
-    subprocess.run([*command, *options], check=False, capture_output=True, cwd=ROOT)
+    # Its report quotes what was shown: that goes into the file alone.
+    subprocess.run([*command, *options], check=False, stdout=subprocess.DEVNULL, cwd=ROOT)
     noticed = {
         case.attrib["name"]: complaint.attrib["message"]
         for case in ElementTree.parse(report).iter("testcase")
@@ -85,9 +124,14 @@ def test_offences_are_noticed_and_only_those(tmp_path: Path) -> None:
         "test_warns",
         "test_logs_a_token",
         "test_expects_an_error_that_shows_a_token",
+        "test_child_shows_a_token",
+        "test_child_shows_a_token_and_is_read_in_pieces",
+        "test_child_shows_a_token_in_a_line",
+        "test_child_on_the_loop_shows_a_token",
+        "test_child_shows_a_token_on_what_it_has_inherited",
     }
     assert "BlockingError" in noticed["test_blocks_the_loop"]
     assert "the test left 1 tasks running" in noticed["test_leaves_a_task"]
     assert "asyncio logged" in noticed["test_loses_an_exception"]
-    assert "a secret was shown" in noticed["test_logs_a_token"]
-    assert "a secret was shown" in noticed["test_expects_an_error_that_shows_a_token"]
+    shown = {name for name, complaint in noticed.items() if "a secret was shown" in complaint}
+    assert shown == {name for name in noticed if "token" in name}

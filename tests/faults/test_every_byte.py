@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import enum
 import re
 import socket
 import struct
@@ -15,33 +14,13 @@ from urllib.parse import urlsplit
 import pytest
 
 import kinform
-from kinform import (
-    Added,
-    Bookmark,
-    Client,
-    Config,
-    Deleted,
-    Object,
-    ReflectorOptions,
-    Updated,
-)
+from kinform import Bookmark, Client, Config
 from kinform.apiserver import APIServer
-from kinform.sansio.backoff import Backoff
+from tests.faults.support_cutting import LISTED, MAPS, Ending, followed
 
 pytestmark = pytest.mark.slow
 
-MAPS = kinform.Resource.of("v1/configmaps", kind="ConfigMap", namespaced=True)
-AT_ONCE = ReflectorOptions(backoff=Backoff(first=0.001, cap=0.001))
-LISTED = b'"k8s.io/initial-events-end":"true"}}}}'
-"""How the event ends that ends the list."""
 _NO_LINGER = struct.pack("ii", 1, 0)
-
-
-class Ending(enum.Enum):
-    """How a connection ends."""
-
-    FIN = "in good order"
-    RST = "by a reset"
 
 
 class Cut(NamedTuple):
@@ -138,43 +117,6 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 
 
 @final
-class Listener:
-    """Believes what a handler is told, and complains of what cannot be."""
-
-    def __init__(self, expected: dict[str, str]) -> None:
-        self._expected = expected
-        self._is_right = asyncio.Event()
-        self.believed: dict[str, str] = {}
-        self.complaints: list[str] = []
-
-    async def wait_right(self) -> None:
-        async with asyncio.timeout(20):
-            await self._is_right.wait()
-
-    def added(self, event: Added[Object]) -> None:
-        self._note(event.obj, is_right=event.obj.name not in self.believed)
-
-    def updated(self, event: Updated[Object]) -> None:
-        known = self.believed.get(event.new.name)
-        self._note(event.new, is_right=known == event.old.resource_version)
-
-    def deleted(self, event: Deleted[Object]) -> None:
-        if self.believed.pop(event.key.name, None) is None:
-            self.complaints.append(f"{event.key} goes, and was not there")
-        self._look()
-
-    def _note(self, obj: Object, *, is_right: bool) -> None:
-        if not is_right or obj.resource_version == self.believed.get(obj.name):
-            self.complaints.append(f"{obj.name} comes as {obj.resource_version}")
-        self.believed[obj.name] = obj.resource_version
-        self._look()
-
-    def _look(self) -> None:
-        if self.believed == self._expected:
-            self._is_right.set()
-
-
-@final
 class Scene:
     """A server, and the whole of what it once said in a watch."""
 
@@ -201,20 +143,10 @@ class Scene:
 
     async def check(self, after: int, ending: Ending) -> None:
         """Cut the first watch of an informer; see that it finds out all that it missed."""
-        told = Listener(self.expected)
         async with self._client() as (between, client):
             between.cut_next(cut := Cut(self.answer[:after], ending))
-            informer = client.informer(MAPS, namespace="default", options=AT_ONCE)
-            informer.add_event_handler(
-                on_add=told.added, on_update=told.updated, on_delete=told.deleted
-            )
-            async with informer:
-                await told.wait_right()
-                shown = {one.name: one.resource_version for one in informer.lister.list()}
-                figures = informer.statistics().reflector
+            figures = await followed(client, namespace="default", expected=self.expected)
         assert between.has_cut
-        assert shown == told.believed == self.expected
-        assert not told.complaints
         assert (figures.watches, figures.lists) == (2, 1 if LISTED in cut.told else 2)
 
     @contextlib.asynccontextmanager

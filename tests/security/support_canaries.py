@@ -23,6 +23,7 @@ __all__ = [
     "PASSWORD",
     "SECRET",
     "TOKEN",
+    "Leaks",
     "Witness",
     "drawn_tokens_are_canaries",
     "encoded",
