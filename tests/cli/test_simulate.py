@@ -42,6 +42,11 @@ def make(draft):
     return {"data": {"value": 1 / 0}}
 
 
+def everybody_was_restarted(world):
+    for process in world.living:
+        assert process.life, f"{process} never was"
+
+
 BROKEN = Workload(resource="v1/configmaps", make=make, value_at=("data", "value"))
 
 
@@ -94,6 +99,17 @@ def shop(
     monkeypatch.syspath_prepend(tmp_path)  # as the command does, which does not take it back
     monkeypatch.delitem(sys.modules, "simulated_shop", raising=False)
     return Shop(capsys)
+
+
+@pytest.mark.slow
+def test_a_check_may_raise_and_what_it_raised_is_told(shop: Shop) -> None:
+    """Somebody who writes tests asserts."""
+    file = str(written("calm.json", WRITE, LAST))
+    check = ("--check", "simulated_shop:everybody_was_restarted")
+    said = shop.simulate("--schedule", file, *IDLE[:2], *check, "--no-shrink")
+    assert said.code == 1
+    assert said.failures[0].startswith("calm: equality: the check raised AssertionError: ")
+    assert said.failures[0].endswith("never was")
 
 
 def written(name: str, *actions: Restart | Write) -> Path:

@@ -41,8 +41,8 @@ _AFTER_RESTORE: Final = 75.0
 
 Program: TypeAlias = Callable[[Process], Awaitable[None]]
 """What runs in each process, until it is cancelled."""
-Check: TypeAlias = Callable[["World"], str]
-"""Looks at the end: returns what is not yet as it should be, ``""`` if everything is."""
+Check: TypeAlias = Callable[["World"], str | None]
+"""Looks at the end: returns or raises what is not yet as it should be, else ``""`` or None."""
 
 
 @final
@@ -368,7 +368,18 @@ class World:
                     return f"{witness.name} has not synced"
                 if found := witness.difference():
                     return found
-        return "" if self._check is None else self._check(self)
+        return self._verdict()
+
+    def _verdict(self) -> str:
+        """Return what the check finds; one that raises has found something, for now."""
+        if self._check is None:
+            return ""
+        try:
+            return self._check(self) or ""
+        except UsageError:
+            raise
+        except Exception as exc:  # noqa: BLE001 - whatever it raises that somebody else has written
+            return f"the check raised {type(exc).__name__}: {exc}".removesuffix(": ")
 
     def _check_timers(self, before: set[asyncio.TimerHandle]) -> None:
         if left := _timers(asyncio.get_running_loop()) - before:
