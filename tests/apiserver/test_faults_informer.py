@@ -227,7 +227,7 @@ async def test_what_came_damaged_is_listed_again_though_nobody_changes_it(
             assert here.lists() == lists + 1  # and that was that
 
 
-@pytest.mark.parametrize("length", range(1, 64, 3))  # it is the middle of the event that is hit
+@pytest.mark.parametrize("length", range(1, 250, 6))  # it is the middle of the event that is hit
 @in_virtual_time
 async def test_a_deletion_that_came_damaged_is_not_lost(length: int) -> None:
     """F-R23: what is damaged may be the very name; a list tells who is gone."""
@@ -242,6 +242,26 @@ async def test_a_deletion_that_came_damaged_is_not_lost(length: int) -> None:
         assert list(here.in_cache()) == ["default/b"]
         await asyncio.sleep(HOUR)
         assert here.lists() == lists + 1  # and that was that
+
+
+@pytest.mark.parametrize("length", range(1, 250, 6))
+@in_virtual_time
+async def test_what_is_set_apart_for_damage_is_never_called_by_a_part_of_its_name(
+    length: int,
+) -> None:
+    """F-R23: where its namespace is what was damaged, an old state would pass for the current."""
+    name = "n" * length
+    async with world(name, "b") as here, here.informer:
+        await here.informer.wait_synced(HOUR)
+        here.server.faults.add(faults.corrupt(event=1, verb="watch", times=2))
+        here.server.cluster.storage.disconnect()
+        here.change(name, "again")
+        named = set[str]()
+        for _ in range(240):
+            await asyncio.sleep(0.25)
+            named.update(map(str, here.informer.unreadable))
+        assert named <= {f"default/{name}"}
+        assert here.is_equal()
 
 
 @in_virtual_time

@@ -5,8 +5,8 @@ cannot be read are set apart, and the rest is written. One `Intake` lives as lon
 
 Rule 1: the transform runs once for each object that arrives, whichever way it arrives.
 Rule 2: one object never takes its kind down. What cannot be read is set apart by its key, and no
-older version of it stays readable. Only an object without a key, or one that came damaged for the
-first time, ends a watch.
+older version of it stays readable. What ends a watch: an object without a key, one that came
+damaged for the first time, and a deletion that came damaged, for a wrong name would hide it.
 Rule 3: the version moves after the write it speaks of, and never back but with a list.
 """
 
@@ -91,7 +91,6 @@ class Intake(Generic[T]):
         self._doubted: tuple[ObjectName, str] | None = None
         self._sends_damaged = False
         self._may_have_damaged = False
-        self._deleted_damaged = False  # an object is gone that we could name by guess only
         self.version: str = ""
         self.events: int = 0
         self.bookmarks: int = 0
@@ -104,13 +103,7 @@ class Intake(Generic[T]):
 
     @property
     def has_damaged(self) -> bool:
-        """Whether something came damaged that only a list can set right.
-
-        What was set apart so can be read as the server has it, as likely as not. And of a deletion
-        that came damaged it is not sure which object is gone.
-        """
-        if self._deleted_damaged:
-            return True
+        """Whether some of them are damaged: what the server has can be read, as likely as not."""
         if self._may_have_damaged:  # asked with every read: not looked for where there is none
             self._may_have_damaged = any(it.is_damaged for it in self._unreadable.values())
         return self._may_have_damaged
@@ -198,7 +191,6 @@ class Intake(Generic[T]):
                 next list trusts none.
         """
         self._doubted, self._sends_damaged = None, False
-        self._deleted_damaged = False
         listed, unreadable = self._listed, self._listed_unreadable
         is_older = versions.is_older(resource_version, self.version)
         if is_older and self._has_reused:
@@ -296,13 +288,12 @@ class Intake(Generic[T]):
     def _write_unreadable(self, event: Unreadable) -> None:
         if not event.metadata.name:
             raise _nameless(event)
-        if event.error.is_damaged and not self._is_sent_so(event.metadata):
+        is_deletion = event.type is _DELETED
+        if event.error.is_damaged and (is_deletion or not self._is_sent_so(event.metadata)):
             raise DecodeError("an event was damaged on its way", key=str(event.metadata.key))
         self.events += 1
-        key = event.metadata.key
-        if event.type is _DELETED:
-            self._unreadable.pop(key, None)
-            self._deleted_damaged = self._deleted_damaged or event.error.is_damaged
+        if is_deletion:
+            self._unreadable.pop(event.metadata.key, None)
         else:
             self._set_apart(event, self._unreadable)
         self._delete_unseen(event.metadata)

@@ -7,7 +7,7 @@ that one poison object costs its kind nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -25,6 +25,7 @@ __all__ = [
     "decode_head",
     "decode_outline",
     "detached",
+    "is_utf8",
     "read_head",
     "salvage",
     "try_head",
@@ -143,11 +144,29 @@ def detached(error: DecodeError) -> DecodeError:
     return error
 
 
+def is_utf8(raw: bytes) -> bool:
+    """Tell whether these bytes are text."""
+    if not raw.isascii():
+        try:
+            raw.decode()
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _has_no_namespace(metadata: bytes, spans: Mapping[bytes, tuple[int, int]]) -> bool:
+    """Tell whether there is really none, rather than one that was damaged, or its member's name."""
+    start, end = spans.get(b"namespace", (0, 0))
+    is_known = b"namespace" in spans or is_utf8(b"".join(spans))
+    return is_known and metadata[start:end] in {b"", b"null", b'""'}
+
+
 def salvage(raw: bytes) -> ObjectMeta:
     """Read what identifies an object that `read_head` refuses, each field by itself.
 
     Returns metadata with name, namespace, uid and resourceVersion as far as they are there and
-    are text; ``""`` stands for the rest. Never fails: no key, no name.
+    are text; ``""`` stands for the rest. Never fails: no key, no name. There is none either if it
+    cannot be told in which namespace it is: the name alone would be that of another object.
     """
     # By structure, never by decoding the whole: depth and bad bytes elsewhere do not matter.
     try:
@@ -166,9 +185,10 @@ def salvage(raw: bytes) -> ObjectMeta:
         except (msgspec.DecodeError, UnicodeDecodeError):
             return ""
 
+    namespace = text(b"namespace")
     return ObjectMeta(
-        name=text(b"name"),
-        namespace=text(b"namespace"),
+        name=text(b"name") if namespace or _has_no_namespace(metadata, spans) else "",
+        namespace=namespace,
         uid=text(b"uid"),
         resource_version=text(b"resourceVersion"),
     )

@@ -451,7 +451,7 @@ class ListDecoder:
             return None
         item = self._completed(view, head)
         # The decoder skips over bad UTF-8. Its end is proven all the same: a poison object.
-        return item if _is_utf8(item.raw) else self._read_item(bytes(view))
+        return item if heads.is_utf8(item.raw) else self._read_item(bytes(view))
 
     def _read_item(self, raw: bytes) -> Item:
         """Return the item of bytes that are certainly one item, readable or not."""
@@ -476,15 +476,6 @@ class ListDecoder:
         if metadata.raw_annotations is not UNSET:  # they are a window into the page
             force_setattr(metadata, "raw_annotations", Packed(None, whole))
         return Item(whole, heads.Head(api_version, kind, metadata))
-
-
-def _is_utf8(raw: bytes) -> bool:
-    if not raw.isascii():
-        try:
-            raw.decode()
-        except UnicodeDecodeError:
-            return False
-    return True
 
 
 def _has_no_kind(raw: bytes) -> bool:
