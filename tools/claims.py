@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-__all__ = ["Claims", "Test", "of_folder", "of_source"]
+__all__ = ["ID", "Claims", "Test", "of_folder", "of_source"]
 
-ID: Final = re.compile(r"CG-[A-Z]\d\d\b")
+ID: Final = re.compile(r"(?:CG|KR|JO)-[A-Z]\d\d\b")
 LEADING_IDS: Final = re.compile(rf"{ID.pattern}(?:(?:, and |, | and ){ID.pattern})*")
 DIFFERS: Final = re.compile(
     rf"^({ID.pattern}) differs: (.+?)\.?(?:\n\n|\Z)", re.MULTILINE | re.DOTALL

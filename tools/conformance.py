@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree
 
-from tools.claims import Claims, Test, of_folder
+from tools.claims import ID, Claims, Test, of_folder
 
 __all__ = [
     "NAMED",
@@ -48,11 +48,11 @@ NAMED: Final = re.compile(r"`(tests/[\w/]+\.py::\w+)`")
 """A test, as the page of promises names it."""
 BEGIN, END = "<!-- names: begin, made by make conformance -->", "<!-- names: end -->"
 
-MOST_NOT_APPLICABLE: Final = 25
+MOST_NOT_APPLICABLE: Final = 25 + 5  # client-go, and the two peers
 ELSEWHERE: Final = frozenset("H")
 """Of the scenarios of the REST client, those that are not about events are not listed here."""
 PARTS: Final = 41
-SCENARIOS: Final = 249
+SCENARIOS: Final = 249 + 67  # client-go, and the two peers
 FINDINGS: Final = 13
 
 Table = dict[str, Any]
@@ -76,7 +76,7 @@ class Facts:
 
     def tests_of(self, shown_by: str) -> list[Test]:
         """Return the tests behind a scenario's id or a node id."""
-        if shown_by.startswith("CG-"):
+        if ID.fullmatch(shown_by):
             return self.claims.scenarios.get(shown_by, [])
         return [self.claims.tests[shown_by]] if shown_by in self.claims.tests else []
 
@@ -230,9 +230,10 @@ PAGE_TEXT: Final = """\
 <!-- Made by `make conformance` from the tests; do not edit. -->
 # Conformance
 
-How kinform compares with client-go, told by its own tests. This page is made from them: a test
-carries the id of the scenario it plays; one that is skipped or expected to fail does not count.
-Continuous integration checks that every test named here ran and passed.
+How kinform compares with client-go, and with the informers of kube-rs and java-operator-sdk, as
+their own test suites describe them. This page is generated from our tests: a test carries the id of
+the scenario it plays; one that is skipped or expected to fail does not count. CI checks that every
+test named here ran and passed.
 
 Of {all} scenarios {passed} passed, {differing} of them with a difference that is meant; {ruled_out}
 are not applicable{still_open}.
@@ -245,8 +246,9 @@ What texts on client-go name when they explain how it works, and where it is her
 
 ## The scenarios
 
-What client-go's own tests show of its cache and work queues, played again from scratch. *Differs*
-says where another outcome is wanted here; then the tests show that outcome.
+What the peers' own tests show, played again from scratch: client-go's cache and work queues (`CG`),
+kube-rs' watcher and reflector (`KR`), java-operator-sdk's informers (`JO`). *Differs* says where
+kinform has another outcome on purpose; the tests then show that outcome.
 
 {scenarios}
 
