@@ -12,7 +12,7 @@ STAMP  := .venv/.stamp
 PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-all coverage doctest examples lint format types pyright mypy verifytypes \
+.PHONY: help run test test-quick test-all coverage doctest examples lint format types pyright mypy verifytypes \
         layers docs conformance contract record clientset captures news bench bench-quick bench-report \
         bench-peers bench-parts bench-gate fuzz simulate scoreboard soak \
         mutants release control-plane check clean venv
@@ -26,7 +26,11 @@ run: venv       ## watch something live: the cluster that kubectl would use, els
 test: venv      ## all tests, in parallel; e2e ones are skipped where no control plane can start
 	$(PYTEST) -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(ARGS)
 
-test-all:       ## the tests on every supported Python that is installed
+test-quick: venv ## the quick round, a minute: nothing slow, no control plane
+	$(PYTEST) -n $(JOBS) --dist loadgroup --max-worker-restart 0 -m "not slow and not e2e" \
+	  --ignore tests/bench --ignore tests/peers $(ARGS)
+
+test-all:       ## the tests on every supported Python that is installed; ARGS=--quick: the quick round
 	$(PYTHON) tools/test_all.py $(ARGS)
 
 coverage: venv  ## the tests with branch coverage; pages in build/coverage/html

@@ -32,15 +32,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--path", default=".venv", help="where the environment lives")
     parser.add_argument("--group", default="dev", help="dependency group to install")
+    parser.add_argument("--extras", default="all", help="extras of kinform, separated by commas")
     options = parser.parse_args()
     path = ROOT / options.path
     stamp = path / ".stamp"
     python = path / ("Scripts" if os.name == "nt" else "bin") / "python"
     if not usable(python):
         create(path)
-    wanted = digest(python, options.group)
+    wanted = digest(python, options.group, options.extras)
     if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
-        install(python, options.group)
+        install(python, options.group, options.extras)
         stamp.write_text(wanted, encoding="utf-8")
     stamp.touch()  # newer than what make compares it with
 
@@ -66,26 +67,27 @@ def create(path: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", "--clear", path], check=True, cwd=ROOT)
 
 
-def digest(python: Path, group: str) -> str:
+def digest(python: Path, group: str, extras: str) -> str:
     """Return a fingerprint of everything that decides what is installed."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     parts = [
         str(ROOT),  # the package is installed as a pointer to its sources
         str(python.resolve()),
         group,
+        extras,
         CONSTRAINTS.read_text(encoding="utf-8"),
         *(json.dumps(project[name]) for name in ("build-system", "project", "dependency-groups")),
     ]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def install(python: Path, group: str) -> None:
-    """Install kinform with all its extras, editable, and the tools of ``group``."""
-    say(f"installing kinform[all] and the {group!r} group into {python.parents[1].name}")
+def install(python: Path, group: str, extras: str) -> None:
+    """Install kinform with ``extras``, editable, and the tools of ``group``."""
+    say(f"installing kinform[{extras}] and the {group!r} group into {python.parents[1].name}")
     # First pip itself: --group and --build-constraint need a recent one.
     pip_install(python, "--upgrade", "pip")
     builders = ("--build-constraint", str(CONSTRAINTS))
-    pip_install(python, *builders, "--editable", f"{ROOT}[all]", "--group", group)
+    pip_install(python, *builders, "--editable", f"{ROOT}[{extras}]", "--group", group)
 
 
 def pip_install(python: Path, *arguments: str) -> None:

@@ -2,21 +2,30 @@
 
 Looks on PATH and among pyenv's versions. Each Python has an environment of its own
 (``.venv-3.12``, ...), kept for the next time. Arguments are passed on to pytest.
+
+With ``--quick`` as the first argument: the quick round only (``make test-quick``), in small
+environments (``.venv-quick-3.12``, ...) without the clients of other projects. A defect that shows
+on one version of Python alone then fails within minutes.
 """
 
 import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MINORS = (11, 12, 13, 14)
+MINORS = (11, 12, 13, 14, 15)
+XDIST = ("-n", "2", "--dist", "loadgroup", "--max-worker-restart", "0")
+QUICK = ("-m", "not slow and not e2e", "--ignore", "tests/bench", "--ignore", "tests/peers")
 
 
 def main() -> None:
     """Test on each Python in turn; fail at the end if any of them did."""
+    arguments = sys.argv[1:]
+    quick = arguments[:1] == ["--quick"]
     results: dict[str, str] = {}
     for minor in MINORS:
         version = f"3.{minor}"
@@ -25,9 +34,13 @@ def main() -> None:
             results[version] = "not installed"
             continue
         print(f"== Python {version}: {python}", flush=True)
-        results[version] = "passed" if test(version, python) else "FAILED"
+        began = time.monotonic()
+        passed = test(version, python, arguments[1:] if quick else arguments, quick=quick)
+        seconds = round(time.monotonic() - began)
+        results[version] = f"{'passed' if passed else 'FAILED'} in {seconds} s"
     print("\n".join(f"Python {version}: {result}" for version, result in results.items()))
-    sys.exit("FAILED" in results.values() or "passed" not in results.values())
+    verdicts = {result.partition(" ")[0] for result in results.values()}
+    sys.exit("FAILED" in verdicts or "passed" not in verdicts)
 
 
 def find(version: str) -> Path | None:
@@ -49,13 +62,13 @@ def candidates(version: str) -> Iterator[Path]:
     yield from sorted(found, key=lambda path: (len(str(path)), path), reverse=True)
 
 
-def test(version: str, python: Path) -> bool:
+def test(version: str, python: Path, arguments: list[str], *, quick: bool) -> bool:
     """Bring that Python's environment up to date and run the suite in it."""
-    path = f".venv-{version}"
-    prepare = [str(python), "tools/environment.py", "--path", path, "--group", "test"]
-    xdist = ["-n", "2", "--dist", "loadgroup", "--max-worker-restart", "0"]
-    suite = [f"{path}/bin/python", "-m", "pytest", *xdist]
-    for command in (prepare, [*suite, *sys.argv[1:]]):
+    path, group = (f".venv-quick-{version}", "quick") if quick else (f".venv-{version}", "test")
+    extras = ("--extras", "testing,cli,zstd,metrics") if quick else ()
+    prepare = [str(python), "tools/environment.py", "--path", path, "--group", group, *extras]
+    suite = [f"{path}/bin/python", "-m", "pytest", *XDIST, *(QUICK if quick else ()), *arguments]
+    for command in (prepare, suite):
         if subprocess.run(command, check=False, cwd=ROOT).returncode:
             return False
     return True

@@ -173,6 +173,7 @@ async def test_the_module_reads_and_writes_objects_of_the_kind(crd: Path, tmp_pa
         assert json.loads(encode(copy)) == json.loads(again.raw)
 
 
+@pytest.mark.slow  # and it needs ruff, which the quick round does not have
 def test_the_text_is_formatted_and_the_same_each_time(tmp_path: Path) -> None:
     text = module_text([DEFINITION])
     assert module_text([json.loads(json.dumps(DEFINITION))]) == text

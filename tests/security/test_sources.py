@@ -125,6 +125,7 @@ def test_no_version_with_a_known_hole_can_be_installed(
     assert version(requirements()[package]) >= version(fixed), advisory
 
 
+@pytest.mark.slow  # not slow, but it needs all extras, which the quick round does not have
 def test_what_we_develop_with_is_within_the_bounds() -> None:
     for package, bound in requirements().items():
         assert version(metadata.version(package)) >= version(bound), package
