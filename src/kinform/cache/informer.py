@@ -39,6 +39,7 @@ from kinform.cache.waiting import Waiters
 from kinform.errors import DecodeError, KinformError, UsageError
 from kinform.meta import ObjectName
 from kinform.objects import Object
+from kinform.parts import Parts
 from kinform.sansio import versions
 from kinform.sansio.queue import Batch, QueueFactory
 from kinform.sansio.real_fifo import RealFIFO
@@ -135,6 +136,7 @@ class SharedInformer(Generic[T]):
         if resync_period is not None:
             check_period(resync_period)
         self.name: Final = name
+        self._parts = Parts(name)
         self._model = model
         self._options = options or ReflectorOptions()
         self._resync_period = resync_period
@@ -155,13 +157,16 @@ class SharedInformer(Generic[T]):
             settle=self._compactor.settle,
             watch_error_handler=watch_error_handler,
             options=self._options,
+            parts=self._parts,
         )
         upstream = Upstream(
             refuse_if_idle=self._refuse_if_idle,
             trouble=self._trouble,
             failure=lambda: self._life.failure,
         )
-        self._processor: Processor[T] = Processor(name=name, resync=self._resync, upstream=upstream)
+        self._processor: Processor[T] = Processor(
+            name=name, resync=self._resync, upstream=upstream, parts=self._parts
+        )
         self._waiters = Waiters()
         self._has_told_synced = False
         # Only where changes keep their order has a version passed when a later one is there.
@@ -232,6 +237,7 @@ class SharedInformer(Generic[T]):
             has_synced=self.has_synced,
             unreadable=len(self.unreadable),
             replayed=self._replayed,
+            unexpected_ends=self._parts.unexpected_ends,
             index_errors=dict(self._index_errors.counts),
             reflector=self._controller.reflector.statistics(),
             queue=self._controller.queue.statistics(),
@@ -345,6 +351,7 @@ class SharedInformer(Generic[T]):
         Raises:
             UsageError: it was started before, or stopped.
         """
+        self._parts.join()
         self._life.start()
 
     async def stop(self, grace: float = GRACE) -> None:

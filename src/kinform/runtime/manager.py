@@ -23,6 +23,7 @@ from kinform.cache.informer import InformerOptions
 from kinform.client import Client
 from kinform.errors import UsageError
 from kinform.objects import Object
+from kinform.parts import Parts
 from kinform.runtime.context import Environment
 from kinform.runtime.controller import Controller
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
@@ -106,11 +107,13 @@ class Manager:
         self._bound = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._has_told = False  # how it ended
+        self._parts = Parts("manager")
         self._reporting = Reporting(
             self._controllers.values(),
             factory=self._factory,
             elector=lambda: self._elector,
             recorders=self._recorders,
+            parts=self._parts,
             is_stopping=lambda: self._stop.is_asked,
             max_silence=max_silence,
             address=health,
@@ -205,6 +208,8 @@ class Manager:
         Raises:
             LeadershipLost: it led, and cannot be sure of that any more.
             UsageError: it was run before, the client is not open, or a port is taken.
+            Exception: why the last part ended (a worker, a reflector, a handler's task), of more
+                than five that ended within a minute though nothing stopped them.
         """
         await self.start()
         assert self._task is not None
@@ -297,8 +302,14 @@ class Manager:
 
     async def _supervise(self) -> None:
         _run_by.set(self)  # for this task, and those it starts
+        self._parts.own_context()
         with on_signals(self._signalled) if self._signals else contextlib.nullcontext():
-            async with self._forcible(), self._reporting, self._informed():
+            async with (
+                self._forcible(),
+                self._reporting,
+                self._informed(),
+                beside(self._parts.failed()),
+            ):
                 await self._operate()
 
     @contextlib.asynccontextmanager

@@ -20,10 +20,11 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final
 
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
+from kinform.parts import Parts
 from kinform.runtime.mapping import MapFunc
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.work_queue import Priority
-from kinform.tasks import cancellations, pass_on_cancellation
+from kinform.tasks import apart
 from kinform.workqueue.causes import Cause, CauseKind
 
 __all__ = [
@@ -206,18 +207,27 @@ class ChannelSource:
                 self._loop = self._add = None
 
 
-async def keep_running(source: Source, add: Enqueue, *, controller: str) -> None:
-    """Run a source until it returns or is cancelled; if it fails, again after a growing pause."""
-    backoff, before = Backoff(), cancellations()
+async def keep_running(
+    source: Source, add: Enqueue, *, controller: str, parts: Parts | None = None
+) -> None:
+    """Run a source until it returns or is cancelled; if it fails, again after a growing pause.
+
+    Failures are reported to ``parts``, and do not count towards its limit: what a source reads
+    from may be away for long.
+    """
+    backoff, parts = Backoff(), Parts(controller) if parts is None else parts
+    part = f"{controller} source {source.name}"
     while True:
         told = _Counted(add)
+        ran = await apart(_run(source, told), name=f"kinform {part}")
         try:
-            await source.run(told)
-        except UsageError:
+            ran.result()
+        except UsageError as exc:
+            parts.give_up(part, exc)
             log.exception("%s: source %r cannot be used", controller, source.name)
             return
         except (Exception, asyncio.CancelledError) as exc:
-            pass_on_cancellation(before)  # else something it waited for was cancelled
+            parts.report(part, exc, counts=False)
             backoff = (backoff.healthy() if told.count else backoff).failed()
             delay = backoff.delay(rand=random.random())
             text = "%s: source %r failed (%s: %s); it is run again in %.1f s"
@@ -227,6 +237,10 @@ async def keep_running(source: Source, add: Enqueue, *, controller: str) -> None
         else:
             log.info("%s: source %r has ended", controller, source.name)
             return
+
+
+async def _run(source: Source, add: Enqueue) -> None:
+    await source.run(add)
 
 
 @final
