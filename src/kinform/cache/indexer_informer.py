@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar, final
 
 from kinform.cache.applying import apply_in_turns
 from kinform.cache.controller import Controller
+from kinform.cache.forking import filled, no_longer_filled
 from kinform.cache.handlers import Caller, EventHandler
 from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
@@ -104,7 +105,11 @@ class IndexerInformer(Generic[T]):
         Raises:
             UsageError: it was run before, or the source cannot be used this way.
         """
-        await self.controller.run()
+        filled(self.indexer.entries)
+        try:
+            await self.controller.run()
+        finally:
+            no_longer_filled(self.indexer.entries)
 
     async def _process(self, batch: Batch[T]) -> None:
         applied = await apply_in_turns(batch, self.indexer.entries)

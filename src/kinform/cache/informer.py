@@ -21,6 +21,7 @@ from kinform.cache.compaction import Compactor
 from kinform.cache.controller import Controller
 from kinform.cache.event_stream import EventStream
 from kinform.cache.events import Added, Deleted, Updated
+from kinform.cache.forking import filled, no_longer_filled
 from kinform.cache.handlers import EventHandler, check_period, handler
 from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
@@ -353,6 +354,7 @@ class SharedInformer(Generic[T]):
         """
         self._parts.join()
         self._life.start()
+        filled(self._indexer.entries)
 
     async def stop(self, grace: float = GRACE) -> None:
         """End it: no callback begins any more, and those that run have ``grace`` seconds left.
@@ -541,6 +543,7 @@ class SharedInformer(Generic[T]):
         return statistics.last_error if statistics.failures_in_a_row else None
 
     def _ended(self) -> None:
+        no_longer_filled(self._indexer.entries)
         self._waiters.fail(self._life.why_not)
 
     def _process(self, batch: Batch[T]) -> Awaitable[None] | None:

@@ -224,7 +224,8 @@ class Manager:
     async def start(self) -> None:
         """Begin, and return once everything is set up; it need not be warm yet: `wait_warm`.
 
-        For tests, and for who has more to do. `stop` must follow.
+        For tests, and for programs that do more: `wait_stopped` waits for the end. `stop` must
+        follow.
 
         Raises:
             UsageError: it was started before, the client is not open, a controller has run
@@ -262,6 +263,33 @@ class Manager:
         except asyncio.CancelledError:
             await self._force()
             raise
+
+    async def wait_stopped(self) -> None:
+        """Wait until a manager that was started has ended, for whatever reason.
+
+        Cancelled, it does not wait any longer; the manager goes on.
+
+        .. code-block:: python
+
+            await manager.start()
+            ...  # whatever else the program does
+            await manager.wait_stopped()
+
+        Raises:
+            UsageError: it was not started; or a reconcile of it would wait for itself.
+            Exception: what ended the manager, as `run` raises it.
+        """
+        if self._task is None:
+            raise UsageError("the manager was not started: await manager.start(), or run()")
+        if not self._task.done() and _run_by.get() is self:
+            raise UsageError(
+                "a reconcile cannot wait for the end of its manager, which waits for the "
+                "reconcile; stop() there only asks for it"
+            )
+        await asyncio.wait([self._task])
+        self._has_told = True
+        if not self._task.cancelled():
+            self._task.result()
 
     async def __aenter__(self) -> Manager:
         if not self._client.is_open:

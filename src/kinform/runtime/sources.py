@@ -14,6 +14,7 @@ import logging
 import math
 import random
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from contextlib import aclosing, suppress
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final
@@ -43,6 +44,10 @@ log: Final = logging.getLogger(__name__)
 
 Names: TypeAlias = Iterable[ObjectName] | Callable[[], Iterable[ObjectName]]
 
+_PER_TURN: Final = 256
+"""How many names a source puts in before other tasks have a turn."""
+_TURN: Final = 0.002
+"""Seconds after which they have one in any case."""
 BUFFER: Final = 1024
 """How many names a channel keeps until its controller takes them."""
 
@@ -102,8 +107,10 @@ class TimerSource:
         """Put the names in, and again after each pause."""
         while True:
             names = self._names() if callable(self._names) else self._names
+            turns = _Turns()
             for each in tuple(names):  # all of them, or none if that fails
                 add(each, cause=Cause(CauseKind.TIMER, self.name))
+                await turns.next()
             await asyncio.sleep(self._every * random.uniform(1.0, 1.1))
 
 
@@ -138,10 +145,12 @@ class StreamSource(Generic[S]):
             await self._read(stream, add)
 
     async def _read(self, stream: AsyncIterable[S], add: Enqueue) -> None:
+        turns = _Turns()
         async for item in stream:
             names = self._map(item)
             for each in [names] if isinstance(names, ObjectName) else names or ():
                 add(each, cause=Cause(CauseKind.OTHER, self.name))
+                await turns.next()
 
 
 @final
@@ -197,14 +206,17 @@ class ChannelSource:
             if self._loop is not None:
                 raise UsageError(f"channel {self.name!r} belongs to another controller already")
             self._loop, self._add = asyncio.get_running_loop(), add
-            waiting, self._waiting = self._waiting, {}
+            waiting, self._waiting = deque(self._waiting), {}
+        turns = _Turns()
         try:
-            for name in waiting:
-                self._pass_on(name)
+            while waiting:
+                self._pass_on(waiting.popleft())
+                await turns.next()
             await asyncio.get_running_loop().create_future()  # for ever
         finally:
             with self._lock:
                 self._loop = self._add = None
+                self._waiting = dict.fromkeys([*waiting, *self._waiting])
 
 
 async def keep_running(
@@ -241,6 +253,25 @@ async def keep_running(
 
 async def _run(source: Source, add: Enqueue) -> None:
     await source.run(add)
+
+
+@final
+class _Turns:
+    """Lets other tasks have a turn now and then: for a source that may have much to put in."""
+
+    __slots__ = ("_clock", "_count", "_since")
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._count = 0
+        self._since = self._clock()
+
+    async def next(self) -> None:
+        """Suspend, if it is time to."""
+        self._count += 1
+        if self._count % _PER_TURN == 0 or self._clock() - self._since > _TURN:
+            await asyncio.sleep(0)
+            self._since = self._clock()
 
 
 @final
