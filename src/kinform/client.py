@@ -100,8 +100,10 @@ def connect(
 class Client(Groups):
     """A connection to one API server as one user; made by `connect`.
 
-    Open it with ``async with``; it may be entered and left in different tasks, once. Everything
-    made from it may be used by any task of the same loop, and is of no use after the block.
+    Open it with ``async with``; it may be entered and left in different tasks, once. It belongs
+    to the event loop and the process in which it is opened: a request from another loop, or from
+    a forked child, is a `UsageError`. Everything made from it may be used by any task of that
+    loop, and is of no use after the block.
 
     ``client.core_v1``, ``client.apps_v1`` and so on lead to typed clients of the built-in kinds.
 
@@ -153,6 +155,7 @@ class Client(Groups):
             rate_limiter=self._rate_limiter,
             warning_handler=self._warning_handler,
         )
+        self._connection.bind()
         self._discovery = Discovery(self._connection)
         return self
 

@@ -1,20 +1,34 @@
-"""Tasks with an owner: tied to a block, or to a call that waits for all of them."""
+"""Tasks with an owner: tied to a block, or to a call that waits for all of them.
+
+Rule: ``Task.cancelling()`` is never evidence of a cancellation. Before Python 3.13 it stays at 1
+after a ``TaskGroup`` whose child failed, and user code can leave it at any value. Evidence is a
+``CancelledError`` raised by an await that only the owner's own cancellation can end. So user code
+runs `apart`, in a task of its own, and our task awaits only the end of that task.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Hashable, Iterator
+import functools
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Collection,
+    Coroutine,
+    Hashable,
+    Iterator,
+)
 from typing import Final, Generic, TypeVar, final
 
 __all__ = [
     "SharedCalls",
+    "apart",
     "background",
-    "cancellations",
     "ended",
     "finish",
     "gather",
-    "pass_on_cancellation",
     "waits",
 ]
 
@@ -36,26 +50,83 @@ async def background(
     Its failure is seen by whoever awaits the task, and only there.
     """
     task = asyncio.get_running_loop().create_task(work)
+    left_by_cancellation = 0
     try:
         yield task
+    except asyncio.CancelledError:
+        left_by_cancellation = 1
+        raise
     finally:
         task.cancel()
-        await ended(task, patience=patience)
+        left = None if patience is None else patience - left_by_cancellation
+        await ended(task, patience=left)
         if not task.cancelled():
             task.exception()  # taken note of: a failure nobody awaited is not an event-loop error
+
+
+async def apart(
+    work: Awaitable[R], *, name: str | None = None, on_cancel: Callable[[], object] | None = None
+) -> asyncio.Task[R]:
+    """Run ``work`` in a task of its own, wait for its end, and return that task, which is done.
+
+    For user code. Whatever ``work`` does to its task (a leftover ``cancelling()`` count, a
+    swallowed cancellation), the caller's task is not affected: a ``CancelledError`` raised here is
+    always the caller's own cancellation. If ``work`` itself ended by ``CancelledError``, because
+    something it awaited was cancelled, the returned task says so (``task.cancelled()``).
+
+    Each cancellation of the caller calls ``on_cancel`` and cancels ``work``. It is raised when
+    ``work`` has ended, whatever the result of ``work`` is. Other tasks always get a turn.
+    """
+    loop = asyncio.get_running_loop()
+    is_coroutine = isinstance(work, Coroutine)
+    task: asyncio.Task[R] = loop.create_task(work if is_coroutine else _awaited(work), name=name)
+    cancelled: asyncio.CancelledError | None = None
+    while True:
+        # Private to this call: nothing but the caller's cancellation can end the wait early.
+        waiter: asyncio.Future[None] = loop.create_future()
+        task.add_done_callback(functools.partial(_wake, waiter))
+        try:
+            await waiter
+            break
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+            if task.done():
+                break
+            if on_cancel is not None:
+                on_cancel()
+            task.cancel()
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # retrieved, so that asyncio does not log it
+        raise cancelled
+    return task
+
+
+async def _awaited(work: Awaitable[R]) -> R:
+    return await work
+
+
+def _wake(waiter: asyncio.Future[None], _: object) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
 
 
 async def ended(task: asyncio.Task[R], *, patience: int | None = None) -> None:
     """Wait until a task that was cancelled has ended; cancelled meanwhile, wait all the same.
 
-    ``patience``: not if the task that waits was cancelled so often, all in all.
+    ``patience``: not if the task that waits is cancelled so often meanwhile.
     """
+    await _all_ended((task,), patience=patience)
+
+
+async def _all_ended(tasks: Collection[asyncio.Task[R]], *, patience: int | None = None) -> None:
     cancelled: asyncio.CancelledError | None = None
-    while not task.done():
+    while left := [task for task in tasks if not task.done()]:
         try:
-            await asyncio.wait([task])
+            await asyncio.wait(left)
         except asyncio.CancelledError as exc:
-            if patience is not None and cancellations() >= patience:
+            patience = None if patience is None else patience - 1
+            if patience is not None and patience <= 0:
                 raise
             cancelled = exc
     if cancelled is not None:
@@ -95,31 +166,32 @@ async def finish(work: Coroutine[object, object, R]) -> R:
 async def gather(*works: Coroutine[object, object, R]) -> list[R]:
     """Run all ``works`` at once and return their results in order.
 
-    The first failure cancels the others and is raised as it is, not within a group.
+    The first failure cancels the others and is raised as it is, not within a group, when all have
+    ended. Unlike a ``TaskGroup``, it leaves no trace in the task that calls it.
     """
+    loop = asyncio.get_running_loop()
+    tasks = [loop.create_task(work) for work in works]
+    left: set[asyncio.Task[R]] = set(tasks)
+    failed: asyncio.Task[R] | None = None
     try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in works]
-    except BaseExceptionGroup as failures:
-        raise failures.exceptions[0] from None
+        while left and failed is None:
+            done, left = await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
+            failed = next((each for each in tasks if each in done and _has_failed(each)), None)
+    finally:
+        for task in left:
+            task.cancel()
+        try:
+            await _all_ended(left)
+        finally:
+            for task in tasks:
+                _ = task.done() and _has_failed(task)  # retrieved: asyncio does not log it
+    if failed is not None:
+        failed.result()
     return [task.result() for task in tasks]
 
 
-def cancellations() -> int:
-    """Return how often the current task was asked to end, and has not yet."""
-    task = asyncio.current_task()
-    return task.cancelling() if task is not None else 0
-
-
-def pass_on_cancellation(before: int = 0) -> None:
-    """End this task if it was asked to: more often than ``before``, which it has outlived.
-
-    To be called where a user's function may have swallowed that, and in ``except CancelledError``
-    around one: what it awaits may have been cancelled by somebody else. Then this returns, and
-    there was a failure like any other.
-    """
-    if cancellations() > before:
-        raise asyncio.CancelledError
+def _has_failed(task: asyncio.Task[R]) -> bool:
+    return task.cancelled() or task.exception() is not None
 
 
 @final

@@ -13,6 +13,8 @@ from kinform.cache.events import Added, Event, Updated
 from kinform.cache.handlers import EventHandler, handler
 from kinform.cache.listener import HandlerStatistics
 from kinform.cache.processor import Processor
+from kinform.errors import UsageError
+from kinform.tasks import background
 from kinform.testing import in_virtual_time, virtual_time
 from tests.cache.support_processor import (
     all_settled,
@@ -219,18 +221,22 @@ async def test_a_handler_hears_what_passes_its_filter() -> None:
 
 
 @in_virtual_time
-async def test_somebody_who_cancels_a_handlers_task_is_reported(
+async def test_a_handler_that_cancels_the_task_that_calls_it_is_reported_and_misses_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    heard: list[Event[str]] = []
+    told: list[Event[str]] = []
+
     def suicide(event: Added[str]) -> None:
+        told.append(event)
         task = asyncio.current_task()
         assert task is not None
         task.cancel()
 
     async def wait(event: Event[str]) -> None:
         await asyncio.sleep(1)
+        told.append(event)
 
-    heard: list[Event[str]] = []
     processor: Processor[str] = Processor(name="pods")
     bad = handler(on_add=suicide, on_update=wait, on_delete=wait, name="bad one")
     registration = processor.add(bad, present=pods("a"), synced=False)
@@ -240,10 +246,78 @@ async def test_somebody_who_cancels_a_handlers_task_is_reported(
         processor.distribute([changed("a"), gone("a", 2)])
         await all_settled()
         assert words(heard) == ["a@1>a@2", "-a@2"]
-        assert figures_of(processor).pending == 0
+        assert words(told) == ["*a@1"]
+        await asyncio.sleep(2 + 2)  # the pause before the task is replaced, and two callbacks
+        assert words(told) == ["*a@1", "a@1>a@2", "-a@2"]
         await registration.shut_down()
     (record,) = caplog.records
-    assert record.getMessage() == "handler bad one was cancelled, not by us: it is told no more"
+    assert "part ended unexpectedly: handler bad one" in record.getMessage()
+    assert "was cancelled from outside" in record.getMessage()
+
+
+@in_virtual_time
+async def test_a_handler_whose_task_ends_again_and_again_ends_the_processor_with_the_cause(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def suicide(_: Added[str]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    async def distribute() -> None:
+        for number in itertools.count():
+            processor.distribute([new(f"pod-{number}")])
+            await asyncio.sleep(0.1)
+
+    processor: Processor[str] = Processor(name="pods")
+    processor.add(handler(on_add=suicide, name="bad one"), present=(), synced=False)
+    async with background(distribute()):
+        with pytest.raises(UsageError, match="'handler bad one' was cancelled from outside"):
+            await processor.run()
+    assert len(caplog.records) == 6
+
+
+@in_virtual_time
+async def test_a_handler_removed_while_its_task_waits_to_be_replaced_holds_up_no_stop() -> None:
+    def suicide(_: Added[str]) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    processor: Processor[str] = Processor(name="pods")
+    processor.add(handler(on_add=suicide, name="bad one"), present=pods("a"), synced=False)
+    loop = asyncio.get_running_loop()
+    async with running(processor):
+        await all_settled()
+        began = loop.time()
+        await processor.stop(grace=100)
+        assert loop.time() == began
+
+
+@in_virtual_time
+async def test_an_async_callback_runs_where_a_failed_task_group_cannot_end_its_handler() -> None:
+    """Before Python 3.13 a TaskGroup whose child failed leaves ``cancelling()`` at 1."""
+    told: list[str] = []
+
+    async def fail() -> None:
+        raise ValueError("mine")
+
+    async def on_add(event: Added[str]) -> None:
+        told.append(event.key.name)
+        if event.key.name == "a":
+            async with asyncio.TaskGroup() as group:
+                group.create_task(fail())
+        if event.key.name == "b":
+            cancelled = asyncio.get_running_loop().create_future()
+            cancelled.cancel()
+            await cancelled
+
+    processor: Processor[str] = Processor(name="pods")
+    processor.add(handler(on_add=on_add, name="h"), present=pods(*"abcd"), synced=True)
+    async with running(processor):
+        await all_settled()
+        assert told == ["a", "b", "c", "d"]
+        assert figures_of(processor).errors == 2
 
 
 @in_virtual_time

@@ -8,6 +8,8 @@ import gc
 import types
 import weakref
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -37,23 +39,32 @@ from tests.cache.support_reflector import (
 )
 
 
+@dataclass(slots=True)
+class Stopping:
+    """Cancels ``task`` at the ``count``-th wait of it or of the tasks that it starts."""
+
+    count: int
+    waits: int = 0
+    task: asyncio.Task[None] | None = None
+
+
+_stopping: ContextVar[Stopping | None] = ContextVar("stopping", default=None)
+
+
 @types.coroutine
-def cancelled_at(
-    work: Coroutine[Any, Any, None], count: int, waits: list[int]
-) -> Generator[Any, Any, None]:
-    """Run ``work``; cancel it at its ``count``-th wait; note how many waits there were."""
+def counted(work: Coroutine[Any, Any, Any], stopping: Stopping) -> Generator[Any, Any, Any]:
+    """Run ``work``; count its waits, and cancel the task of ``stopping`` at one of them."""
     inner = work.__await__()
     sent: Any = None
     thrown: BaseException | None = None
     while True:
         try:
             future = inner.send(sent) if thrown is None else inner.throw(thrown)
-        except StopIteration:
-            return
-        waits[0] += 1
-        task = asyncio.current_task()
-        if waits[0] == count and task is not None:
-            task.cancel()
+        except StopIteration as end:
+            return end.value
+        stopping.waits += 1
+        if stopping.waits == stopping.count and stopping.task is not None:
+            stopping.task.cancel()
         sent, thrown = None, None
         try:
             sent = yield future
@@ -61,8 +72,25 @@ def cancelled_at(
             thrown = exc
 
 
-async def run_cancelled(work: Coroutine[Any, Any, None], count: int, waits: list[int]) -> None:
-    await cancelled_at(work, count, waits)
+async def run_counted(work: Coroutine[Any, Any, Any], stopping: Stopping) -> object:
+    return await counted(work, stopping)
+
+
+def counting_factory(
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any
+) -> asyncio.Task[Any]:
+    stopping = _stopping.get()
+    if stopping is None:
+        return asyncio.Task(work, loop=loop, **options)
+    task = asyncio.Task(run_counted(work, stopping), loop=loop, **options)
+    task.add_done_callback(lambda _: work.close())  # if cancelled before it has begun
+    return task
+
+
+async def run_stopped(work: Coroutine[Any, Any, None], stopping: Stopping) -> None:
+    _stopping.set(stopping)  # for the tasks that this one starts
+    stopping.task = asyncio.current_task()
+    await counted(work, stopping)
 
 
 async def scenario(source: FakeListWatch[Any], front: Front, store: Store[Any]) -> None:
@@ -108,8 +136,9 @@ async def stopped_at(count: int, options: ReflectorOptions) -> int:
         rand=lambda: 0.5,
         watch_error_handler=Told(),
     )
-    waits = [0]
-    task = asyncio.get_running_loop().create_task(run_cancelled(reflector.run(), count, waits))
+    stopping = Stopping(count)
+    asyncio.get_running_loop().set_task_factory(counting_factory)
+    task = asyncio.get_running_loop().create_task(run_stopped(reflector.run(), stopping))
     beside = asyncio.get_running_loop().create_task(scenario(source, front, store))
     await asyncio.wait([task, beside], return_when=asyncio.FIRST_COMPLETED)
     if task.done():
@@ -125,7 +154,7 @@ async def stopped_at(count: int, options: ReflectorOptions) -> int:
         source.add(config("y"))
         await until(lambda: shown(store) == there(source), within=70)
     assert source.open_watches == 0
-    return waits[0]
+    return stopping.waits
 
 
 @pytest.mark.slow

@@ -679,5 +679,5 @@ async def test_what_somebody_else_has_cancelled_is_the_end_and_not_a_silent_one(
 
     lw = ListWatch(list=FakeListWatch[Object]().list, watch=watch)
     async with RetryWatcher(lw, "1") as events:
-        with pytest.raises(SourceError, match="somebody else"):
+        with pytest.raises(SourceError, match="cancelled elsewhere"):
             await anext(events)

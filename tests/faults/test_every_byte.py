@@ -52,7 +52,7 @@ class Scissors:
         return self._cut is None
 
     async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
@@ -62,6 +62,11 @@ class Scissors:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
+
+    async def _accept(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
+        # Before Python 3.12 asyncio logs an error for a connection whose task was cancelled.
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._serve(reader, near)
 
     async def _serve(self, reader: asyncio.StreamReader, near: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

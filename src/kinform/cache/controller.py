@@ -18,9 +18,10 @@ from kinform.cache.reflector import Reflector
 from kinform.cache.reports import WatchErrorHandler
 from kinform.errors import UsageError
 from kinform.meta import Entry
+from kinform.parts import Parts
 from kinform.sansio.queue import Batch, KnownObjects, Queue, QueueFactory, never_mind
 from kinform.sansio.real_fifo import RealFIFO
-from kinform.tasks import gather, pass_on_cancellation
+from kinform.tasks import apart, gather
 
 __all__ = ["Controller", "Process"]
 
@@ -44,6 +45,7 @@ class Controller(Generic[T]):
         queue: `RealFIFO` or `DeltaFIFO`.
         known: what the cache holds that ``process`` fills; `DeltaFIFO` needs it.
         on_done: called after each batch, when the queue knows that it is handled.
+        parts: counts unexpected ends of the reflector and the pump; by default its own.
 
     The others are those of `Reflector`.
 
@@ -67,8 +69,11 @@ class Controller(Generic[T]):
         should_resync: Callable[[], bool] | None = None,
         watch_error_handler: WatchErrorHandler | None = None,
         options: ReflectorOptions | None = None,
+        parts: Parts | None = None,
     ) -> None:
         self.name: Final = name
+        self._parts = Parts(name) if parts is None else parts
+        self._in_hand: Batch[T] | None = None  # taken out, and not processed yet
         self._process = process
         self._on_done = on_done
         self._wake = asyncio.Event()
@@ -103,42 +108,60 @@ class Controller(Generic[T]):
     async def run(self) -> None:
         """Move changes until cancelled; what is in the queue by then is dropped.
 
+        If the reflector or the pump ends otherwise, it is started again after a pause.
+
         Raises:
             UsageError: it was run before, or the source cannot be used this way.
+            Exception: the reflector or the pump ended more than five times within a minute; this
+                is the last error.
         """
         if self._has_run:
             raise UsageError(f"{self.name} was run before; a controller runs once")
         self._has_run = True
         try:
-            await gather(self.reflector.run(), self._pump())
+            keep_running = self._parts.keep_running
+            await gather(
+                keep_running(f"{self.name} reflector", self.reflector.run, fatal=(UsageError,)),
+                keep_running(f"{self.name} pump", self._pump),
+            )
         finally:
             self.queue.close()
 
     async def _pump(self) -> None:
         while True:
-            batch = self.queue.pop_batch()
+            # One that the pump did not finish, because it ended, comes first.
+            batch = self._in_hand = self._in_hand or self.queue.pop_batch()
             if batch is None:
                 # Nothing is awaited between the pop and here, so no call of set() is missed.
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            try:
-                outcome = self._process(batch)
-                if outcome is not None:
-                    await outcome
-            except asyncio.CancelledError:
-                pass_on_cancellation()
-                # Not we, but something that it awaited.
-                log.exception("%s: processing a batch was cancelled; going on", self.name)
-            except Exception:
-                log.exception("%s: a batch could not be processed; going on", self.name)
+            await self._process_one(batch)
             # Not where we are cancelled ourselves: what was not processed has not synced.
+            self._in_hand = None
             self.queue.done(batch)
             self._on_done()
             if not self.queue.is_congested:
                 self._room.set()
             if not self.queue.is_empty:
                 await asyncio.sleep(0)  # a full queue must not keep everybody else waiting
+
+    async def _process_one(self, batch: Batch[T]) -> None:
+        try:
+            outcome = self._process(batch)
+        except (Exception, asyncio.CancelledError):
+            log.exception("%s: a batch could not be processed; going on", self.name)
+            return
+        if outcome is None:
+            return
+        processed = await apart(outcome)
+        if processed.cancelled():  # something that it awaited was
+            log.error("%s: processing a batch was cancelled; going on", self.name)
+        elif (failure := processed.exception()) is not None:
+            if not isinstance(failure, Exception):
+                raise failure
+            text = "%s: a batch could not be processed; going on"
+            log.error(text, self.name, exc_info=failure)
 
     def _wait_for_room(self) -> Awaitable[None] | None:
         return self._has_room() if self.queue.is_congested else None

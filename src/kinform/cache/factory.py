@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TypeVar, Unpack, cast, final, overload
 
 from kinform.cache.group import InformerGroup
-from kinform.cache.indexes import IndexFunc
+from kinform.cache.indexes import IndexFunc, check_indexers
 from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.cache.lifetime import GRACE
 from kinform.cache.selection import InformerSource, Kind, Selection, check_namespace, select
@@ -74,6 +74,7 @@ class SharedInformerFactory:
             raise UsageError("a factory needs a namespace; the empty text means all of them")
         if "" in self._namespaces[:-1] or "" in self._namespaces[1:]:
             raise UsageError("the empty namespace means all of them, so it stands alone")
+        check_indexers(defaults.get("indexers"))
         self._defaults = defaults
         self._of_kind: dict[str, tuple[type[object], InformerOptions[Object]]] = {}
         self._informers: dict[Selection[object], SharedInformer[object]] = {}
@@ -123,6 +124,7 @@ class SharedInformerFactory:
         Raises:
             UsageError: one has been made already.
         """
+        check_indexers(options.get("indexers"))
         selection = select(resource, model=model)
         kind = selection.name
         made = [one for of, one in self._informers.items() if of.name == kind]

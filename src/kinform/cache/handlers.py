@@ -19,7 +19,15 @@ from kinform.errors import UsageError
 from kinform.meta import ObjectName
 from kinform.sansio.notifications import Notification
 
-__all__ = ["Caller", "EventHandler", "Filtering", "check_period", "handler", "name_for"]
+__all__ = [
+    "Caller",
+    "EventHandler",
+    "Filtering",
+    "check_period",
+    "handler",
+    "name_for",
+    "refuse_generators",
+]
 
 T = TypeVar("T")
 
@@ -76,6 +84,7 @@ class EventHandler(Generic[T]):
                     f"{role} is of type {type(function).__name__}; expected a function"
                 )
             if function is not None:
+                refuse_generators(role, function)
                 _check_signature(role, function)
         if inspect.iscoroutinefunction(self.filter):
             raise UsageError("filter is an async function; expected a plain one, it cannot wait")
@@ -134,6 +143,28 @@ def check_period(period: object) -> None:
     # mistaken the unit, or takes resyncs for a way to poll the server: better to be told.
     if not isinstance(period, (int, float)) or not 1 <= period < math.inf:
         raise UsageError(f"resync_period is {period!r}; expected seconds, at least 1, or None")
+
+
+def refuse_generators(role: str, function: Callable[..., object]) -> None:
+    """Refuse a function with ``yield`` in it: calling it would run nothing of it.
+
+    Raises:
+        UsageError: it is a generator function, or an async one.
+    """
+    inner: object = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    for each in (inner, getattr(inner, "__call__", None)):  # noqa: B004 - of an object
+        if inspect.isasyncgenfunction(each):
+            raise UsageError(
+                f"{role} is an async generator function, which would never run: it has a yield; "
+                "expected def or async def without one"
+            )
+        if inspect.isgeneratorfunction(each):
+            raise UsageError(
+                f"{role} is a generator function, which would never run: it has a yield; expected "
+                "def or async def without one"
+            )
 
 
 @final

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from typing import Final, Generic, TypeVar, final
 
 from kinform.cache.applying import apply_in_turns
 from kinform.cache.controller import Controller
+from kinform.cache.forking import filled, no_longer_filled
 from kinform.cache.handlers import Caller, EventHandler
 from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
@@ -25,7 +26,7 @@ from kinform.cache.reports import WatchErrorHandler
 from kinform.sansio.notifications import Notification
 from kinform.sansio.queue import Batch, QueueFactory
 from kinform.sansio.real_fifo import RealFIFO
-from kinform.tasks import pass_on_cancellation
+from kinform.tasks import apart
 
 __all__ = ["IndexerInformer"]
 
@@ -104,7 +105,11 @@ class IndexerInformer(Generic[T]):
         Raises:
             UsageError: it was run before, or the source cannot be used this way.
         """
-        await self.controller.run()
+        filled(self.indexer.entries)
+        try:
+            await self.controller.run()
+        finally:
+            no_longer_filled(self.indexer.entries)
 
     async def _process(self, batch: Batch[T]) -> None:
         applied = await apply_in_turns(batch, self.indexer.entries)
@@ -116,10 +121,24 @@ class IndexerInformer(Generic[T]):
     async def _tell(self, notification: Notification[T]) -> None:
         if self._call is None:
             return
+        failure: BaseException | None = None
         try:
             result = self._call(notification)
+        except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 - the handler's own
+            failure = exc
+        else:
             if inspect.isawaitable(result):
-                await result
-        except (Exception, asyncio.CancelledError):
-            pass_on_cancellation()  # unless it is only something that the handler waited for
-            log.exception("%s: the handler failed on %s", self.name, notification.key.shown)
+                failure = await _failure_of(result)
+        if failure is not None:
+            text = "%s: the handler failed on %s"
+            log.error(text, self.name, notification.key.shown, exc_info=failure)
+
+
+async def _failure_of(result: Awaitable[object]) -> BaseException | None:
+    """Await what a handler returned; return what it raised, unless that must end the process."""
+    task = await apart(result)
+    try:
+        task.result()
+    except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 - the handler's own
+        return exc
+    return None

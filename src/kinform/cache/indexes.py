@@ -9,7 +9,7 @@ read metadata, and read it again. Rule 3: an index holds no value without entrie
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar, cast, final
 
 import msgspec
@@ -28,6 +28,7 @@ __all__ = [
     "IndexFunctionError",
     "UnknownIndexError",
     "Values",
+    "check_indexers",
     "each",
     "function_index",
     "index_by",
@@ -253,7 +254,7 @@ def function_index(name: str, function: IndexFunc[T]) -> Index[T]:
         raise UsageError(
             f"the index {name!r} is of type {type(function).__name__}; expected a function"
         )
-    if inspect.iscoroutinefunction(function):
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise UsageError(
             f"the index {name!r} is an async function; expected a plain one, it cannot wait"
         )
@@ -276,6 +277,26 @@ def function_index(name: str, function: IndexFunc[T]) -> Index[T]:
         unchanged = cast("Unchanged[T]", function.is_unchanged)
         return Index(name, values_of, is_unchanged=unchanged)
     return Index(name, values_of)
+
+
+def check_indexers(indexers: object) -> None:
+    """Refuse index functions that no `Indexer` could take, where they are given.
+
+    Raises:
+        UsageError: they are not functions by name, or a name is that of a built-in index.
+    """
+    if indexers is None:
+        return
+    if not isinstance(indexers, Mapping):
+        raise UsageError(
+            f"indexers is of type {type(indexers).__name__}; expected functions by name"
+        )
+    for name, function in cast("Mapping[str, IndexFunc[object]]", indexers).items():
+        if name in {NAMESPACE_INDEX, OWNER_INDEX}:
+            raise UsageError(
+                f"there is an index named {name!r} already, a built-in one; choose another"
+            )
+        function_index(name, function)
 
 
 def namespace_of(entry: Entry[T]) -> Values:

@@ -21,6 +21,7 @@ from kinform.cache.compaction import Compactor
 from kinform.cache.controller import Controller
 from kinform.cache.event_stream import EventStream
 from kinform.cache.events import Added, Deleted, Updated
+from kinform.cache.forking import filled, no_longer_filled
 from kinform.cache.handlers import EventHandler, check_period, handler
 from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
@@ -39,6 +40,7 @@ from kinform.cache.waiting import Waiters
 from kinform.errors import DecodeError, KinformError, UsageError
 from kinform.meta import ObjectName
 from kinform.objects import Object
+from kinform.parts import Parts
 from kinform.sansio import versions
 from kinform.sansio.queue import Batch, QueueFactory
 from kinform.sansio.real_fifo import RealFIFO
@@ -135,6 +137,7 @@ class SharedInformer(Generic[T]):
         if resync_period is not None:
             check_period(resync_period)
         self.name: Final = name
+        self._parts = Parts(name)
         self._model = model
         self._options = options or ReflectorOptions()
         self._resync_period = resync_period
@@ -155,13 +158,16 @@ class SharedInformer(Generic[T]):
             settle=self._compactor.settle,
             watch_error_handler=watch_error_handler,
             options=self._options,
+            parts=self._parts,
         )
         upstream = Upstream(
             refuse_if_idle=self._refuse_if_idle,
             trouble=self._trouble,
             failure=lambda: self._life.failure,
         )
-        self._processor: Processor[T] = Processor(name=name, resync=self._resync, upstream=upstream)
+        self._processor: Processor[T] = Processor(
+            name=name, resync=self._resync, upstream=upstream, parts=self._parts
+        )
         self._waiters = Waiters()
         self._has_told_synced = False
         # Only where changes keep their order has a version passed when a later one is there.
@@ -232,6 +238,7 @@ class SharedInformer(Generic[T]):
             has_synced=self.has_synced,
             unreadable=len(self.unreadable),
             replayed=self._replayed,
+            unexpected_ends=self._parts.unexpected_ends,
             index_errors=dict(self._index_errors.counts),
             reflector=self._controller.reflector.statistics(),
             queue=self._controller.queue.statistics(),
@@ -345,7 +352,9 @@ class SharedInformer(Generic[T]):
         Raises:
             UsageError: it was started before, or stopped.
         """
+        self._parts.join()
         self._life.start()
+        filled(self._indexer.entries)
 
     async def stop(self, grace: float = GRACE) -> None:
         """End it: no callback begins any more, and those that run have ``grace`` seconds left.
@@ -534,6 +543,7 @@ class SharedInformer(Generic[T]):
         return statistics.last_error if statistics.failures_in_a_row else None
 
     def _ended(self) -> None:
+        no_longer_filled(self._indexer.entries)
         self._waiters.fail(self._life.why_not)
 
     def _process(self, batch: Batch[T]) -> Awaitable[None] | None:

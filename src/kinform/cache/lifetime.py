@@ -15,6 +15,7 @@ from collections.abc import Callable, Coroutine
 from typing import Final, Protocol, final
 
 from kinform.errors import UsageError
+from kinform.parts import error_of
 from kinform.tasks import background, waits
 
 __all__ = ["GRACE", "Lifetime", "Telling"]
@@ -74,6 +75,7 @@ class Lifetime:
         self._on_end = on_end
         self._stop_asked = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._is_cancelled = False
         self.loop: asyncio.AbstractEventLoop | None = None
         self.grace: float = GRACE
         self.failure: BaseException | None = None
@@ -191,7 +193,8 @@ class Lifetime:
             await self._telling.stop(self.grace)  # from this moment no callback begins
             await asyncio.wait([task])
         except asyncio.CancelledError:
-            if not task.cancelling():  # once: a second time would keep it from waiting itself
+            if not self._is_cancelled:  # once: a second time would keep it from waiting itself
+                self._is_cancelled = True
                 task.cancel()
             while not task.done():
                 with contextlib.suppress(asyncio.CancelledError):
@@ -215,11 +218,14 @@ class Lifetime:
 
     async def _read_until_asked(self, tasks: list[asyncio.Task[None]]) -> None:
         """Read until somebody wants it to stop, or one of ``tasks`` ends."""
-        reading = asyncio.get_running_loop().create_task(self._read())
+        loop = asyncio.get_running_loop()
+        reading = loop.create_task(self._read(), name=f"kinform {self._name} reading")
         tasks.append(reading)
         try:
             async with background(self._stop_asked.wait()) as asked:
                 await asyncio.wait([*tasks, asked], return_when=asyncio.FIRST_COMPLETED)
+            if not self._stop_asked.is_set():
+                self._fail_if_cancelled(*tasks)
         finally:
             self._note_failure(*tasks)  # before streams end, which may have to tell it
             reading.cancel()
@@ -246,6 +252,13 @@ class Lifetime:
         self._note_failure(*tasks)
         self.is_over = True
         self._on_end()
+
+    def _fail_if_cancelled(self, *tasks: asyncio.Task[None]) -> None:
+        """Make a failure of a cancellation that is neither a stop nor our own."""
+        for task in tasks:
+            if task.done() and task.cancelled() and self.failure is None:
+                self.failure = error_of(task)
+                log.error("%s ends: %s", self._name, self.failure)
 
     def _note_failure(self, *tasks: asyncio.Task[None]) -> None:
         for task in tasks:

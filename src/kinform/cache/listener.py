@@ -15,16 +15,19 @@ import asyncio
 import contextlib
 import inspect
 import logging
+import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar, final
 
 from kinform.cache.handlers import Caller, EventHandler
 from kinform.errors import UsageError
+from kinform.parts import Parts, error_of
 from kinform.sansio import coalesce
+from kinform.sansio.backoff import Backoff
 from kinform.sansio.coalesce import Buffer, Marker
 from kinform.sansio.notifications import Notification
-from kinform.tasks import waits
+from kinform.tasks import apart, waits
 
 __all__ = ["HandlerStatistics", "Listener"]
 
@@ -84,6 +87,7 @@ class Listener(Generic[T]):
         "_buffer",
         "_busy_since",
         "_call",
+        "_callback",
         "_delivered",
         "_errors",
         "_handler",
@@ -93,7 +97,9 @@ class Listener(Generic[T]):
         "_last_error",
         "_loop",
         "_on_resync",
+        "_parts",
         "_resync_timer",
+        "_retirement",
         "_settled",
         "_slow",
         "_watch",
@@ -104,8 +110,16 @@ class Listener(Generic[T]):
     is_resync_due: bool
     """Whether its period has passed since it was last told of everything."""
 
-    def __init__(self, handler: EventHandler[T], *, on_resync: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        handler: EventHandler[T],
+        *,
+        on_resync: Callable[[], None],
+        parts: Parts | None = None,
+    ) -> None:
         self._handler = handler
+        self._parts = Parts(handler.name) if parts is None else parts
+        self._retirement = asyncio.Event()
         self._on_resync = on_resync
         self._call = Caller(handler).__call__  # a method is called faster than an object
         self._buffer: Buffer[T] = Buffer(coalesce.HIGH_WATER)  # looked up: simulations turn it
@@ -117,6 +131,7 @@ class Listener(Generic[T]):
         self.is_resync_due = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._worker: asyncio.Task[None] | None = None
+        self._callback: asyncio.Task[object] | None = None  # of an awaited callback
         self._resync_timer: asyncio.TimerHandle | None = None
         self._watch: asyncio.TimerHandle | None = None
         self._busy_since: float | None = None
@@ -141,6 +156,7 @@ class Listener(Generic[T]):
     def retire(self) -> None:
         """Call nothing from now on: the callback that runs may end, what waits is dropped."""
         self._is_retired = True
+        self._retirement.set()
         self._buffer.clear()
         self._settled.set()
         self._awake.set()
@@ -154,15 +170,34 @@ class Listener(Generic[T]):
 
         Cancelled, it cancels the callback that runs and gives it a quarter of a second. One that
         does not end by then is named in the log and left to itself: so this task, unlike the
-        handler's, always ends.
+        handler's, always ends. If the task that calls the handler ends for another reason, it is
+        replaced after a pause, and the handler misses nothing.
 
         Raises:
-            BaseException: what a callback raised to end the process. Never an ``Exception``.
+            BaseException: what a callback raised to end the process.
+            Exception: the task ended more than five times within a minute; this is the last error.
         """
         if self._is_retired:
             return
         self._loop = loop = asyncio.get_running_loop()
         self._wish_for_resyncs(loop)
+        backoff = Backoff()
+        while (failure := await self._run_once(loop)) is not None:
+            try:
+                if not isinstance(failure, Exception):
+                    raise failure
+                self._parts.report(f"handler {self.name}", failure)
+            except BaseException:
+                self.retire()
+                raise
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(backoff.delay(rand=random.random())):
+                    await self._retirement.wait()
+            backoff = backoff.failed()
+            self._awake.set()  # what waited still waits
+
+    async def _run_once(self, loop: asyncio.AbstractEventLoop) -> BaseException | None:
+        """Tell the handler until it is retired; return what ended that before."""
         # The handler's code runs in a task of its own, for only that can be abandoned.
         self._worker = worker = loop.create_task(self._work(), name=f"handler {self.name}")
         try:
@@ -172,13 +207,7 @@ class Listener(Generic[T]):
             worker.cancel()
             await self._part_with(worker)
             raise
-        if worker.cancelled():
-            self.retire()
-            message = "handler %s was cancelled, not by us: it is told no more"
-            log.error(message, self.name, extra={"handler": self.name})
-        elif (failure := worker.exception()) is not None:
-            self.retire()
-            raise failure
+        return error_of(worker)
 
     async def _part_with(self, worker: asyncio.Task[None]) -> None:
         for left in waits(_PATIENCE):
@@ -215,6 +244,7 @@ class Listener(Generic[T]):
             self._delivered += 1
             try:
                 result = call(item)
+            # Nothing was awaited: a CancelledError here is not a cancellation of this task.
             except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 (Rule 2)
                 self._failed(item, exc)
             else:
@@ -238,11 +268,18 @@ class Listener(Generic[T]):
         if self._watch is None:
             self._watch_over(started)
         try:
-            await result
-        except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 (Rule 2)
-            self._failed(notification, exc)
+            # In a task of its own: what it leaves behind there cannot end ours.
+            ended = await apart(self._called_back(result), name=f"handler {self.name}")
+            try:
+                ended.result()
+            except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 (Rule 2)
+                self._failed(notification, exc)
         finally:
-            self._awaited = None
+            self._awaited = self._callback = None
+
+    async def _called_back(self, result: Awaitable[object]) -> None:
+        self._callback = asyncio.current_task()
+        await result
 
     def _wish_for_resyncs(self, loop: asyncio.AbstractEventLoop, due: float | None = None) -> None:
         if (period := self._handler.resync_period) is not None:
@@ -271,7 +308,8 @@ class Listener(Generic[T]):
     @property
     def is_calling_us(self) -> bool:
         """Whether this very code is called by a callback of its handler."""
-        return self._worker is not None and asyncio.current_task() is self._worker
+        task = asyncio.current_task()
+        return task is not None and (task is self._worker or task is self._callback)
 
     async def wait_synced(self) -> None:
         """Wait until ``has_synced``.
@@ -317,11 +355,7 @@ class Listener(Generic[T]):
     # --- what it has to say, without payload --------------------------------------------------
 
     def _failed(self, notification: Notification[T], error: BaseException) -> None:
-        if isinstance(error, asyncio.CancelledError):
-            worker = asyncio.current_task()
-            if worker is not None and worker.cancelling():
-                raise error
-            # Nobody cancelled us: the callback awaited something that somebody else cancelled.
+        # A CancelledError too: the callback awaited something that was cancelled elsewhere.
         self._errors += 1
         self._last_error = f"{type(error).__qualname__} on {notification.key.shown}"
         if not _is_worth_a_line(self._errors):

@@ -55,6 +55,7 @@ class OpenWatch:
         self.decision: relist.Decision | None = None
         self.mending: asyncio.TimerHandle | None = None
         self.mends: bool = False
+        self.is_stopped: bool = False
         self._deadline = self.started + timeout + DEADLINE_GRACE
         self._reason: KinformError | None = None
         self._idle: float | None = None
@@ -105,6 +106,15 @@ class OpenWatch:
             self._reason = reason
             self._reschedule(self.started)
             self.has_ended = True
+
+    def stop(self) -> None:
+        """Note that the reflector was cancelled: `check` ends the reading."""
+        self.is_stopped = True
+
+    def check(self) -> None:
+        """Raise ``CancelledError`` if it must end: the source may have swallowed that."""
+        if self.is_stopped or self.limit.expired():
+            raise asyncio.CancelledError
 
     def cause_of(self, exc: Exception | None) -> Exception | None:
         """Return what ended it, where ``exc`` was seen: all that follows from the limit is ours."""

@@ -22,6 +22,7 @@ from kinform.cache.listener import HandlerStatistics, Listener
 from kinform.cache.upstream import Upstream
 from kinform.errors import UsageError
 from kinform.meta import Entry
+from kinform.parts import Parts
 from kinform.sansio.coalesce import HIGH_WATER
 from kinform.sansio.notifications import Notification
 from kinform.sansio.queue import never_mind
@@ -136,6 +137,7 @@ class Processor(Generic[T]):
         resync: called when a handler's resync is due. It should lead to `distribute_resync`,
             sooner or later.
         upstream: knows why nothing comes.
+        parts: counts unexpected ends of the tasks that call handlers; by default its own.
     """
 
     def __init__(
@@ -144,8 +146,10 @@ class Processor(Generic[T]):
         name: str,
         resync: Callable[[], None] = never_mind,
         upstream: Upstream | None = None,
+        parts: Parts | None = None,
     ) -> None:
         self._name = name
+        self._parts = Parts(name) if parts is None else parts
         self.upstream: Final = upstream or Upstream()
         """Where what it tells comes from."""
         self._resync = resync
@@ -171,7 +175,7 @@ class Processor(Generic[T]):
             UsageError: the processor has stopped.
         """
         self._refuse_if_stopped(f"handler {handler.name!r}")
-        listener = Listener(handler, on_resync=self._resync)
+        listener = Listener(handler, on_resync=self._resync, parts=self._parts)
         listener.put(_as_new(present))
         if synced:
             listener.mark_synced()

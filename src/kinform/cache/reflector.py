@@ -38,7 +38,7 @@ from kinform.rest.results import ListResult, Received, Unreadable
 from kinform.sansio import relist
 from kinform.sansio.queue import KnownObjects, ReflectorStore
 from kinform.sansio.retry import MAX_RETRY_AFTER
-from kinform.tasks import background, cancellations, pass_on_cancellation
+from kinform.tasks import apart, background
 
 __all__ = ["Reflector"]
 
@@ -145,7 +145,6 @@ class Reflector(Generic[T]):
         self._lists_whole = False  # for a token ran out, and no list was finished since
         self._is_retrying = False
         self._is_running = False
-        self._cancellations = 0  # of the task that runs it, before it did
 
     # --- how it stands
 
@@ -206,7 +205,6 @@ class Reflector(Generic[T]):
         if self._is_running:
             raise UsageError(f"{self.name} is being run already; one task runs a reflector")
         self._is_running = True
-        self._cancellations = cancellations()
         try:
             async with background(self._resync()):
                 yield
@@ -215,9 +213,7 @@ class Reflector(Generic[T]):
 
     async def _follow(self, decision: relist.Decision) -> relist.Decision:
         """Perform one action, and decide what follows."""
-        following = await self._perform(decision.action)
-        pass_on_cancellation(self._cancellations)  # a source may have swallowed it
-        return following
+        return await self._perform(decision.action)
 
     async def _perform(self, action: relist.Action) -> relist.Decision:
         match action:
@@ -252,13 +248,12 @@ class Reflector(Generic[T]):
 
     async def _ask(self, work: Callable[[], Awaitable[relist.Signal]]) -> relist.Decision:
         """Make a request; its failure is a signal too."""
-        signal: relist.Signal
         self._refusal = None
+        await self._take_turn()
+        asked = await apart(_signal_of(work))  # the source's code
         try:
-            await self._take_turn()
-            signal = await work()
+            signal = asked.result()
         except asyncio.CancelledError as exc:
-            pass_on_cancellation(self._cancellations)
             self._refusal = self._failed(_cancelled_elsewhere(exc))
             signal = relist.Failed(self._refusal)
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
@@ -329,7 +324,8 @@ class Reflector(Generic[T]):
         except ApiError as exc:
             self._no_probe_before = loop.time() + min(exc.retry_after or 0.0, MAX_RETRY_AFTER)
             raise
-        except TimeoutError:
+        except (TimeoutError, asyncio.CancelledError):
+            # Either, for asyncio.timeout() trusts a count that the source may have changed.
             if not limit.expired():
                 raise
             text = f"the server did not tell its version within {LOOK_TIMEOUT:g} s"
@@ -362,7 +358,9 @@ class Reflector(Generic[T]):
         self._intake.begin_watch(version)
         events = self._intake.events
         try:
-            failure = await self._run_watch(watch)
+            # The source's code: what it leaves behind in that task is not taken for a stop.
+            watched = await apart(self._run_watch(watch), on_cancel=watch.stop)
+            failure = _cancelled_elsewhere() if watched.cancelled() else watched.result()
         finally:
             if watch.mending is not None:
                 watch.mending.cancel()
@@ -394,12 +392,11 @@ class Reflector(Generic[T]):
                     await self._read(watch, stream)
                 # Caught here, so that nothing which fails in closing it can take its place.
                 except asyncio.CancelledError as exc:
-                    pass_on_cancellation(self._cancellations)  # the limit's too: it is outside
+                    watch.check()  # the limit's too: it is outside
                     failure = _cancelled_elsewhere(exc)
                 except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
                     failure = watch.cause_of(exc)
         except asyncio.CancelledError as exc:
-            pass_on_cancellation(self._cancellations)
             failure = failure or watch.cause_of(_cancelled_elsewhere(exc))
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
             failure = failure or watch.cause_of(exc)
@@ -420,10 +417,10 @@ class Reflector(Generic[T]):
 
     async def _read(self, watch: OpenWatch, stream: AsyncIterable[Received[T]]) -> None:
         idle, bookmarks, turns = self._options.idle_timeout, self._intake.bookmarks, 0
-        pass_on_cancellation(self._cancellations)
+        watch.check()
         async with contextlib.aclosing(batches_of(stream)) as batches:
             async for batch in batches:
-                pass_on_cancellation(self._cancellations)
+                watch.check()
                 watch.hear(self._reports.heard())
                 self._take(watch, iter(batch))
                 if idle is not None and self._intake.bookmarks > bookmarks:
@@ -481,7 +478,6 @@ class Reflector(Generic[T]):
         while not watch.has_ended and (self._options.probe_period or self._state.looks):
             await asyncio.sleep(self._probe_due - loop.time())
             await self._probe_beside(watch)
-            pass_on_cancellation()
 
     def _mind_silence(self, watch: OpenWatch, silence: int) -> None:
         """Tell of a streamed list that does not come to its end, and end it in the end."""
@@ -493,10 +489,10 @@ class Reflector(Generic[T]):
             watch.end(reason=TransportError(text, failure=TransportFailure.TIMEOUT))
 
     async def _probe_beside(self, watch: OpenWatch) -> None:
+        asked = await apart(self._probe())  # the source's code
         try:
-            probed = await self._probe()
+            probed = asked.result()
         except asyncio.CancelledError:
-            pass_on_cancellation()
             log.info("%s: the request for the server's version was cancelled", self.name)
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
             log.info("%s: the server's version could not be asked for: %s", self.name, exc)
@@ -533,8 +529,12 @@ class Reflector(Generic[T]):
                     self._watch.end(reason=failure)
 
 
-def _cancelled_elsewhere(exc: asyncio.CancelledError) -> SourceError:
+async def _signal_of(work: Callable[[], Awaitable[relist.Signal]]) -> relist.Signal:
+    return await work()
+
+
+def _cancelled_elsewhere(exc: asyncio.CancelledError | None = None) -> SourceError:
     """Return the failure that it is when not our own task was cancelled."""
     error = SourceError("list or watch awaited something that somebody else has cancelled")
-    error.__cause__ = exc.with_traceback(None)
+    error.__cause__ = None if exc is None else exc.with_traceback(None)
     return error

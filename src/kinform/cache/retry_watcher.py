@@ -40,7 +40,7 @@ from kinform.rest.results import Bookmark, Received, Unreadable, WatchEvent
 from kinform.sansio import relist
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.versions import is_older, is_replay, newest
-from kinform.tasks import background, pass_on_cancellation
+from kinform.tasks import apart, background
 
 __all__ = ["RetryWatcher"]
 
@@ -216,13 +216,11 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
                 if wait:
                     await asyncio.sleep(wait)
                     await self._take_turn()
-                wait = await self._watch()
+                watched = await apart(self._watch())  # the source's code
+                if watched.cancelled():
+                    raise SourceError("watch awaited something that was cancelled elsewhere")
+                wait = watched.result()
                 await self._until_read()  # or the next watch would repeat what waits here
-        except asyncio.CancelledError as exc:
-            pass_on_cancellation()
-            error = SourceError("watch awaited something that somebody else has cancelled")
-            error.__cause__ = exc
-            self._ending = error
         except Exception as exc:  # noqa: BLE001 - it is the reader's
             if not self._is_over:
                 self._ending = exc
@@ -254,7 +252,8 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
                 await self._read(events)
         except KinformError as exc:
             error = exc
-        except TimeoutError as exc:
+        except (TimeoutError, asyncio.CancelledError) as exc:
+            # Either, for asyncio.timeout() trusts a count that the source may have changed.
             if not limit.expired():
                 raise
             error = _silent(timeout + _GRACE, cause=exc)
@@ -304,7 +303,7 @@ class _Receiving(AsyncIterator[Received[T]]):
         return await self._receive()
 
 
-def _silent(seconds: float, *, cause: TimeoutError) -> TransportError:
+def _silent(seconds: float, *, cause: BaseException) -> TransportError:
     message = f"the watch did not end {seconds:g} s after its start"
     error = TransportError(message, failure=TransportFailure.TIMEOUT)
     error.__cause__ = cause

@@ -35,3 +35,5 @@ class InformerStatistics:
     queue: QueueStatistics
     storage: CompactionStatistics
     handlers: tuple[HandlerStatistics, ...]
+    unexpected_ends: int = 0
+    """How often its reflector, its pump or a handler's task ended though nothing stopped it."""

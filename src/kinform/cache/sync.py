@@ -8,6 +8,7 @@ from collections.abc import Collection
 from typing import Final, Protocol
 
 from kinform.errors import UsageError
+from kinform.tasks import gather
 
 __all__ = ["Syncable", "wait_for_all", "wait_for_cache_sync"]
 
@@ -57,15 +58,10 @@ async def wait_for_all(what: Collection[Syncable], timeout: float | None) -> Non
     if not missing:
         return
     log.debug("waiting for %d to sync: %s", len(missing), ", ".join(missing))
-    waits: dict[asyncio.Task[None], Syncable] = {}
     try:
-        async with asyncio.TaskGroup() as group:
-            waits = {group.create_task(_wait(one, timeout)): one for one in what}
-    except BaseExceptionGroup as failures:
-        failure = failures.exceptions[0]
-        if not isinstance(failure, TimeoutError):
-            raise failure from failure.__cause__
-        names = sorted(one.name for one in waits.values() if not one.has_synced)
+        await gather(*(_wait(one, timeout) for one in what))
+    except TimeoutError as failure:
+        names = sorted(one.name for one in what if not one.has_synced)
         text = f"not synced within {timeout} s: {', '.join(names)}"
         raise TimeoutError(text) from failure
 

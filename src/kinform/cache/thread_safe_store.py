@@ -15,8 +15,9 @@ from __future__ import annotations
 import builtins
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, TypeAlias, TypeVar, final
+from typing import Generic, TypeAlias, TypeVar, cast, final
 
+from kinform.cache.forking import Forked
 from kinform.cache.indexes import Index, IndexFunctionError, Values, each
 from kinform.cache.replacing import Replacing
 from kinform.cache.state import Filed, Filing, State, plan
@@ -62,7 +63,7 @@ class ThreadSafeStore(Generic[T]):
         UsageError: if two indexes have one name.
     """
 
-    __slots__ = ("_lock", "_on_index_error", "_state")
+    __slots__ = ("__weakref__", "_lock", "_on_index_error", "_state")
 
     def __init__(
         self,
@@ -152,6 +153,11 @@ class ThreadSafeStore(Generic[T]):
         """
         with self._lock:
             return self._state.index(index).all_values()
+
+    def abandon(self, message: str) -> None:
+        """Refuse every read from now on with a `UsageError`: see `kinform.cache.forking`."""
+        self._lock = threading.RLock()  # another thread of the parent may have held it
+        self._state = cast("State[T]", Forked(message))
 
     # --- writing, from one thread
 

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import copy
 import logging
+import os
 import platform
 import random
 import sys
@@ -132,6 +133,7 @@ class Connection:
         self._guard = guard
         self._parent: Connection | None = None
         self._closed = False
+        self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
 
     def guarded(self, guard: Callable[[], None]) -> Connection:
         """Return the same connection, but ``guard`` too is asked before each write is sent."""
@@ -146,6 +148,25 @@ class Connection:
         view._guard = both  # noqa: SLF001 - it is one of us
         view._parent = self  # noqa: SLF001
         return view
+
+    def bind(self) -> None:
+        """Belong to this process and to the running loop: others are refused from now on."""
+        self._home = os.getpid(), asyncio.get_running_loop()
+
+    def _refuse_strangers(self) -> None:
+        if self._home is None:
+            return
+        pid, loop = self._home
+        if pid != os.getpid():
+            raise UsageError(
+                f"this client belongs to process {pid} and cannot be used after a fork: open a "
+                "new one in the child"
+            )
+        if loop is not asyncio.get_running_loop():
+            raise UsageError(
+                "this client belongs to another event loop, the one that opened it: open one per "
+                "loop"
+            )
 
     @property
     def is_closed(self) -> bool:
@@ -198,6 +219,7 @@ class Connection:
     async def _wait_turn(self, call: Call) -> None:
         if self.is_closed:
             raise UsageError("this client is closed")
+        self._refuse_strangers()
         limiter = call.limiter or self.rate_limiter
         if limiter is not None and not call.is_urgent:
             await limiter.wait()

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar, cast
 
+from kinform.cache.handlers import refuse_generators
 from kinform.errors import UsageError
 from kinform.runtime.kind_source import AnyKindSource, KindSource
 from kinform.runtime.sources import Source
@@ -50,6 +51,7 @@ def check(
         )
     if not callable(reconcile):
         raise UsageError(f"reconcile is of type {type(reconcile).__name__}; expected a function")
+    refuse_generators("reconcile", reconcile)
     _check_signature(reconcile)
     if workers < 1:
         raise UsageError(f"workers is {workers}; expected at least 1")

@@ -12,6 +12,7 @@ is there at first), then ``work``, as soon as this process leads; and at the end
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import random
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from kinform.cache.processor import Registration
 from kinform.cache.sync import wait_for_all
 from kinform.errors import KinformError, UnknownResourceError, UsageError
 from kinform.meta import ObjectName
+from kinform.parts import Parts
 from kinform.runtime.arguments import check, several, sorted_sources
 from kinform.runtime.caches import Caches
 from kinform.runtime.context import Environment
@@ -126,6 +128,7 @@ class Controller:
         self._slow_after = slow_after
         self._threads = None if is_async(reconcile) else Threads(f"kinform-{name}")
         self._meter = ControllerMeter()
+        self._parts = Parts(name)
         self._queue: WorkQueue[ObjectName] = WorkQueue(
             name,
             rate_limiter=rate_limiter,
@@ -175,7 +178,10 @@ class Controller:
     def statistics(self) -> ControllerStatistics:
         """Return the figures of this moment."""
         return self._meter.statistics(
-            name=self.name, workers=self.workers, queue=self._queue.statistics()
+            name=self.name,
+            workers=self.workers,
+            queue=self._queue.statistics(),
+            unexpected_ends=self._parts.unexpected_ends,
         )
 
     # --- its life, for the manager
@@ -228,6 +234,7 @@ class Controller:
         Only now do names come in, and workers begin when the handlers were told of all that is
         there. Who waits to lead has caches, and no queue that grows and that nobody empties.
         """
+        self._parts.join()
         self._listen()
         await gather(*(each.wait_synced() for each in self._registrations))
         log.info("%s: works, with %d workers", self.name, self.workers)
@@ -237,6 +244,7 @@ class Controller:
             name=self.name,
             count=self.workers,
             slow_after=self._slow_after,
+            parts=self._parts,
         )
         try:
             await workers.run()
@@ -276,8 +284,11 @@ class Controller:
             self._registrations.extend(each.listen(self._wired, self._owner))
         loop = asyncio.get_running_loop()
         for source in self._sources:
-            running = keep_running(source, self._queue.add, controller=self.name)
-            self._tasks.append(loop.create_task(running, name=f"kinform {self.name} {source.name}"))
+            run = functools.partial(
+                keep_running, source, self._queue.add, controller=self.name, parts=self._parts
+            )
+            name = f"kinform {self.name} {source.name}"
+            self._tasks.append(loop.create_task(self._parts.keep_running(name, run), name=name))
 
     def _reconciler(self) -> Reconciler:
         assert self._environment is not None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar, final
 
@@ -30,6 +31,8 @@ log: Final = logging.getLogger(__name__)
 
 _LOW: Final = Priority.LOW
 _NORMAL: Final = Priority.NORMAL
+_PER_TURN: Final = 512
+"""How many names of one event are added in one turn of the loop: a few milliseconds."""
 
 
 @final
@@ -95,13 +98,13 @@ class Feed(Generic[T]):
             name=name,
         )
 
-    def _on_add(self, event: Added[T]) -> None:
+    def _on_add(self, event: Added[T]) -> Awaitable[None] | None:
         cause = Cause(
             CauseKind.ADDED, self._source, object=event.key, new_version=_version(event.obj)
         )
-        self._tell(event, cause, _LOW if event.initial else _NORMAL)
+        return self._tell(event, cause, _LOW if event.initial else _NORMAL)
 
-    def _on_update(self, event: Updated[T]) -> None:
+    def _on_update(self, event: Updated[T]) -> Awaitable[None] | None:
         is_resync = event.old is event.new
         cause = Cause(
             CauseKind.RESYNC if is_resync else CauseKind.UPDATED,
@@ -110,22 +113,35 @@ class Feed(Generic[T]):
             old_version=_version(event.old),
             new_version=_version(event.new),
         )
-        self._tell(event, cause, _LOW if is_resync else _NORMAL)
+        return self._tell(event, cause, _LOW if is_resync else _NORMAL)
 
-    def _on_delete(self, event: Deleted[T]) -> None:
+    def _on_delete(self, event: Deleted[T]) -> Awaitable[None] | None:
         cause = Cause(
             CauseKind.DELETED, self._source, object=event.key, old_version=_version(event.obj)
         )
-        self._tell(event, cause, _NORMAL)
+        return self._tell(event, cause, _NORMAL)
 
-    def _tell(self, event: Event[T], cause: Cause, priority: Priority) -> None:
+    def _tell(self, event: Event[T], cause: Cause, priority: Priority) -> Awaitable[None] | None:
+        """Put in the names; return what is to be awaited if there are many of them."""
         if self._when is not None and not self._passes(self._when, event):
-            return
+            return None
         if self._map is None:
             self._queue.add(event.key, priority=priority, cause=cause)
-            return
-        for name in names_of(event, self._map):
+            return None
+        names = names_of(event, self._map)
+        if len(names) > _PER_TURN:
+            return self._add_in_turns(names, cause, priority)
+        for name in names:
             self._queue.add(name, priority=priority, cause=cause)
+        return None
+
+    async def _add_in_turns(
+        self, names: Collection[ObjectName], cause: Cause, priority: Priority
+    ) -> None:
+        for number, name in enumerate(names, 1):
+            self._queue.add(name, priority=priority, cause=cause)
+            if number % _PER_TURN == 0:
+                await asyncio.sleep(0)
 
     def _passes(self, when: Predicate[T], event: Event[T]) -> bool:
         try:

@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final, overload
 
-from kinform.cache.indexes import IndexFunc
+from kinform.cache.indexes import IndexFunc, check_indexers
 from kinform.cache.informer import SharedInformer
 from kinform.cache.processor import Registration
 from kinform.cache.selection import Kind, Selection, select
@@ -86,7 +86,8 @@ class KindSource(Generic[T]):
 
     Raises:
         SelectorError: a selector cannot be read.
-        UsageError: no kind can be called that, or something cannot be called.
+        UsageError: no kind can be called that, something cannot be called, or an index has the
+            name of a built-in one.
     """
 
     @overload
@@ -149,6 +150,7 @@ class KindSource(Generic[T]):
         resync_period: float | None = None,
     ) -> None:
         _check(map=map, lookup=lookup, when=when)
+        check_indexers(indexers)
 
         def selection(place: str) -> Selection[T]:
             return select(
@@ -209,8 +211,10 @@ def _check(**functions: object) -> None:
     for role, function in functions.items():
         if function is not None and not callable(function):
             raise UsageError(f"{role} is {function!r}; expected a function")
-        if inspect.iscoroutinefunction(function):
+        if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
             raise UsageError(f"{role} is an async function; expected one that cannot wait")
+        if role == "when" and inspect.isgeneratorfunction(function):
+            raise UsageError("when is a generator function; expected one that returns a bool")
     if functions["map"] is not None and functions["lookup"] is not None:
         raise UsageError("give map or lookup, not both")
 

@@ -23,6 +23,7 @@ from kinform.cache.informer import InformerOptions
 from kinform.client import Client
 from kinform.errors import UsageError
 from kinform.objects import Object
+from kinform.parts import Parts
 from kinform.runtime.context import Environment
 from kinform.runtime.controller import Controller
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
@@ -106,11 +107,13 @@ class Manager:
         self._bound = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._has_told = False  # how it ended
+        self._parts = Parts("manager")
         self._reporting = Reporting(
             self._controllers.values(),
             factory=self._factory,
             elector=lambda: self._elector,
             recorders=self._recorders,
+            parts=self._parts,
             is_stopping=lambda: self._stop.is_asked,
             max_silence=max_silence,
             address=health,
@@ -205,6 +208,8 @@ class Manager:
         Raises:
             LeadershipLost: it led, and cannot be sure of that any more.
             UsageError: it was run before, the client is not open, or a port is taken.
+            Exception: why the last part ended (a worker, a reflector, a handler's task), of more
+                than five that ended within a minute though nothing stopped them.
         """
         await self.start()
         assert self._task is not None
@@ -219,7 +224,8 @@ class Manager:
     async def start(self) -> None:
         """Begin, and return once everything is set up; it need not be warm yet: `wait_warm`.
 
-        For tests, and for who has more to do. `stop` must follow.
+        For tests, and for programs that do more: `wait_stopped` waits for the end. `stop` must
+        follow.
 
         Raises:
             UsageError: it was started before, the client is not open, a controller has run
@@ -257,6 +263,33 @@ class Manager:
         except asyncio.CancelledError:
             await self._force()
             raise
+
+    async def wait_stopped(self) -> None:
+        """Wait until a manager that was started has ended, for whatever reason.
+
+        Cancelled, it does not wait any longer; the manager goes on.
+
+        .. code-block:: python
+
+            await manager.start()
+            ...  # whatever else the program does
+            await manager.wait_stopped()
+
+        Raises:
+            UsageError: it was not started; or a reconcile of it would wait for itself.
+            Exception: what ended the manager, as `run` raises it.
+        """
+        if self._task is None:
+            raise UsageError("the manager was not started: await manager.start(), or run()")
+        if not self._task.done() and _run_by.get() is self:
+            raise UsageError(
+                "a reconcile cannot wait for the end of its manager, which waits for the "
+                "reconcile; stop() there only asks for it"
+            )
+        await asyncio.wait([self._task])
+        self._has_told = True
+        if not self._task.cancelled():
+            self._task.result()
 
     async def __aenter__(self) -> Manager:
         if not self._client.is_open:
@@ -297,8 +330,14 @@ class Manager:
 
     async def _supervise(self) -> None:
         _run_by.set(self)  # for this task, and those it starts
+        self._parts.own_context()
         with on_signals(self._signalled) if self._signals else contextlib.nullcontext():
-            async with self._forcible(), self._reporting, self._informed():
+            async with (
+                self._forcible(),
+                self._reporting,
+                self._informed(),
+                beside(self._parts.failed()),
+            ):
                 await self._operate()
 
     @contextlib.asynccontextmanager

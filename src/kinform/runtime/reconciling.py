@@ -40,7 +40,7 @@ from kinform.runtime.context import Context, Environment
 from kinform.runtime.result import Result
 from kinform.runtime.statistics import ControllerMeter, Outcome
 from kinform.runtime.threads import Threads
-from kinform.tasks import cancellations, pass_on_cancellation
+from kinform.tasks import apart
 from kinform.workqueue.queue import WorkQueue
 
 __all__ = ["Reconcile", "Reconciler", "is_async"]
@@ -73,7 +73,8 @@ class Reconciler:
     async def __call__(self, name: ObjectName) -> None:
         """Reconcile ``name``; never raises what the user's function raises.
 
-        Except for what must end the process, and for the cancellation of this task.
+        Except for what must end the process, and for the cancellation of this task. The function
+        runs in a task of its own, so other tasks always get a turn.
         """
         context = Context(
             self.environment,
@@ -84,18 +85,24 @@ class Reconciler:
             attempt=self.queue.num_requeues(name),
         )
         clock = asyncio.get_running_loop().time
-        before, began, outcome = cancellations(), clock(), Outcome.CANCELLED
+        began, outcome = clock(), Outcome.CANCELLED
+        worker = asyncio.current_task()
         self.meter.begin()
         try:
-            outcome = self._went_well(name, await self._called(context, name))
-        except asyncio.CancelledError as exc:
-            pass_on_cancellation(before)
-            outcome = self._failed(context, exc)  # something it waited for was cancelled
-        except Exception as exc:  # noqa: BLE001 - a crash of one reconcile harms no other
-            outcome = self._ended_badly(context, exc)
+            call = self._called(context, name)
+            called = await apart(call, name=None if worker is None else worker.get_name())
+            outcome = self._outcome(context, called)
         finally:
             context.cancel()
             self.meter.end(outcome, clock() - began)
+
+    def _outcome(self, context: Context, called: asyncio.Task[object]) -> Outcome:
+        try:
+            return self._went_well(context.name, called.result())
+        except asyncio.CancelledError as exc:
+            return self._failed(context, exc)  # something it waited for was cancelled
+        except Exception as exc:  # noqa: BLE001 - a crash of one reconcile harms no other
+            return self._ended_badly(context, exc)
 
     async def _called(self, context: Context, name: ObjectName) -> object:
         if self.timeout is None:
@@ -104,7 +111,8 @@ class Reconciler:
         try:
             async with limit:
                 return await self._call(context, name)
-        except TimeoutError as exc:
+        except (TimeoutError, asyncio.CancelledError) as exc:
+            # Either, for asyncio.timeout() trusts a count that the function may have changed.
             if not limit.expired():
                 raise
             raise _TimeUp(f"it takes longer than {self.timeout:g} s") from exc

@@ -14,6 +14,7 @@ from kinform.cache.informer import SharedInformer
 from kinform.cache.statistics import InformerStatistics
 from kinform.clock import offload
 from kinform.errors import UsageError
+from kinform.parts import Parts
 from kinform.runtime.controller import Controller
 from kinform.runtime.health import Checks, informers_check, loop_check
 from kinform.runtime.http_server import StatusServer
@@ -42,6 +43,7 @@ class Reporting:
         factory: SharedInformerFactory,
         elector: Callable[[], LeaderElector | None],
         recorders: Sequence[EventRecorder],
+        parts: Parts,
         is_stopping: Callable[[], bool],
         max_silence: float,
         address: str | int | None,
@@ -60,6 +62,7 @@ class Reporting:
         self.ready.add("shutdown", lambda: "it is stopping" if is_stopping() else None)
         self.ready.add("controllers", self._controllers_check)
         self.ready.add("informers", informers_check(_Informers(factory), max_silence))
+        self.ready.add("parts", parts.problem)
         self._server = (
             None
             if address is None

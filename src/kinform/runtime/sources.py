@@ -14,16 +14,18 @@ import logging
 import math
 import random
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Iterable
 from contextlib import aclosing, suppress
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final
 
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
+from kinform.parts import Parts
 from kinform.runtime.mapping import MapFunc
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.work_queue import Priority
-from kinform.tasks import cancellations, pass_on_cancellation
+from kinform.tasks import apart
 from kinform.workqueue.causes import Cause, CauseKind
 
 __all__ = [
@@ -42,6 +44,10 @@ log: Final = logging.getLogger(__name__)
 
 Names: TypeAlias = Iterable[ObjectName] | Callable[[], Iterable[ObjectName]]
 
+_PER_TURN: Final = 256
+"""How many names a source puts in before other tasks have a turn."""
+_TURN: Final = 0.002
+"""Seconds after which they have one in any case."""
 BUFFER: Final = 1024
 """How many names a channel keeps until its controller takes them."""
 
@@ -101,8 +107,10 @@ class TimerSource:
         """Put the names in, and again after each pause."""
         while True:
             names = self._names() if callable(self._names) else self._names
+            turns = _Turns()
             for each in tuple(names):  # all of them, or none if that fails
                 add(each, cause=Cause(CauseKind.TIMER, self.name))
+                await turns.next()
             await asyncio.sleep(self._every * random.uniform(1.0, 1.1))
 
 
@@ -137,10 +145,12 @@ class StreamSource(Generic[S]):
             await self._read(stream, add)
 
     async def _read(self, stream: AsyncIterable[S], add: Enqueue) -> None:
+        turns = _Turns()
         async for item in stream:
             names = self._map(item)
             for each in [names] if isinstance(names, ObjectName) else names or ():
                 add(each, cause=Cause(CauseKind.OTHER, self.name))
+                await turns.next()
 
 
 @final
@@ -196,28 +206,40 @@ class ChannelSource:
             if self._loop is not None:
                 raise UsageError(f"channel {self.name!r} belongs to another controller already")
             self._loop, self._add = asyncio.get_running_loop(), add
-            waiting, self._waiting = self._waiting, {}
+            waiting, self._waiting = deque(self._waiting), {}
+        turns = _Turns()
         try:
-            for name in waiting:
-                self._pass_on(name)
+            while waiting:
+                self._pass_on(waiting.popleft())
+                await turns.next()
             await asyncio.get_running_loop().create_future()  # for ever
         finally:
             with self._lock:
                 self._loop = self._add = None
+                self._waiting = dict.fromkeys([*waiting, *self._waiting])
 
 
-async def keep_running(source: Source, add: Enqueue, *, controller: str) -> None:
-    """Run a source until it returns or is cancelled; if it fails, again after a growing pause."""
-    backoff, before = Backoff(), cancellations()
+async def keep_running(
+    source: Source, add: Enqueue, *, controller: str, parts: Parts | None = None
+) -> None:
+    """Run a source until it returns or is cancelled; if it fails, again after a growing pause.
+
+    Failures are reported to ``parts``, and do not count towards its limit: what a source reads
+    from may be away for long.
+    """
+    backoff, parts = Backoff(), Parts(controller) if parts is None else parts
+    part = f"{controller} source {source.name}"
     while True:
         told = _Counted(add)
+        ran = await apart(_run(source, told), name=f"kinform {part}")
         try:
-            await source.run(told)
-        except UsageError:
+            ran.result()
+        except UsageError as exc:
+            parts.give_up(part, exc)
             log.exception("%s: source %r cannot be used", controller, source.name)
             return
         except (Exception, asyncio.CancelledError) as exc:
-            pass_on_cancellation(before)  # else something it waited for was cancelled
+            parts.report(part, exc, counts=False)
             backoff = (backoff.healthy() if told.count else backoff).failed()
             delay = backoff.delay(rand=random.random())
             text = "%s: source %r failed (%s: %s); it is run again in %.1f s"
@@ -227,6 +249,29 @@ async def keep_running(source: Source, add: Enqueue, *, controller: str) -> None
         else:
             log.info("%s: source %r has ended", controller, source.name)
             return
+
+
+async def _run(source: Source, add: Enqueue) -> None:
+    await source.run(add)
+
+
+@final
+class _Turns:
+    """Lets other tasks have a turn now and then: for a source that may have much to put in."""
+
+    __slots__ = ("_clock", "_count", "_since")
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._count = 0
+        self._since = self._clock()
+
+    async def next(self) -> None:
+        """Suspend, if it is time to."""
+        self._count += 1
+        if self._count % _PER_TURN == 0 or self._clock() - self._since > _TURN:
+            await asyncio.sleep(0)
+            self._since = self._clock()
 
 
 @final

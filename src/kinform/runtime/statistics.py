@@ -162,6 +162,8 @@ class ControllerStatistics:
     """How long keys have waited."""
     work_duration: HistogramSnapshot
     """How long keys were worked on."""
+    unexpected_ends: int = 0
+    """How often a worker or a source ended though nothing stopped it."""
 
 
 @final
@@ -191,7 +193,7 @@ class ControllerMeter:
             self._duration.observe(seconds)
 
     def statistics(
-        self, *, name: str, workers: int, queue: QueueStatistics
+        self, *, name: str, workers: int, queue: QueueStatistics, unexpected_ends: int = 0
     ) -> ControllerStatistics:
         """Return the figures of this moment."""
         return ControllerStatistics(
@@ -205,4 +207,5 @@ class ControllerMeter:
             queue_retries=self.queue.retries,
             queue_duration=self.queue.queue_duration,
             work_duration=self.queue.work_duration,
+            unexpected_ends=unexpected_ends,
         )

@@ -9,7 +9,8 @@ from typing import Final, final
 
 from kinform.errors import QueueShutDown
 from kinform.meta import ObjectName
-from kinform.tasks import background, cancellations, pass_on_cancellation
+from kinform.parts import Parts
+from kinform.tasks import background
 from kinform.workqueue.queue import WorkQueue
 
 __all__ = ["Workers"]
@@ -26,9 +27,11 @@ class Workers:
 
     Args:
         name: the controller's, for messages and tasks.
-        reconcile: is awaited for each name; its failures are its own matter.
+        reconcile: is awaited for each name; its failures are its own matter. It must suspend at
+            least once for each name: then all workers take turns, however much waits.
         slow_after: a reconcile that takes longer is told of in the log, again each time it has
             taken twice as long. ``None``: never.
+        parts: counts workers that ended though the queue was not shut down. They are replaced.
     """
 
     def __init__(
@@ -39,7 +42,9 @@ class Workers:
         name: str,
         count: int,
         slow_after: float | None,
+        parts: Parts,
     ) -> None:
+        self._parts = parts
         self._queue = queue
         self._reconcile = reconcile
         self._name = name
@@ -52,11 +57,17 @@ class Workers:
     async def run(self) -> None:
         """Work until nothing more comes. Cancelled, it cancels what runs and waits a moment.
 
-        What raises here must end the process: ``SystemExit``, ``KeyboardInterrupt``.
+        Raises:
+            BaseException: what must end the process: ``SystemExit``, ``KeyboardInterrupt``.
+            Exception: why the last worker ended, of more than five within a minute.
         """
         loop = asyncio.get_running_loop()
         tasks = [
-            loop.create_task(self._work(), name=f"kinform {self._name} worker {number}")
+            loop.create_task(
+                self._parts.keep_running(
+                    f"kinform {self._name} worker {number}", self._work, backs_off=False
+                )
+            )
             for number in range(1, self._count + 1)
         ]
         try:
@@ -68,7 +79,7 @@ class Workers:
             await self._part_with(tasks)
 
     async def _work(self) -> None:
-        queue, clock, before = self._queue, asyncio.get_running_loop().time, cancellations()
+        queue, clock = self._queue, asyncio.get_running_loop().time
         while True:
             try:
                 name = await queue.get()
@@ -78,10 +89,12 @@ class Workers:
             self._running[name] = began, began + (self._slow_after or 0.0)
             try:
                 await self._reconcile(name)
+            except Exception:
+                queue.add(name)  # not the user's failure, and no reason to forget the name
+                raise
             finally:
                 del self._running[name]
                 queue.done(name)
-            pass_on_cancellation(before)  # which a reconcile may have swallowed
 
     async def _part_with(self, tasks: list[asyncio.Task[None]]) -> None:
         left = [task for task in tasks if not task.done()]

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, final
 
 from kinform.sansio.delays import Delays
 
 __all__ = ["DelayTimer"]
 
 K = TypeVar("K", bound=Hashable)
+
+_PER_TURN: Final = 512
+"""How many keys fall due in one turn of the loop: a few milliseconds."""
 
 
 @final
@@ -68,8 +71,12 @@ class DelayTimer(Generic[K]):
         # The loop may wake us within its clock's resolution before the time we asked for.
         now = loop.time() if handle is None else max(loop.time(), handle.when())
         try:
-            # One by one: if a call raises or stops us, the others still wait.
-            while not self._stopped and (due := self._delays.next_due) is not None and due <= now:
+            # One by one: if a call raises or stops us, the others still wait. And not all at once:
+            # what is left is due already, and comes in the next turn of the loop.
+            for _ in range(_PER_TURN):
+                due = self._delays.next_due
+                if self._stopped or due is None or due > now:
+                    break
                 self._on_due(self._delays.pop())
         finally:
             if not self._stopped:

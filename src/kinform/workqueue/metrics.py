@@ -104,7 +104,8 @@ class Meter(Generic[K]):
 
     def oldest_waiting(self) -> float:
         """Return how long the oldest of those that wait has waited."""
-        return _now() - min(self._added.values(), default=_now())
+        now = _now()
+        return now - min(self._added.values(), default=now)
 
     def running(self) -> list[float]:
         """Return how long each of those that are worked on has been."""

@@ -34,6 +34,8 @@ _NORMAL: Final = Priority.NORMAL
 _QUEUED: Final = Intake.QUEUED
 _MERGED: Final = Intake.MERGED
 _NO_CAUSES: Final = Causes()
+_FAIR_AFTER: Final = 32
+"""After how many keys `WorkQueue.get` lets other tasks have a turn though more keys wait."""
 
 
 @final
@@ -82,6 +84,7 @@ class WorkQueue(Generic[K]):
         "_meter",
         "_rate_limiter",
         "_state",
+        "_taken",
         "_timer",
         "name",
     )
@@ -108,6 +111,7 @@ class WorkQueue(Generic[K]):
         self._current: dict[K, Causes] = {}  # of what is worked on
         self._getters: deque[asyncio.Future[None]] = deque()
         self._drainers: list[asyncio.Future[None]] = []
+        self._taken = 0
         self._is_shut_down = False
         self._is_draining = False  # somebody waits for the rest to be done
 
@@ -176,12 +180,17 @@ class WorkQueue(Generic[K]):
     async def get(self) -> K:
         """Wait for a key and take it; `done` must follow.
 
-        Cancelled, it takes nothing: a key is either returned or still in the queue.
+        Cancelled, it takes nothing: a key is either returned or still in the queue. While keys
+        wait it lets other tasks have a turn now and then, so that workers which never wait cannot
+        hold up the event loop.
 
         Raises:
             QueueShutDown: if the queue was shut down and nothing more will come.
         """
         state = self._state
+        self._taken += 1
+        if self._taken % _FAIR_AFTER == 0:
+            await asyncio.sleep(0)  # work that never waits must not hold up everything else
         while not state.waiting:
             await self._wait()
         key = state.take()
@@ -221,10 +230,12 @@ class WorkQueue(Generic[K]):
         return Processing(self)
 
     def causes(self, key: K) -> Causes:
-        """Return why ``key`` is worked on; if nobody does, why it waits."""
+        """Return why ``key`` is worked on; else why it waits; else why it is to be added later."""
         found = self._current.get(key)
         if found is None and not self._state.is_processing(key):
             found = self._causes.get(key)
+            if found is None and key in self._later and key not in self._state:
+                found = self._later[key][1]
         return _NO_CAUSES if found is None else found
 
     # --- the end ------------------------------------------------------------------------------

@@ -1,0 +1,181 @@
+"""Parts: tasks that run until they are stopped, and what happens when one ends otherwise.
+
+Workers, the pumps of handlers, reflectors and sources are parts. A part that ends for any reason
+but a stop is an error: it is logged and counted, readiness fails for a minute, and the part is
+started again. More than five such ends within a minute are raised, by `Parts.keep_running` and by
+`Parts.failed`, which ends the manager.
+
+A manager's `Parts` counts the ends of all that runs within it: what is started in one of its tasks
+finds it by a context variable (`Parts.join`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import logging
+import random
+from collections.abc import Callable, Coroutine
+from typing import Final, NoReturn, final
+
+from kinform.errors import UsageError
+from kinform.sansio.backoff import Backoff
+from kinform.sansio.part_ends import WINDOW, PartEnd, PartEnds
+from kinform.tasks import apart
+
+__all__ = ["Parts", "error_of"]
+
+log: Final = logging.getLogger(__name__)
+
+_owner: Final = contextvars.ContextVar["Parts | None"]("kinform_parts", default=None)
+"""The `Parts` of the manager that runs this task."""
+
+
+@final
+class Parts:
+    """Keeps the parts of one owner running, and counts their unexpected ends.
+
+    Args:
+        name: the owner's, for the log.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+        self._ends = PartEnds()
+        self._parent: Parts | None = None
+        self._unusable: dict[str, BaseException] = {}
+        self._failure: BaseException | None = None
+        self._has_failed = asyncio.Event()
+
+    @property
+    def unexpected_ends(self) -> int:
+        """How many parts ended for another reason than a stop."""
+        return self._ends.total
+
+    # --- who belongs to whom
+
+    def own_context(self) -> None:
+        """Count the ends of whatever joins in this task, and in those it starts."""
+        _owner.set(self)
+
+    def join(self) -> None:
+        """Have the ends counted by the manager that runs this task as well, if there is one."""
+        owner = _owner.get()
+        self._parent = None if owner is self else owner
+
+    # --- keeping parts running
+
+    async def keep_running(
+        self,
+        part: str,
+        work: Callable[[], Coroutine[object, object, None]],
+        *,
+        backs_off: bool = True,
+        fatal: tuple[type[Exception], ...] = (),
+    ) -> None:
+        """Run ``work()`` until it returns; if it ends otherwise, report that and run it again.
+
+        Args:
+            part: the name of the part, and of its task.
+            work: is called again for each run.
+            backs_off: whether to wait before that, longer and longer.
+            fatal: errors that another run could not change. They are raised.
+
+        Raises:
+            BaseException: what must end the process, a ``fatal`` error, or the error of the last
+                end when there were too many.
+        """
+        loop = asyncio.get_running_loop()
+        backoff = Backoff()
+        while True:
+            began = loop.time()
+            ended = await apart(work(), name=part)
+            failure = None if ended.cancelled() else ended.exception()
+            if failure is None and not ended.cancelled():
+                return
+            if failure is not None and (
+                not isinstance(failure, Exception) or isinstance(failure, fatal)
+            ):
+                raise failure
+            self.report(part, error_of(ended))
+            if backs_off:
+                backoff = backoff.healthy() if loop.time() - began > WINDOW else backoff
+                await asyncio.sleep(backoff.delay(rand=random.random()))
+                backoff = backoff.failed()
+
+    def report(self, part: str, error: BaseException | None, *, counts: bool = True) -> None:
+        """Log and count the unexpected end of a part.
+
+        Args:
+            part: the name of the part.
+            error: why it ended.
+            counts: whether it counts towards the limit.
+
+        Raises:
+            BaseException: ``error``, if there were too many such ends.
+        """
+        if error is None:
+            error = UsageError(f"{part} ended without an error")
+        if counts:
+            log.error(
+                "part ended unexpectedly: %s: %s: %s",
+                part,
+                type(error).__name__,
+                error,
+                exc_info=error,
+                extra={"part": part, "owner": self.name},
+            )
+        end = PartEnd(part, error, asyncio.get_running_loop().time())
+        if self._note(end, counts=counts):
+            raise error
+
+    def _note(self, end: PartEnd, *, counts: bool) -> bool:
+        is_too_often = self._ends.note(end, counts=counts)
+        if is_too_often and self._failure is None:
+            self._failure = end.error
+            self._has_failed.set()
+        if self._parent is not None:
+            return self._parent._note(end, counts=counts)  # noqa: SLF001 - of the same class
+        return is_too_often
+
+    def give_up(self, part: str, error: BaseException) -> None:
+        """Note that a part cannot run at all: `problem` reports it from now on."""
+        self._ends.total += 1
+        self._unusable[part] = error
+        if self._parent is not None:
+            self._parent.give_up(part, error)
+
+    async def failed(self) -> NoReturn:
+        """Wait until there were too many unexpected ends, and raise the error of the last one."""
+        await self._has_failed.wait()
+        assert self._failure is not None
+        raise self._failure
+
+    # --- how it stands
+
+    def problem(self) -> str | None:
+        """Return one sentence about parts that cannot run or ended within the last minute.
+
+        It names no objects and quotes no error: anyone may read a readiness report.
+        """
+        for part, error in self._unusable.items():
+            return f"{part} cannot run: {type(error).__name__}; see the log"
+        recent = self._ends.recent(asyncio.get_running_loop().time())
+        if not recent:
+            return None
+        last = recent[-1]
+        count = f"{len(recent)} parts" if len(recent) > 1 else "a part"
+        return (
+            f"{count} ended unexpectedly within the last minute, last {last.part}: "
+            f"{type(last.error).__name__}; see the log"
+        )
+
+
+def error_of(ended: asyncio.Task[None]) -> BaseException | None:
+    """Return why a task ended; ``None`` if it returned. A cancellation is a `UsageError`."""
+    if ended.cancelled():
+        return UsageError(
+            f"the task {ended.get_name()!r} was cancelled from outside kinform; stop the manager "
+            "or the informer instead"
+        )
+    return ended.exception()

@@ -1,0 +1,68 @@
+"""Unexpected ends of parts: how many there were lately, and when there are too many.
+
+A part is a task that runs until its owner stops it: a worker, a handler's pump, a reflector. When
+one ends for any other reason it is started again, but not for ever: more than `LIMIT` ends within
+`WINDOW` seconds mean that restarting does not help.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Final, NamedTuple, final
+
+__all__ = ["LIMIT", "WINDOW", "PartEnd", "PartEnds"]
+
+WINDOW: Final = 60.0
+"""Seconds for which an unexpected end is remembered."""
+LIMIT: Final = 5
+"""How many unexpected ends within `WINDOW` are answered by restarts."""
+
+
+class PartEnd(NamedTuple):
+    """One unexpected end."""
+
+    part: str
+    """The name of the part."""
+    error: BaseException
+    """Why it ended."""
+    at: float
+
+
+@final
+class PartEnds:
+    """Counts unexpected ends. Bounded: only those within `WINDOW` are kept.
+
+    >>> ends = PartEnds()
+    >>> [ends.note(PartEnd("worker", ValueError(), at=float(n))) for n in range(6)]
+    [False, False, False, False, False, True]
+    >>> ends.total, len(ends.recent(now=63.0))
+    (6, 3)
+    """
+
+    __slots__ = ("_recent", "total")
+
+    def __init__(self) -> None:
+        self._recent: deque[tuple[PartEnd, bool]] = deque()
+        self.total: int = 0
+        """How many there were in all."""
+
+    def note(self, end: PartEnd, *, counts: bool = True) -> bool:
+        """Count an end; return whether there were too many within `WINDOW`.
+
+        Args:
+            end: what ended.
+            counts: whether it counts towards `LIMIT`.
+        """
+        self.total += 1
+        self._recent.append((end, counts))
+        self._forget(end.at)
+        return counts and sum(counted for _, counted in self._recent) > LIMIT
+
+    def recent(self, now: float) -> list[PartEnd]:
+        """Return the ends within the last `WINDOW` seconds, oldest first."""
+        self._forget(now)
+        return [end for end, _ in self._recent]
+
+    def _forget(self, now: float) -> None:
+        while self._recent and now - self._recent[0][0].at > WINDOW:
+            self._recent.popleft()
