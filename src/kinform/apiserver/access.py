@@ -12,6 +12,7 @@ from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.identity import ADMIN, ANONYMOUS, Identities, User
 from kinform.apiserver.json import Json
 from kinform.apiserver.options import boolean
+from kinform.apiserver.paths import Route
 from kinform.apiserver.rbac import GROUP, Attributes, Decision, Objects, Policy
 from kinform.apiserver.rendering import decode
 from kinform.apiserver.status import StatusError
@@ -135,6 +136,17 @@ class Access:
         decision = self.decide(user, asked)
         if not decision.is_allowed:
             raise refusal(user, asked, why=decision.reason)
+
+    def check_create(self, where: Route) -> None:
+        """Refuse to create an object by an update or an apply without the verb ``create``.
+
+        Raises:
+            StatusError: the user of this request may not create it.
+        """
+        kind = where.kind
+        asked = Attributes("create", kind.group, kind.plural, "", where.namespace, where.name)
+        if self.has_rbac:
+            self.check(USER.get(), asked)
 
     # --- impersonation
 

@@ -89,7 +89,9 @@ class Application:
         self.objects: Objects = Objects(cluster)
         self.deletion: Deletion = Deletion(cluster, self.objects)
         self.collector: Collector = Collector(cluster, self.objects, self.deletion)
-        self.writing: Writing = Writing(cluster, self.objects, self.deletion)
+        self.writing: Writing = Writing(
+            cluster, self.objects, self.deletion, authorize=self.access.check_create
+        )
         self._subresources = Subresources(
             cluster, objects=self.objects, deletion=self.deletion, writing=self.writing
         )
@@ -258,7 +260,14 @@ class Application:
         }
         write = verbs[verb]
         if self.access.has_rbac:
-            escalation.check(self.access, self.cluster, request=request, where=where, write=write)
+            escalation.check(
+                self.access,
+                self.cluster,
+                request=request,
+                where=where,
+                read=self.writing.read,
+                write=write,
+            )
         return self._written(request, where, write(request, where))
 
     @property
