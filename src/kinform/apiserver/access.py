@@ -111,6 +111,22 @@ class Access:
         """Tell whether a request has a token of this server, whatever it may do with that."""
         return not self._has_token or self.identities.of(_given(request)) is not None
 
+    def takes_body(self, request: Request) -> bool:
+        """Tell whether a request, whose body has not been read, gets as far as its body.
+
+        A request with a token does. One without a token does only if roles allow it to
+        ``system:anonymous``; otherwise it is answered from its head alone.
+        """
+        if self.knows(request):
+            return True
+        if not self.has_rbac or _given(request):
+            return False
+        try:
+            self.check(ANONYMOUS, attributes(request))
+        except StatusError:
+            return False
+        return True
+
     def _authorized(self, request: Request, user: User) -> Request:
         USER.set(user)
         if not user.is_master:
