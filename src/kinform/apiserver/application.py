@@ -23,6 +23,7 @@ from kinform.apiserver import (
     reviews,
     status,
     system,
+    work,
 )
 from kinform.apiserver.access import PREFIX, Access
 from kinform.apiserver.cluster import Cluster
@@ -150,6 +151,8 @@ class Application:
             response = Response(status=404, headers=dict(_TEXT), body=b"404 page not found\n")
         except Broken:
             raise
+        except work.Exhausted as exc:
+            response = _refusal(request, StatusError(422, "Invalid", str(exc), details={}))
         except RecursionError:
             response = _refusal(request, status.bad_request("the body is nested too deeply"))
         except Exception as exc:
@@ -171,6 +174,7 @@ class Application:
 
     async def _answered(self, request: Request) -> Response:
         request = self.access.admit(request)
+        work.begin()
         if len(request.body) > BODY_LIMIT:
             raise status.too_large()
         if request.path.startswith("/openapi"):
