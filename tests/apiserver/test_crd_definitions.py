@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -166,7 +167,7 @@ def test_a_definition_that_goes_keeps_its_objects_readable() -> None:
 
 def test_what_is_not_evaluated_is_named_in_a_warning() -> None:
     rule = {"rule": "self.size() > 1"}
-    script = {"type": "string", "pattern": "^\\p{Greek}+$", "x-kubernetes-validations": [rule]}
+    script = {"type": "string", "pattern": "\\pL{1000}", "x-kubernetes-validations": [rule]}
     schema = {"type": "object", "properties": {"spec": script}}
     obj = definition(schema={"openAPIV3Schema": schema})
     obj["spec"]["conversion"] = {"strategy": "Webhook"}
@@ -203,6 +204,13 @@ def test_what_is_not_evaluated_is_named_in_a_warning() -> None:
         (r"[a-\d]", r"invalid escape sequence: `\d`"),
         ("(?P<n", "invalid named capture: `(?P<n`"),
         (r"\Z", r"invalid escape sequence: `\Z`"),
+        (r"\x{fffffffff}", r"invalid escape sequence: `\x{ffffff`"),
+        (r"[\x{110000}]", r"invalid escape sequence: `\x{110000`"),
+        (r"\x{}", r"invalid escape sequence: `\x{}`"),
+        (r"\xg", r"invalid escape sequence: `\xg`"),
+        ("((a{1000}){1000}){1000}", "invalid repeat count: `{1000}`"),
+        ("((a+){500}){3}", "invalid repeat count: `{3}`"),
+        ("(" * 1001 + ")" * 1001, f"expression nests too deeply: `{'(' * 1001}{')' * 1001}`"),
     ],
 )
 def test_a_bad_pattern_is_refused_in_the_servers_words(pattern: str, words: str) -> None:
@@ -227,7 +235,41 @@ def test_a_bad_pattern_is_refused_in_the_servers_words(pattern: str, words: str)
         (r"^[[:upper:][:digit:]_]+\z", "A1_", "a"),
     ],
 )
-def test_a_pattern_means_what_it_means_in_go(pattern: str, good: str, bad: str) -> None:
-    search = patterns.compiled(pattern).search
-    assert search(good)
-    assert not search(bad)
+@pytest.mark.parametrize("engine", [patterns.by_re2, patterns.by_backtracking])
+def test_a_pattern_means_what_it_means_in_go(
+    pattern: str, good: str, bad: str, engine: Callable[[str], Callable[[str], bool]]
+) -> None:
+    is_found = engine(pattern)
+    assert is_found(good)
+    assert not is_found(bad)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "good", "bad"),
+    [
+        (r"^\p{Greek}+$", "αβγ", "abc"),
+        (r"^[^\S]$", " ", "a"),
+        (r"^\PL$", "1", "a"),
+        (r"^[[:^alpha:]]$", "1", "a"),
+        (r"^\07\101$", "\x07A", "7A"),
+        ("^(a+)+$", "aaa", "aab"),
+        ("^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$", "a.b-c", "a..b"),
+    ],
+)
+def test_re2_evaluates_what_python_cannot(pattern: str, good: str, bad: str) -> None:
+    is_found = patterns.by_re2(pattern)
+    assert patterns.complaint(pattern) == ""
+    assert is_found(good)
+    assert not is_found(bad)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["^(a+)+$", "(a|a)*", "(a?){30}a{30}", "(.*a){9}", "(a|b|ab)*c"]
+)
+def test_without_re2_a_pattern_that_may_explode_is_not_evaluated(pattern: str) -> None:
+    with pytest.raises(patterns.Unsupported):
+        patterns.by_backtracking(pattern)
+
+
+def test_a_text_with_half_a_surrogate_pair_is_matched() -> None:
+    assert patterns.by_re2("^a.$")("a\ud800")

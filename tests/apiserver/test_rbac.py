@@ -167,13 +167,60 @@ def test_roles_that_aggregate_each_other_have_the_same_rules() -> None:
     assert len(policy.rules_of("", "a") or ()) == 2
 
 
+def missing(held: list[Rule], wanted: Rule) -> list[Rule]:
+    """Return what of a rule a user lacks who has the other ones, each by a role of its own."""
+    roles = [
+        {"metadata": {"name": str(n)}, "rules": [rule.to_dict()]} for n, rule in enumerate(held)
+    ]
+    bindings = [
+        {
+            "metadata": {"name": str(n)},
+            "roleRef": {"kind": "ClusterRole", "name": str(n)},
+            "subjects": [{"kind": "User", "name": "a"}],
+        }
+        for n in range(len(held))
+    ]
+    policy = Policy(Objects(cluster_roles=roles, cluster_role_bindings=bindings))
+    return policy.missing(User(name="a"), "", [wanted])
+
+
 @given(TUPLES, TUPLES, TUPLES)
 def test_a_rule_covers_all_that_it_is_made_of(
     verbs: tuple[str, ...], groups: tuple[str, ...], resources: tuple[str, ...]
 ) -> None:
     rule = Rule(verbs=verbs, groups=groups, resources=resources)
 
-    assert all(rule.covers(one) for one in rule.singles())
+    assert missing([rule], rule) == []
+    assert missing(list(rule.singles()), rule) == []
+
+
+RULES = st.builds(Rule, verbs=TUPLES, groups=TUPLES, resources=TUPLES, names=st.just(()) | TUPLES)
+
+
+@given(st.lists(RULES, max_size=3), RULES)
+def test_a_single_right_is_missing_if_and_only_if_no_held_rule_allows_it(
+    held: list[Rule], wanted: Rule
+) -> None:
+    """The oracle is `Rule.allows`, which decides requests; a star asked for is one more word."""
+
+    def is_held(one: Rule) -> bool:
+        resource, _, subresource = one.resources[0].partition("/")
+        asked = Attributes(one.verbs[0], one.groups[0], resource, subresource)
+        return any(
+            rule.allows(asked._replace(name=one.names[0] if one.names else ""))
+            for rule in held
+            if one.names or not rule.names
+        )
+
+    found = missing(held, wanted)
+
+    assert set(found) == {one for one in wanted.singles() if not is_held(one)}
+
+
+def test_a_rule_for_any_subresource_of_no_name_allows_no_resource() -> None:
+    rule = Rule(verbs=("get",), groups=("",), resources=("*/",))
+
+    assert not rule.allows(Attributes("get", "", "secrets"))
 
 
 @given(TUPLES, WORDS, WORDS)

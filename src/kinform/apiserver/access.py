@@ -12,6 +12,7 @@ from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.identity import ADMIN, ANONYMOUS, Identities, User
 from kinform.apiserver.json import Json
 from kinform.apiserver.options import boolean
+from kinform.apiserver.paths import Route
 from kinform.apiserver.rbac import GROUP, Attributes, Decision, Objects, Policy
 from kinform.apiserver.rendering import decode
 from kinform.apiserver.status import StatusError
@@ -110,6 +111,22 @@ class Access:
         """Tell whether a request has a token of this server, whatever it may do with that."""
         return not self._has_token or self.identities.of(_given(request)) is not None
 
+    def takes_body(self, request: Request) -> bool:
+        """Tell whether a request, whose body has not been read, gets as far as its body.
+
+        A request with a token does. One without a token does only if roles allow it to
+        ``system:anonymous``; otherwise it is answered from its head alone.
+        """
+        if self.knows(request):
+            return True
+        if not self.has_rbac or _given(request):
+            return False
+        try:
+            self.check(ANONYMOUS, attributes(request))
+        except StatusError:
+            return False
+        return True
+
     def _authorized(self, request: Request, user: User) -> Request:
         USER.set(user)
         if not user.is_master:
@@ -135,6 +152,17 @@ class Access:
         decision = self.decide(user, asked)
         if not decision.is_allowed:
             raise refusal(user, asked, why=decision.reason)
+
+    def check_create(self, where: Route) -> None:
+        """Refuse to create an object by an update or an apply without the verb ``create``.
+
+        Raises:
+            StatusError: the user of this request may not create it.
+        """
+        kind = where.kind
+        asked = Attributes("create", kind.group, kind.plural, "", where.namespace, where.name)
+        if self.has_rbac:
+            self.check(USER.get(), asked)
 
     # --- impersonation
 

@@ -23,6 +23,7 @@ from kinform.apiserver import (
     reviews,
     status,
     system,
+    work,
 )
 from kinform.apiserver.access import PREFIX, Access
 from kinform.apiserver.cluster import Cluster
@@ -89,7 +90,9 @@ class Application:
         self.objects: Objects = Objects(cluster)
         self.deletion: Deletion = Deletion(cluster, self.objects)
         self.collector: Collector = Collector(cluster, self.objects, self.deletion)
-        self.writing: Writing = Writing(cluster, self.objects, self.deletion)
+        self.writing: Writing = Writing(
+            cluster, self.objects, self.deletion, authorize=self.access.check_create
+        )
         self._subresources = Subresources(
             cluster, objects=self.objects, deletion=self.deletion, writing=self.writing
         )
@@ -148,6 +151,8 @@ class Application:
             response = Response(status=404, headers=dict(_TEXT), body=b"404 page not found\n")
         except Broken:
             raise
+        except work.Exhausted as exc:
+            response = _refusal(request, StatusError(422, "Invalid", str(exc), details={}))
         except RecursionError:
             response = _refusal(request, status.bad_request("the body is nested too deeply"))
         except Exception as exc:
@@ -169,6 +174,7 @@ class Application:
 
     async def _answered(self, request: Request) -> Response:
         request = self.access.admit(request)
+        work.begin()
         if len(request.body) > BODY_LIMIT:
             raise status.too_large()
         if request.path.startswith("/openapi"):
@@ -258,7 +264,14 @@ class Application:
         }
         write = verbs[verb]
         if self.access.has_rbac:
-            escalation.check(self.access, self.cluster, request=request, where=where, write=write)
+            escalation.check(
+                self.access,
+                self.cluster,
+                request=request,
+                where=where,
+                read=self.writing.read,
+                write=write,
+            )
         return self._written(request, where, write(request, where))
 
     @property

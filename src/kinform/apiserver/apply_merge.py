@@ -6,6 +6,7 @@ share with them what did not change.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from kinform.apiserver.field_sets import SELF, FieldSet, is_dict, is_list, paths
@@ -52,14 +53,14 @@ def _merged_items(shape: Shape, live: list[JsonValue], config: list[JsonValue]) 
     """
     stated = {item_name(shape, item): item for item in config}
     names = [item_name(shape, item) for item in live]
+    singles = dict(zip(names, live, strict=True))
+    singles |= dict.fromkeys(name for name, count in Counter(names).items() if count > 1)
     merged: list[JsonValue] = []
     for place in _order(names, list(stated)):
         if isinstance(place, int):
             merged.append(live[place])
         else:
-            twins = [item for item, name in zip(live, names, strict=True) if name == place]
-            found = twins[0] if len(twins) == 1 else None
-            merged.append(merge(shape.below, found, stated[place]))
+            merged.append(merge(shape.below, singles.get(place), stated[place]))
     return merged
 
 

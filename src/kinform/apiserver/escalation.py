@@ -11,11 +11,11 @@ import msgspec
 from kinform.apiserver import status
 from kinform.apiserver.access import USER, Access
 from kinform.apiserver.cluster import Cluster
-from kinform.apiserver.decoding import decode
 from kinform.apiserver.identity import User
-from kinform.apiserver.json import Json, as_list, text
+from kinform.apiserver.json import Json, text
+from kinform.apiserver.kind import Kind
 from kinform.apiserver.paths import Route
-from kinform.apiserver.rbac import GROUP, Attributes, Rule
+from kinform.apiserver.rbac import GROUP, Attributes, Rule, TooManyRules, rules_in
 from kinform.apiserver.rendering import decode as decode_stored
 from kinform.apiserver.wire import Request
 from kinform.apiserver.writing import Written
@@ -36,11 +36,17 @@ def check(
     *,
     request: Request,
     where: Route,
+    read: Callable[[Request, Kind], Json],
     write: Callable[[Request, Route], Written],
 ) -> None:
     """Refuse a write of a role or a binding that would give more rights than the writer has.
 
-    ``write`` is what is about to be done; it is tried without effect.
+    The check always sees the object in the form in which it would be stored, never the body as
+    sent: a null or a value of another type in the body must not hide a rule.
+
+    Args:
+        read: Decodes the body of a create and converts it to the kind's types.
+        write: The write itself, for an update or a patch; it is run as a dry run.
 
     Raises:
         StatusError: it would, or the write fails anyway.
@@ -55,8 +61,7 @@ def check(
         if old is not None and _lasting(obj) == _lasting(decode_stored(where.kind, old.raw)):
             return
     else:
-        content_type = request.headers.get("content-type", "application/json")
-        obj, _ = decode(request.body, content_type)
+        obj = read(request, where.kind)
     if where.kind.plural.endswith("bindings"):
         _check_binding(access, user, where=where, obj=obj)
     else:
@@ -77,9 +82,9 @@ def _check_role(access: Access, user: User, *, where: Route, obj: Json) -> None:
         why = "must have cluster-admin privileges to use the aggregationRule"
         raise status.forbidden(kind, name, why)
     try:
-        rules = msgspec.convert(as_list(obj.get("rules")), list[Rule])
-    except msgspec.ValidationError:
-        return  # it is no role at all, and will be refused as such
+        rules = rules_in(obj)
+    except msgspec.ValidationError as exc:  # unreadable rules cannot be compared: fail closed
+        raise status.bad_request(f"the rules of the role are invalid: {exc}") from exc
     _check_rules(access, user, where, name=name, rules=rules)
 
 
@@ -99,7 +104,11 @@ def _check_binding(access: Access, user: User, *, where: Route, obj: Json) -> No
 def _check_rules(
     access: Access, user: User, where: Route, *, name: str, rules: Sequence[Rule]
 ) -> None:
-    missing = access.policy.missing(user, where.namespace, rules)
+    try:
+        missing = access.policy.missing(user, where.namespace, rules)
+    except TooManyRules as exc:  # kube-apiserver has no such limit, and compares for ever
+        why = "the role has too many combinations of verbs and resources to be compared"
+        raise status.forbidden(where.kind, name, why) from exc
     if not missing:
         return
     groups = " ".join(f'"{group}"' for group in user.groups)

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, final
 
 from aiohttp import web
 
-from kinform.apiserver import browsers
+from kinform.apiserver import browsers, status
 from kinform.apiserver.application import Application
 from kinform.apiserver.listening import Listener
 from kinform.apiserver.status import StatusError
@@ -24,7 +24,7 @@ from kinform.apiserver.wire import BODY_LIMIT, Broken, Burst, Ending, Request, R
 from kinform.errors import UsageError
 from kinform.listening import Connections, half_of_descriptors
 
-__all__ = ["MAX_CONNECTIONS", "PATIENCE", "HttpServer"]
+__all__ = ["BODY_TIMEOUT", "MAX_CONNECTIONS", "PATIENCE", "HttpServer"]
 
 log: Final = logging.getLogger("kinform.apiserver")
 
@@ -46,6 +46,8 @@ _careful.addFilter(_without_details)
 
 PATIENCE: Final = 60.0
 """How long a client that reads nothing keeps its watch."""
+BODY_TIMEOUT: Final = 60.0
+"""How long a client has to send the whole body of a request, as in kube-apiserver."""
 MAX_CONNECTIONS: Final = 10_000
 """So many may be open at once, or as many as half of the descriptors that the process may have.
 
@@ -54,13 +56,22 @@ others stay: a watch is meant to last. Where there are only such, who comes is s
 """
 _WAIT: Final = 0.5
 """How long open answers get when the server stops; those that cannot be written get it twice."""
+_LINGER: Final = 1.0
+"""How long the rest of a body that is not wanted is read and dropped, so that the client sees the
+answer instead of a reset connection."""
+_WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 
 @final
 class HttpServer:
     """Listens on a loopback port and lets an application answer.
 
+    The body of a request is read only after its token has been checked: a client without one
+    cannot make the server keep anything.
+
     Args:
+        patience: How long a client that reads nothing keeps its watch.
+        body_timeout: How long a client has to send the whole body of a request.
         max_connections: How many may be open at once; None: `MAX_CONNECTIONS`, or fewer.
     """
 
@@ -70,9 +81,11 @@ class HttpServer:
         *,
         host: str = "127.0.0.1",
         patience: float = PATIENCE,
+        body_timeout: float = BODY_TIMEOUT,
         max_connections: int | None = None,
     ) -> None:
         self._application = application
+        self._body_timeout = body_timeout
         self._patience = patience
         self._host = host
         most = max_connections or half_of_descriptors(at_most=MAX_CONNECTIONS)
@@ -92,6 +105,7 @@ class HttpServer:
             self._open,
             handler_cancellation=True,
             access_log=None,
+            lingering_time=_LINGER,
             auto_decompress=False,
             logger=_careful,
         )
@@ -126,11 +140,17 @@ class HttpServer:
         if (why := browsers.refusal(request.headers)) is not None:
             refused = StatusError(403, "Forbidden", why)
             return web.json_response(refused.to_dict(), status=refused.code)
-        body = await _body(request)
-        asked = Request.of(request.method, request.raw_path, headers=request.headers, body=body)
+        asked = Request.of(request.method, request.raw_path, headers=request.headers)
+        is_known = self._application.access.knows(asked)
         # Before it is answered: that may take as long as a fault or a pause lasts.
-        if not self._open.is_trusted(request.protocol) and self._application.access.knows(asked):
+        if is_known and not self._open.is_trusted(request.protocol):
             self._open.trust(request.protocol)
+        if request.method in _WITH_BODY and self._application.access.takes_body(asked):
+            try:
+                async with asyncio.timeout(self._body_timeout):
+                    asked.body = await _body(request)
+            except TimeoutError:
+                return _late()
         try:
             response = await self._application.handle(asked)
             if isinstance(response.body, bytes):
@@ -174,6 +194,14 @@ async def _body(request: web.BaseRequest) -> bytes:
         if size > BODY_LIMIT:
             break
     return b"".join(parts)
+
+
+def _late() -> web.Response:
+    """Return the answer to a client that does not send its body; the connection ends with it."""
+    error = status.timeout("request did not complete within the allotted duration")
+    answer = web.json_response(error.to_dict(), status=error.code)
+    answer.force_close()
+    return answer
 
 
 async def _break(request: web.BaseRequest, ending: Ending) -> None:

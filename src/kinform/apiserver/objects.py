@@ -92,12 +92,21 @@ class Objects:
     # --- writing
 
     def create(
-        self, kind: Kind, obj: Json, intent: Intent, *, namespace: str, applied: bool = False
+        self,
+        kind: Kind,
+        obj: Json,
+        intent: Intent,
+        *,
+        namespace: str,
+        applied: bool = False,
+        authorize: Callable[[], None] | None = None,
     ) -> Json:
         """Store a new object and return it.
 
         Args:
             applied: It comes from an apply, which has set its managedFields.
+            authorize: Raises if the user may not create; called after validation, as
+                kube-apiserver does for a PUT or an apply that creates.
 
         Raises:
             StatusError: it cannot be.
@@ -119,6 +128,8 @@ class Objects:
         self._prepare_create(kind, obj)
         if errors := self._validate(kind, obj):
             raise status.invalid(kind, text(meta, "name"), errors)
+        if authorize is not None:
+            authorize()
         key = key_of(kind, namespace, meta["name"])
         if intent.is_dry:
             if self._storage.table(kind.storage).get(key) is not None:

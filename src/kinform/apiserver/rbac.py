@@ -14,10 +14,25 @@ import msgspec
 from kinform.apiserver.identity import User, account_parts
 from kinform.apiserver.json import Json, as_dict, as_list, text
 
-__all__ = ["Attributes", "Decision", "Grant", "Objects", "Policy", "Rule"]
+__all__ = [
+    "Attributes",
+    "Decision",
+    "Grant",
+    "Objects",
+    "Policy",
+    "Rule",
+    "TooManyRules",
+    "rules_in",
+]
 
 GROUP: Final = "rbac.authorization.k8s.io"
 _ALL: Final = "*"
+MAX_COMPARISONS: Final = 200_000
+"""How many pairs of a held rule and a single verb on a single thing are compared at most."""
+
+
+class TooManyRules(Exception):
+    """Rules are the product of so many verbs and things that they are not compared."""
 
 
 class Attributes(NamedTuple):
@@ -67,17 +82,11 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
             and (not self.names or asked.name in self.names)
         )
 
-    def covers(self, one: Rule) -> bool:
-        """Tell whether all that ``one``, a rule about a single thing, allows is allowed here."""
-        if not _has(self.verbs, one.verbs[0]):
-            return False
-        if one.urls:
-            return any(_covers_url(url, one.urls[0]) for url in self.urls)
-        return (
-            _has(self.groups, one.groups[0])
-            and any(_covers_resource(it, one.resources[0]) for it in self.resources)
-            and (not self.names or bool(one.names and one.names[0] in self.names))
-        )
+    @property
+    def size(self) -> int:
+        """How many rules about single things it takes to say the same."""
+        things = len(self.groups) * len(self.resources) * max(len(self.names), 1)
+        return (things + len(self.urls)) * len(self.verbs)
 
     def singles(self) -> Iterator[Rule]:
         """Yield rules about a single verb and thing each, which allow the same together."""
@@ -111,12 +120,49 @@ def _has(values: Sequence[str], value: str) -> bool:
 def _covers_resource(rule: str, asked: str) -> bool:
     if rule in {_ALL, asked}:
         return True
-    # Only the first part can be left open: there is no "pods/*".
-    return rule.startswith("*/") and asked.partition("/")[2] == rule[2:]
+    # Only the first part can be left open: there is no "pods/*", and "*/" matches no resource.
+    _, slash, subresource = asked.partition("/")
+    return bool(slash) and rule == f"*/{subresource}"
 
 
 def _covers_url(rule: str, asked: str) -> bool:
     return rule == asked or (rule.endswith(_ALL) and asked.startswith(rule.rstrip(_ALL)))
+
+
+@final
+class _Held:
+    """A rule that a user has, prepared for many comparisons."""
+
+    def __init__(self, rule: Rule) -> None:
+        self._verbs: Final = frozenset(rule.verbs)
+        self._groups: Final = frozenset(rule.groups)
+        self._resources: Final = frozenset(rule.resources)
+        self._names: Final = frozenset(rule.names)
+        self._urls: Final = frozenset(rule.urls)
+        self._prefixes: Final = tuple(it.rstrip(_ALL) for it in rule.urls if it.endswith(_ALL))
+
+    def includes(self, other: Rule) -> bool:
+        """Tell whether all that ``other`` allows is allowed here."""
+        if not _includes(self._verbs, other.verbs):
+            return False
+        has_things = bool(other.groups and other.resources)
+        if has_things and not (
+            _includes(self._groups, other.groups)
+            and all(map(self._has_resource, other.resources))
+            and (not self._names or (other.names and self._names.issuperset(other.names)))
+        ):
+            return False
+        return all(it in self._urls or it.startswith(self._prefixes) for it in other.urls)
+
+    def _has_resource(self, asked: str) -> bool:
+        if asked in self._resources or _ALL in self._resources:
+            return True
+        _, slash, subresource = asked.partition("/")
+        return bool(slash) and f"*/{subresource}" in self._resources
+
+
+def _includes(values: frozenset[str], others: Sequence[str]) -> bool:
+    return _ALL in values or values.issuperset(others)
 
 
 @final
@@ -221,18 +267,43 @@ class Policy:
         return [rule for grant in self.grants(user, namespace) for rule in grant.rules]
 
     def missing(self, user: User, namespace: str, wanted: Iterable[Rule]) -> list[Rule]:
-        """Return what of the ``wanted`` rules a user has not, as rules about single things."""
-        held = self.rules(user, namespace)
+        """Return what of the ``wanted`` rules a user has not, as rules about single things.
+
+        A rule that one held rule includes as a whole is not taken apart. The others are the
+        product of their lists, so the number of comparisons is limited.
+
+        Raises:
+            TooManyRules: it would take more than `MAX_COMPARISONS`.
+        """
+        held = [_Held(rule) for rule in dict.fromkeys(self.rules(user, namespace))]
+        rest = [rule for rule in wanted if not any(own.includes(rule) for own in held)]
+        if sum(rule.size for rule in rest) * max(len(held), 1) > MAX_COMPARISONS:
+            raise TooManyRules
         return [
             one
-            for rule in wanted
+            for rule in rest
             for one in rule.singles()
-            if not any(own.covers(one) for own in held)
+            if not any(own.includes(one) for own in held)
         ]
 
 
+def rules_in(role: Json) -> tuple[Rule, ...]:
+    """Return the rules of a role.
+
+    Raises:
+        msgspec.ValidationError: a rule has a null, or a value of another type, where RBAC has a
+            list of strings.
+    """
+    rules = role.get("rules")
+    return msgspec.convert([] if rules is None else rules, tuple[Rule, ...])
+
+
 def _rules(role: Json) -> tuple[Rule, ...]:
-    return tuple(msgspec.convert(as_list(role.get("rules")), list[Rule]))
+    """Return the rules of a stored role; a role whose rules cannot be read grants nothing."""
+    try:
+        return rules_in(role)
+    except msgspec.ValidationError:
+        return ()
 
 
 def _aggregated(roles: Mapping[str, Json]) -> dict[tuple[str, str], tuple[Rule, ...]]:

@@ -187,6 +187,11 @@ def too_large_version(asked: int, current: int) -> StatusError:
     )
 
 
+def timeout(message: str) -> StatusError:
+    """The request took too long."""
+    return StatusError(504, "Timeout", f"Timeout: {message}", details={})
+
+
 def not_implemented(message: str) -> StatusError:
     """This server is honest about what it is not."""
     return StatusError(501, "NotImplemented", message)

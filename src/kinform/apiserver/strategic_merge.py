@@ -9,6 +9,7 @@ item of a list directives stay, as unknown fields.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Final, cast
 
 from kinform.apiserver import status
@@ -91,9 +92,10 @@ def _unknown_directive(directive: JsonValue, patch: Json) -> StatusError:
 
 def _retain(merged: Json, patch: Json) -> None:
     """Drop what ``$retainKeys`` does not list. It must list all that the patch sets."""
-    kept = patch[_RETAIN]
+    listed = patch[_RETAIN]
+    kept = {name for name in as_list(listed) if isinstance(name, str)}
     directives = (_DIRECTIVE, _RETAIN)
-    if not isinstance(kept, list) or any(
+    if not isinstance(listed, list) or any(
         name not in kept for name in patch if name not in directives and not name.startswith("$")
     ):
         raise status.bad_request("invalid patch format of retainKeys")
@@ -141,10 +143,12 @@ def _merged_list(
     identity = _identity(key)
     below = schema.items or ANYTHING
     result = list(kept)
+    places = {_hashable(other.get(key)): n for n, other in reversed(list(enumerate(result)))}
     for item in objects:
-        value = identity(item)
-        at = next((n for n, other in enumerate(result) if other.get(key) == value), None)
+        value = _hashable(identity(item))
+        at = places.get(value)
         if at is None:
+            places[value] = len(result)
             result.append(cast("Json", _without_nulls(item)))
         else:
             result[at] = _merged_map(result[at], item, below)
@@ -171,6 +175,7 @@ def _without_directives(
     """Return the items that are none, what the others leave, and whether they replace it all."""
     objects: list[Json] = []
     kept = cast("list[Json]", target)
+    deleted: set[object] = set()
     is_replaced = False
     identity = _identity(key)
     for item in patch:
@@ -179,14 +184,15 @@ def _without_directives(
             continue
         directive = item[_DIRECTIVE]
         if directive == "delete":
-            value = identity(item)
-            kept = [other for other in kept if other.get(key) != value]
+            deleted.add(_hashable(identity(item)))
         elif directive == "replace":
             is_replaced = True
         elif directive == "merge":
             raise _error("merging lists cannot yet be specified in the patch")
         else:
             raise _unknown_directive(directive, item)
+    if deleted:
+        kept = [other for other in kept if _hashable(other.get(key)) not in deleted]
     return objects, kept, is_replaced
 
 
@@ -225,17 +231,20 @@ def _arranged(
     """
     ranks = {_hashable(identity(item)): rank for rank, item in reversed(list(enumerate(order)))}
     before = {_hashable(identity(item)): rank for rank, item in enumerate(target)}
-    ours = [item for item in merged if _hashable(identity(item)) in ranks]
-    ours.sort(key=lambda item: ranks.get(_hashable(identity(item)), len(ranks)))
-    theirs = [item for item in merged if _hashable(identity(item)) not in ranks]
-    theirs.sort(key=lambda item: before.get(_hashable(identity(item)), len(before)))
+    named = [(_hashable(identity(item)), item) for item in merged]
+    ours = [(ranks[name], name, item) for name, item in named if name in ranks]
+    ours.sort(key=itemgetter(0))
+    theirs = [(before.get(name, len(before)), item) for name, item in named if name not in ranks]
+    theirs.sort(key=itemgetter(0))
     result: list[JsonValue] = []
-    for item in ours:
-        rank = before.get(_hashable(identity(item)), -1)
-        while theirs and before.get(_hashable(identity(theirs[0])), len(before)) < rank:
-            result.append(theirs.pop(0))
+    at = 0
+    for _, name, item in ours:
+        rank = before.get(name, -1)
+        while at < len(theirs) and theirs[at][0] < rank:
+            result.append(theirs[at][1])
+            at += 1
         result.append(item)
-    return result + theirs
+    return result + [item for _, item in theirs[at:]]
 
 
 def _hashable(value: JsonValue) -> object:
@@ -307,9 +316,10 @@ def _check_order(
 
 
 def _delete_items(merged: Json, name: str, items: JsonValue) -> None:
-    dropped, target = as_list(items), merged.get(name)
+    dropped, target = set(map(_hashable, as_list(items))), merged.get(name)
     if dropped and isinstance(target, list):
-        merged[name] = [item for item in as_list(cast("object", target)) if item not in dropped]
+        kept = as_list(cast("object", target))
+        merged[name] = [item for item in kept if _hashable(item) not in dropped]
 
 
 def _fresh(value: JsonValue) -> JsonValue:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final, NamedTuple, final
 
@@ -55,10 +55,19 @@ class Written(NamedTuple):
 class Writing:
     """The verbs that write, on main resources and on their ``status``."""
 
-    def __init__(self, cluster: Cluster, objects: Objects, deletion: Deletion) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        objects: Objects,
+        deletion: Deletion,
+        *,
+        authorize: Callable[[Route], None],
+    ) -> None:
         self._cluster = cluster
         self._objects = objects
         self._deletion = deletion
+        self._authorize: Final = authorize
+        """Raises a `StatusError` unless the user of this request may create this object."""
 
     def create(self, request: Request, route: Route) -> Written:
         """POST to a collection."""
@@ -85,7 +94,7 @@ class Writing:
         if self._is_absent(route) and not route.subresource and objects.creates_by_update(kind):
             _check_uid(kind, obj, "")
             check_version(obj["metadata"].pop("resourceVersion", None) or "")
-            return objects.create(kind, obj, wish, namespace=route.namespace), True
+            return self._created(obj, route, wish), True
         held = objects.held(kind, route.key)
         _check_uid(kind, obj, held.uid)
         if kind.custom is not None and not obj["metadata"].get("resourceVersion"):
@@ -162,7 +171,18 @@ class Writing:
         if not is_new:
             return self._updated(merged, route, wish, applied=True)
         check_version(merged["metadata"].pop("resourceVersion", None) or "")
-        return self._objects.create(kind, merged, wish, namespace=route.namespace, applied=True)
+        return self._created(merged, route, wish, applied=True)
+
+    def _created(self, obj: Json, route: Route, wish: Intent, *, applied: bool = False) -> Json:
+        """Create the object that an update or an apply names, if the user may also create it."""
+        return self._objects.create(
+            route.kind,
+            obj,
+            wish,
+            namespace=route.namespace,
+            applied=applied,
+            authorize=lambda: self._authorize(route),
+        )
 
     def delete(self, route: Route, options: DeleteOptions) -> Deleted:
         """DELETE of an object."""
@@ -187,6 +207,15 @@ class Writing:
         """
         content_type = request.headers.get("content-type", "")
         return _checked(request.body, content_type, kind, wish=wish)
+
+    def read(self, request: Request, kind: Kind) -> Json:
+        """Return the object in a request, in the form in which it would be stored.
+
+        Raises:
+            StatusError: the body holds no such object.
+        """
+        content_type = request.headers.get("content-type", "")
+        return _checked(request.body, content_type, kind, wish=Intent(field_validation="Ignore"))[0]
 
     def _is_absent(self, route: Route) -> bool:
         return self._cluster.storage.table(route.kind.storage).get(route.key) is None

@@ -355,9 +355,11 @@ def _schema_warnings(schema: Json, path: str, found: list[str]) -> None:
         found.append(f'unrecognized format "{form}"')
     if schema.get("pattern"):
         try:
-            patterns.compiled(schema["pattern"])
+            patterns.matcher(schema["pattern"])
         except patterns.Unsupported:
             where = f"{path}.pattern"
-            found.append(f"{where}: this regular expression is not evaluated by this server")
+            hint = "" if patterns.has_re2 else " without google-re2 (kinform[testing])"
+            words = f"this regular expression is not evaluated by this server{hint}"
+            found.append(f"{where}: {words}")
     for child, where in schema_rules.parts(schema, path):
         _schema_warnings(child, where, found)

@@ -1,21 +1,34 @@
-r"""Go's regular expressions in Python's: the same language, as far as it can be said.
+r"""Regular expressions of schemas, as Go reads them, evaluated in limited time.
 
-Patterns in schemas are RE2. Python's syntax is close, but ``$`` and ``\z`` mean other things,
-classes such as ``[[:alpha:]]`` and ``\pL`` do not exist, and flags must stand elsewhere.
+They are in RE2's syntax. With ``google-re2``, which the extra ``testing`` installs, RE2 itself
+evaluates them, in time that is linear in the text. Without it Python's engine does, but it
+backtracks: a pattern that could take exponential time is then `Unsupported`.
+
+Python's syntax is close to RE2's, but ``$`` and ``\z`` mean other things, classes such as
+``[[:alpha:]]`` and ``\pL`` do not exist, and flags must stand elsewhere.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
+import importlib.util
 import re
 import sys
 import unicodedata
-from typing import Final, final
+from collections.abc import Callable
+from typing import Any, Final, final
 
-__all__ = ["Unsupported", "compiled", "complaint"]
+from kinform.apiserver import work
+
+__all__ = ["Unsupported", "by_backtracking", "by_re2", "complaint", "has_re2", "matcher"]
+
+has_re2: Final = importlib.util.find_spec("re2") is not None
+"""RE2 is installed, so that (nearly) every pattern is evaluated."""
 
 _PERL: Final = {"d": r"\d", "D": r"\D", "w": r"\w", "W": r"\W", "s": r"\t\n\f\r ", "S": ""}
 _PLAIN: Final = {"a": r"\x07", "f": r"\f", "n": r"\n", "r": r"\r", "t": r"\t", "v": r"\v"}
+_HEXADECIMAL: Final = frozenset("0123456789abcdefABCDEF")
 _POSIX: Final = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7f", "blank": r"\t ",
     "cntrl": r"\x00-\x1f\x7f", "digit": "0-9", "graph": "!-~", "lower": "a-z", "print": " -~",
@@ -28,11 +41,19 @@ _CATEGORIES: Final = frozenset(
 )
 _REPEAT: Final = re.compile(r"\{(\d+)(?:(,)(\d*))?\}")
 _GROUP: Final = re.compile(r"\(\?(?:P?<(\w+)>|([ims]*(?:-[ims]+)?)(:|\)))")
+_OCTAL: Final = re.compile(r"0[0-7]{0,2}|[1-7][0-7]{1,2}")
+_UNICODE: Final = re.compile(r"([pP])(?:\{(\^?)(\w+)\}|(\w))")
+_POSIX_CLASS: Final = re.compile(r"\[:(\^?)(\w*):\]")
+_OTHER_FLAGS: Final = re.compile(r"\(\?[imsU-]+[:)]")
 _MOST_REPEATS: Final = 1000
+_DEEPEST: Final = 1000
+_STEPS: Final = 20
+"""How many steps of a regular expression engine take as long as a unit of work."""
+_MAX_DEGREE: Final = 8
 
 
 class Unsupported(Exception):
-    """A pattern that Go understands and that cannot be said in Python."""
+    """A pattern that Go understands and that this server cannot evaluate in limited time."""
 
 
 @final
@@ -43,7 +64,7 @@ class _Wrong(Exception):
 def complaint(pattern: str) -> str:
     """Return what Go says of a pattern that it cannot parse, ``""`` of a good one."""
     try:
-        _Translation(pattern).run()
+        _Translation(pattern, only_checks=True).run()
     except _Wrong as exc:
         return f"error parsing regexp: {exc}"
     except Unsupported:
@@ -52,16 +73,64 @@ def complaint(pattern: str) -> str:
 
 
 @functools.lru_cache(maxsize=1024)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Return the pattern, to be searched with.
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Return a function that tells whether a text contains a match.
+
+    It spends `kinform.apiserver.work`: the most steps that a match could take.
 
     Raises:
-        Unsupported: if Python has no words for it, or it is no pattern at all.
+        Unsupported: the engine cannot evaluate it, or it is no pattern at all.
     """
+    if complaint(pattern):
+        raise Unsupported(pattern)
+    return by_re2(pattern) if has_re2 else by_backtracking(pattern)
+
+
+def by_re2(pattern: str) -> Callable[[str], bool]:
+    """Return a matcher by RE2, whose time is at most program times text.
+
+    Raises:
+        Unsupported: RE2 refuses the pattern, or makes too large a program of it.
+    """
+    re2: Any = importlib.import_module("re2")  # it has no types
+    options = re2.Options()
+    options.log_errors = False
+    options.never_capture = True
     try:
-        return re.compile(_Translation(pattern).run(), re.ASCII)
-    except (_Wrong, re.error) as exc:
+        program = re2.compile(pattern, options)
+    except re2.error as exc:
         raise Unsupported(pattern) from exc
+    steps = max(program.programsize, program.reverseprogramsize)
+
+    def is_found(text: str) -> bool:
+        # A lone surrogate, which JSON can hold, has no UTF-8.
+        read = text.encode(errors="replace").decode()
+        work.spend(1 + steps * len(read) // _STEPS)
+        return program.search(read) is not None
+
+    return is_found
+
+
+def by_backtracking(pattern: str) -> Callable[[str], bool]:
+    """Return a matcher by Python's engine, which backtracks: for simple patterns only.
+
+    Raises:
+        Unsupported: the pattern could take exponential time, or Python has no words for it.
+    """
+    translation = _Translation(pattern)
+    try:
+        program = re.compile(translation.run(), re.ASCII)
+    except (re.error, RecursionError, OverflowError) as exc:
+        raise Unsupported(pattern) from exc
+    if translation.is_ambiguous:
+        raise Unsupported(pattern)
+    degree = translation.repeats + (not pattern.startswith("^"))
+
+    def is_found(text: str) -> bool:
+        work.spend(1 + len(text) ** min(degree, _MAX_DEGREE) // _STEPS)
+        return program.search(text) is not None
+
+    return is_found
 
 
 @functools.cache
@@ -81,8 +150,9 @@ def _category(name: str) -> str:
 class _Translation:
     """One pass over a pattern, left to right."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, *, only_checks: bool = False) -> None:
         self._text = pattern
+        self._only_checks = only_checks  # nobody reads the result, so classes need not be listed
         self._at = 0
         self._out: list[str] = []
         self._groups: list[tuple[int, str]] = []  # how many to close, and if ^ and $ are of lines
@@ -90,6 +160,16 @@ class _Translation:
         self._flags = ""
         self._repeated = ""  # the repetition just before, for the complaint about two
         self._has_operand = False
+        self._counts: list[int] = []  # of the groups around: the largest count of repetitions
+        self._count = 1  # the same of this group, without its last operand
+        self._last = 1  # of the last operand
+        self._choices: list[bool] = []  # whether the groups around can match in several ways
+        self._is_choice = False
+        self._last_is_choice = False
+        self.repeats = 0
+        """How many repetitions without a bound there are."""
+        self.is_ambiguous = False
+        """A part that can match a text in several ways is repeated: backtracking may explode."""
 
     def run(self) -> str:
         while self._at < len(self._text):
@@ -103,6 +183,8 @@ class _Translation:
         self._at += length
         self._has_operand = operand
         self._repeated = ""
+        self._count = max(self._count, self._last)
+        self._last, self._last_is_choice = 1, False
 
     def _step(self, char: str) -> None:
         match char:
@@ -119,6 +201,7 @@ class _Translation:
             case "{":
                 self._braces()
             case "|":
+                self._is_choice = True
                 self._emit("|", operand=False)
             case "$":
                 self._emit("$" if "m" in self._flags else r"\Z")
@@ -126,14 +209,15 @@ class _Translation:
                 self._emit(char if char in "^." else re.escape(char))
 
     def _escape(self) -> None:
-        rest = self._text[self._at + 1 :]
-        if rest.startswith("Q"):
-            literal, _, _ = rest[1:].partition("\\E")
-            length = 2 + len(literal) + (2 if "\\E" in rest else 0)
+        kind = self._text[self._at + 1 : self._at + 2]
+        if kind == "Q":
+            end = self._text.find("\\E", self._at + 2)
+            literal = self._text[self._at + 2 : len(self._text) if end < 0 else end]
+            length = 2 + len(literal) + (0 if end < 0 else 2)
             self._emit(f"(?:{re.escape(literal)})", length, operand=bool(literal))
-        elif rest[:1] in {"A", "b", "B"}:
-            self._emit("\\" + rest[0], 2)
-        elif rest.startswith("z"):
+        elif kind in {"A", "b", "B"}:
+            self._emit("\\" + kind, 2)
+        elif kind == "z":
             self._emit(r"\Z", 2)
         else:
             inside, length = self._one(self._at)
@@ -141,12 +225,11 @@ class _Translation:
 
     def _one(self, at: int, *, within: bool = False) -> tuple[str, int]:
         """Return the escaped thing at a place as the inside of a class, and its length."""
-        rest = self._text[at + 1 :]
-        if not rest:
+        if at + 1 == len(self._text):
             raise _Wrong("trailing backslash at end of expression: ``")
-        first = rest[0]
+        first = self._text[at + 1]
         if first in "pP":
-            return self._unicode(rest)
+            return self._unicode(at + 1)
         if first == "S":
             if within:
                 raise Unsupported(self._text)
@@ -155,17 +238,36 @@ class _Translation:
             return _PERL[first], 2
         if first in _PLAIN:
             return _PLAIN[first], 2
-        if found := re.match(r"x(?:([0-9A-Fa-f]{2})|\{([0-9A-Fa-f]+)\})", rest):
-            code = int(found[1] or found[2], 16)
-            return f"\\U{code:08x}", 1 + found.end()
+        if first == "x":
+            return self._hexadecimal(at)
+        if found := _OCTAL.match(self._text, at + 1):
+            return f"\\U{int(found[0], 8):08x}", 1 + len(found[0])
         if first.isascii() and not first.isalnum():
             return re.escape(first), 2
         raise _Wrong(f"invalid escape sequence: `\\{first}`")
 
-    def _unicode(self, rest: str) -> tuple[str, int]:
-        found = re.match(r"([pP])(?:\{(\^?)(\w+)\}|(\w))", rest)
+    def _hexadecimal(self, at: int) -> tuple[str, int]:
+        r"""Read ``\x7f`` or ``\x{7f}``; a refusal shows as much as Go has read until then."""
+        end = at + 4
+        digits = self._text[at + 2 : end]
+        if digits[:1] == "{":
+            end = at + 3
+            while self._text[end : end + 1] in _HEXADECIMAL and end < len(self._text):
+                end += 1
+                if int(self._text[at + 3 : end], 16) > sys.maxunicode:
+                    raise _Wrong(f"invalid escape sequence: `{self._text[at:end]}`")
+            digits, closing = self._text[at + 3 : end], self._text[end : end + 1]
+            end += 1
+            if not digits or closing != "}":
+                raise _Wrong(f"invalid escape sequence: `{self._text[at:end]}`")
+        elif len(digits) < 2 or not _HEXADECIMAL.issuperset(digits):
+            raise _Wrong(f"invalid escape sequence: `{self._text[at:end]}`")
+        return f"\\U{int(digits, 16):08x}", end - at
+
+    def _unicode(self, at: int) -> tuple[str, int]:
+        found = _UNICODE.match(self._text, at)
         if found is None:
-            raise _Wrong(f"invalid character class range: `\\{rest}`")
+            raise _Wrong(f"invalid character class range: `\\{self._text[at:]}`")
         name = found[3] or found[4]
         if name not in _CATEGORIES:
             if len(name) <= 2:
@@ -173,7 +275,7 @@ class _Translation:
             raise Unsupported(self._text)  # scripts, which Python does not know
         if (found[1] == "P") != bool(found[2]):
             raise Unsupported(self._text)
-        return _category(name), 1 + found.end()
+        return (name if self._only_checks else _category(name)), 1 + len(found[0])
 
     def _class(self) -> None:
         at = self._at + 1
@@ -190,7 +292,7 @@ class _Translation:
 
     def _member(self, at: int) -> tuple[str, int]:
         """Return a member of a class, a range among them, and where the next one begins."""
-        if found := re.compile(r"\[:(\^?)(\w*):\]").match(self._text, at):
+        if found := _POSIX_CLASS.match(self._text, at):
             if found[2] not in _POSIX:
                 raise _Wrong(f"invalid character class range: `{found[0]}`")
             if found[1]:
@@ -219,63 +321,88 @@ class _Translation:
         if not self._text.startswith("(?", self._at):
             self._begin("(", 1)
             return
-        rest = self._text[self._at :]
-        found = _GROUP.match(rest)
+        found = _GROUP.match(self._text, self._at)
         if found is None:
-            self._refuse_group(rest)
+            self._refuse_group()
         elif found[1]:
-            self._begin(f"(?P<{found[1]}>", found.end())
+            self._begin(f"(?P<{found[1]}>", len(found[0]))
         elif found[3] == ":":
-            self._begin(found[0], found.end(), flags=found[2])
+            self._begin(found[0], len(found[0]), flags=found[2])
         else:
-            self._switch(found[2], found.end())
+            self._switch(found[2], len(found[0]))
 
     def _begin(self, text: str, length: int, *, flags: str = "") -> None:
         self._groups.append((self._closing, self._flags))
+        if len(self._groups) >= _DEEPEST:
+            raise _Wrong(f"expression nests too deeply: `{self._text}`")
         self._closing = 0
-        self._flags += flags
+        self._flags = "".join(sorted({*self._flags, *flags}))
         self._emit(text, length, operand=False)
+        self._counts.append(self._count)
+        self._choices.append(self._is_choice)
+        self._count, self._is_choice = 1, False
 
     def _switch(self, flags: str, length: int) -> None:
         """Turn flags on until the group ends: in Python, they need a group of their own."""
         if self._has_operand or (self._out and self._out[-1] == "|"):
             raise Unsupported(self._text)
         self._emit(f"(?{flags}:", length, operand=False)
-        self._flags += flags
+        self._flags = "".join(sorted({*self._flags, *flags}))
         self._closing += 1
 
-    def _refuse_group(self, rest: str) -> None:
-        if rest.startswith(("(?P<", "(?<")):
-            named, closed, _ = rest.partition(">")
-            shown = named + closed if closed else rest
+    def _refuse_group(self) -> None:
+        if self._text.startswith(("(?P<", "(?<"), self._at):
+            closing = self._text.find(">", self._at)
+            shown = self._text[self._at : closing + 1 if closing >= 0 else len(self._text)]
             raise _Wrong(f"invalid named capture: `{shown}`")
-        if re.match(r"\(\?[imsU-]+[:)]", rest):
+        if _OTHER_FLAGS.match(self._text, self._at):
             raise Unsupported(self._text)
-        raise _Wrong(f"invalid or unsupported Perl syntax: `{rest[:3]}`")
+        shown = self._text[self._at : self._at + 3]
+        raise _Wrong(f"invalid or unsupported Perl syntax: `{shown}`")
 
     def _close(self) -> None:
         if not self._groups:
             raise _Wrong(f"unexpected ): `{self._text}`")
         text = ")" * (self._closing + 1)
         self._closing, self._flags = self._groups.pop()
+        inside, is_choice = max(self._count, self._last), self._is_choice
+        self._count, self._is_choice = self._counts.pop(), self._choices.pop()
+        self._last = 1
         self._emit(text)
+        self._last, self._last_is_choice = inside, is_choice
+        self._is_choice = self._is_choice or is_choice
 
     def _braces(self) -> None:
         found = _REPEAT.match(self._text, self._at)
         if found is None:
             self._emit(r"\{")
             return
-        least = int(found[1])
-        most = int(found[3]) if found[3] else least
+        least, most = _number(found[1]), _number(found[3]) if found[3] else _number(found[1])
         if least > _MOST_REPEATS or most > _MOST_REPEATS or most < least:
             raise _Wrong(f"invalid repeat count: `{found[0]}`")
+        count = self._last * most
         self._repeat(found[0])
+        if most >= 2 and count > _MOST_REPEATS:
+            raise _Wrong(f"invalid repeat count: `{found[0]}`")
+        self._last = count
 
     def _repeat(self, operator: str) -> None:
         if self._repeated:
             raise _Wrong(f"invalid nested repetition operator: `{self._repeated}{operator}`")
         if not self._has_operand:
             raise _Wrong(f"missing argument to repetition operator: `{operator}`")
+        if operator != "?":
+            self.is_ambiguous = self.is_ambiguous or self._last_is_choice
+            self.repeats += 1
+        self._is_choice = True
+        last = self._last
         lazy = "?" if self._text.startswith("?", self._at + len(operator)) else ""
+        self._last = 1
         self._emit(operator + lazy, len(operator) + len(lazy))
+        self._last, self._last_is_choice = last, True
         self._repeated = operator + lazy
+
+
+def _number(digits: str) -> int:
+    """Return a count; one with many digits is as good as any that is too large."""
+    return int(digits) if len(digits) <= len(str(_MOST_REPEATS)) else _MOST_REPEATS + 1

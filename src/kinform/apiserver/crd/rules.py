@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from kinform.apiserver import field_errors
+from kinform.apiserver import field_errors, work
 from kinform.apiserver.crd import formats, patterns, structural
 from kinform.apiserver.crd.shapes import is_list, is_object
 from kinform.apiserver.field_errors import FieldError, Problem
@@ -136,10 +136,10 @@ def _text_rule(raw: Json) -> Rule:
     least: int | None = raw.get("minLength")
     most: int | None = raw.get("maxLength")
     pattern: str = raw.get("pattern") or ""
-    search = None
+    is_found = None
     if pattern:
         try:
-            search = patterns.compiled(pattern).search
+            is_found = patterns.matcher(pattern)
         except patterns.Unsupported:
             pattern = ""  # the definition's warnings say so
 
@@ -153,7 +153,8 @@ def _text_rule(raw: Json) -> Rule:
         elif least is not None and len(value) < least:
             detail = f"{path} in body should be at least {least} chars long"
             errors.append(field_errors.invalid(path, value, detail))
-        elif search is not None and not search(value):
+        elif is_found is not None and not is_found(value):
+            work.spend(len(pattern))
             detail = f"{path} in body should match '{pattern}'"
             errors.append(field_errors.invalid(path, value, detail))
 
@@ -284,10 +285,12 @@ def _enum_rule(values: list[JsonValue]) -> Rule:
     names = ", ".join(msgspec.json.encode(text).decode() for text in shown)
     detail = f"supported values: {names}"
     texts = frozenset(value for value in values if isinstance(value, str))
+    cost = 2 * len(values) + len(detail) // 10
 
     def check(value: JsonValue, path: str, errors: Errors) -> None:
         if isinstance(value, str) and value in texts:
             return
+        work.spend(cost)
         if not any(same(value, one) for one in values):
             errors.append(FieldError(Problem.NOT_SUPPORTED, path, detail, value))
 
@@ -326,9 +329,12 @@ def _closed_rule(known: frozenset[str]) -> Rule:
 
 
 def _required_rule(names: tuple[str, ...]) -> Rule:
+    cost = len(names)
+
     def check(value: JsonValue, path: str, errors: Errors) -> None:
         if not is_object(value):
             return
+        work.spend(cost)
         for name in names:
             if name not in value:
                 errors.append(field_errors.required(f"{path}.{name}" if path else name))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias, final
 
+from kinform.apiserver import work
 from kinform.apiserver.crd import embedded, formats, lists, rules, scale, structural
 from kinform.apiserver.crd.rules import Errors, Rule
 from kinform.apiserver.crd.shapes import is_list, is_object
@@ -196,6 +197,8 @@ def _checker(node: structural.Node) -> _Checker:
 
 # --- junctors ---------------------------------------------------------------------------------
 
+_UNITS: Final = 20
+"""What it costs to judge one part of a value by an alternative."""
 _Judge: TypeAlias = Callable[[JsonValue, str], tuple[Errors, int]]
 """Tells what is wrong, and how much of the alternative there was to look at."""
 
@@ -205,8 +208,10 @@ def _judge(raw: Json) -> _Judge:
 
     def judge(value: JsonValue, path: str) -> tuple[Errors, int]:
         errors: Errors = []
+        weight = _weight(checker.node, value)
+        work.spend(_UNITS * weight)
         checker.check(value, path, errors)
-        return errors, _weight(checker.node, value)
+        return errors, weight
 
     return judge
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from typing import Final
 
+from kinform.apiserver import line_diff
 from kinform.apiserver.json import Json, as_dict
 
 __all__ = ["difference"]
@@ -29,8 +29,7 @@ _RESOURCES: Final = (("Limits", "limits"), ("Requests", "requests"))
 def difference(before: Json, after: Json) -> str:
     """Return the lines in which two specs differ, as the server lays them out."""
     old, new = (_lines(spec) for spec in (before, after))
-    lines = list(difflib.unified_diff(old, new, n=3, lineterm=""))[2:]  # without names of files
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for line in line_diff.unified(old, new, end=""))
 
 
 def _lines(spec: Json) -> list[str]:

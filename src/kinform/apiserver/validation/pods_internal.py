@@ -6,13 +6,12 @@ order of its own. The table below was read off its messages.
 
 from __future__ import annotations
 
-import difflib
 import functools
-import itertools
 import json
 import re
 from typing import Final, NamedTuple
 
+from kinform.apiserver import line_diff
 from kinform.apiserver.json import Json, JsonValue, as_dict
 
 __all__ = ["difference", "shown_as", "shown_spec", "shown_template"]
@@ -191,8 +190,8 @@ def difference(old: Json, new: Json) -> str:
     before, after = (
         _escaped(json.dumps(shown_spec(spec), indent=1, ensure_ascii=False)) for spec in (old, new)
     )
-    lines = difflib.unified_diff(before.splitlines(keepends=True), after.splitlines(keepends=True))
-    return "".join(itertools.islice(lines, 2, None))
+    lines = (text.splitlines(keepends=True) for text in (before, after))
+    return "".join(line_diff.unified(*lines, end="\n"))
 
 
 def _escaped(text: str) -> str:
