@@ -59,6 +59,8 @@ _NAMES: Final = tuple(f"n{number}" for number in range(9))
 _CHANGES: Final[Sequence[Verb]] = ("update", "relabel", "delete", "recreate")
 _LASTING: Final = 0.25
 """How many of the server's faults hit every request while they last, and not one to three."""
+_AT_WRITES: Final = (4, 10)
+_WRITING: Final[Sequence[faults.Verb]] = ("create", "update", "patch", "delete", "delete")
 _DRIPPING: Final[Sequence[faults.Verb | None]] = ("list", None)
 _GAPS: Final = (0.0, 0.0, 0.01, 0.2, 0.5, 1.0, 3.0)
 
@@ -94,6 +96,8 @@ def draw(seed: int, *, faults: str | Iterable[str] = "default") -> Schedule:
     timed += _topping(random.Random(f"topping {seed}"), timed, end)
     if chosen != frozenset(ALL):
         timed = [*_chosen(timed, chosen, seed=seed, processes=processes)]
+        at_writes = _at_writes(random.Random(f"writes {seed}"), end)
+        timed += [action for action in at_writes if name_of(action) in chosen]
     actions: list[Action] = sorted([*writes, *timed], key=lambda action: action.at)
     return Schedule(seed=seed, processes=processes, actions=tuple(_after_restores(actions)))
 
@@ -252,6 +256,29 @@ def _chosen(
             found.append(action)
         elif (instead := of_server or names) and name not in _RESTARTS:
             found.append(_named(dice, dice.choice(instead), processes)(action.at))
+    return found
+
+
+def _at_writes(dice: random.Random, end: float) -> Sequence[Action]:
+    """Return faults that hit a program while it writes: a write is done, and it never learns that.
+
+    Its connection breaks before the answer, or it ends there. What controllers do wrong is wrong
+    mostly then.
+    """
+    found: list[Action] = []
+    for _ in range(dice.randint(*_AT_WRITES)):
+        at = round(dice.uniform(0, end), 2)
+        nth, verb = dice.randint(1, 6), dice.choice(_WRITING)
+        if dice.random() < 0.5:
+            lost = dice.choice((faults.reset, faults.close))(
+                after_bytes=0, verb=verb, nth=nth, times=dice.randint(1, 2)
+            )
+            found.append(Happen(at=at, fault=dump([lost]), lasts=round(dice.uniform(20, 90), 1)))
+        else:
+            before = dice.random() < 0.5
+            found.append(
+                CrashAtWrite(at=at, process=-1, nth=nth, before_answer=before, bookkeeping=False)
+            )
     return found
 
 
