@@ -19,6 +19,9 @@ __all__ = ["Activity", "is_bookkeeping", "stuck_deletion"]
 
 _MINUTE: Final = 60.0
 _PER_INPUT: Final = 10
+_EVERYTHING: Final = "a write"
+_OBJECTS: Final = 10
+"""How many times more often a process may write, whatever it is, than one object."""
 _CREATES: Final = 4
 """How many times more objects may be created than one object may be written."""
 _BOOKKEEPING: Final = ("leases", "events")
@@ -70,19 +73,22 @@ class Activity:
         """Note a request; return what is too much about it, ``""`` if nothing is."""
         if not sent.is_write or is_bookkeeping(sent.path) or not self._limit:
             return ""
-        now = sent.at
-        times = self._writes[process, f"{sent.method} {sent.path}"]
-        times.append(now)
-        _forget(times, now - _MINUTE)
-        _forget(self._inputs, now - 2 * _MINUTE)
-        limit = self._limit * (_CREATES if sent.method == "POST" else 1)
-        limit += _PER_INPUT * len(self._inputs)
-        if len(times) <= limit:
-            return ""
-        return (
-            f"{sent.method} {sent.path} was sent {len(times)} times within a minute, expected at "
-            f"most {limit}: does the controller write what makes it reconcile again?"
-        )
+        _forget(self._inputs, sent.at - 2 * _MINUTE)
+        more = _PER_INPUT * len(self._inputs)
+        one = f"{sent.method} {sent.path}"
+        limit = self._limit * (_CREATES if sent.method == "POST" else 1) + more
+        allowed = {one: limit, _EVERYTHING: _OBJECTS * self._limit + more}
+        for what, limit in allowed.items():
+            times = self._writes[process, what]
+            times.append(sent.at)
+            _forget(times, sent.at - _MINUTE)
+            if len(times) > limit:
+                last = "" if what == one else f", the last one {one}"
+                return (
+                    f"{what} was sent {len(times)} times within a minute{last}; expected at most "
+                    f"{limit}. Does the controller write what makes it reconcile again?"
+                )
+        return ""
 
     def _note(self, resource: str, change: Change) -> None:
         if not self._is_input and resource.partition(".")[0] not in _BOOKKEEPING:

@@ -38,7 +38,8 @@ class Limits:
             objects: within three times so many virtual seconds it has to change none for so many.
             0: it may go on for ever.
         writes: How often one process may write one object in any virtual minute, beside ten times
-            for each write of the schedule in the last two minutes. Leases and events do not count.
+            for each write of the schedule in the last two minutes; and ten times as often whatever
+            it is. Leases and events do not count. 0: as often as it likes.
         seconds: CPU time of one run; five times that of real time. 0: no limit.
     """
 
