@@ -390,6 +390,52 @@ async def test_a_stale_replica_refuses_what_it_has_not_seen_after_three_seconds(
 
 
 @in_virtual_time
+async def test_a_read_without_a_version_waits_until_a_lagging_server_has_caught_up() -> None:
+    async with world("a") as here, here.server.connect() as client:
+        maps = client.resource("v1/configmaps", namespace="default")
+        loop = asyncio.get_running_loop()
+        here.server.lag(2)
+        assert [each.name for each in await maps.list(resource_version="0")] == ["a"]
+        here.create("b")
+        before = loop.time()
+        assert [each.name for each in await maps.list(resource_version="0")] == ["a"]
+        assert loop.time() == before
+        assert (await maps.get("b")).name == "b"
+        assert loop.time() == before + 2
+        here.create("c")
+        assert [each.name for each in await maps.list()] == ["a", "b", "c"]
+        assert loop.time() == before + 4
+
+
+@in_virtual_time
+async def test_after_three_seconds_a_lagging_server_asks_its_storage() -> None:
+    async with world("a") as here, here.server.connect() as client:
+        maps = client.resource("v1/configmaps", namespace="default")
+        loop = asyncio.get_running_loop()
+        here.server.lag(30)
+        await maps.list(resource_version="0")  # from here on the replica exists
+        for name in "bcd":
+            here.create(name)
+        before = loop.time()
+        assert (await maps.get("d")).name == "d"
+        assert loop.time() == before + 3
+        assert [each.name for each in await maps.list(page_size=2)] == ["a", "b", "c", "d"]
+        assert loop.time() == before + 6  # a further page does not wait
+
+
+@in_virtual_time
+async def test_a_streamed_list_without_a_version_is_never_stale() -> None:
+    async with world("a") as here:
+        here.server.lag(2)
+        await here.get("a", "resourceVersion=0")  # from here on the replica exists
+        here.create("b")
+        async with here.informer:
+            await here.informer.wait_synced(HOUR)
+            assert list(here.in_cache()) == ["default/a", "default/b"]
+            here.server.lag(0)
+
+
+@in_virtual_time
 async def test_latency_and_its_jitter_are_of_the_plan() -> None:
     async def measured(seed: int) -> list[float]:
         plan = faults.FaultPlan([faults.latency(2, jitter=3)], seed=seed)

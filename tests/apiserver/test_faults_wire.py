@@ -397,10 +397,10 @@ async def test_error_event_is_the_last_of_a_watch(server: APIServer) -> None:
 async def test_stale_reads_are_behind_by_so_many_revisions(server: APIServer) -> None:
     fresh = (await ask(server, CONFIGS)).json()["metadata"]["resourceVersion"]
     fault = server.faults.add(faults.stale(revisions=2))
-    listed = (await ask(server, CONFIGS)).json()
+    listed = (await ask(server, f"{CONFIGS}?resourceVersion=0")).json()
     assert [item["metadata"]["name"] for item in listed["items"]] == ["a", "b"]
     assert int(listed["metadata"]["resourceVersion"]) == int(fresh) - 2
-    assert (await ask(server, f"{CONFIGS}/d")).status == 404
+    assert (await ask(server, f"{CONFIGS}/d?resourceVersion=0")).status == 404
     async with wire(server) as connection:
         await connection.send(WATCH)
         await connection.head()

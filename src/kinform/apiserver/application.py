@@ -284,7 +284,8 @@ class Application:
         await self._catch_up(request)
         if form.is_partial_list:
             raise _mismatch("PartialObjectMetadataList", "not a list", where)
-        stored = self._reads.storage.table(where.kind.storage).get(where.key)
+        reads = await self._consistent(request)
+        stored = reads.storage.table(where.kind.storage).get(where.key)
         if stored is None:
             raise status.not_found(where.kind, where.name)
         return _of(form, renderer.stored(stored.raw))
@@ -298,10 +299,25 @@ class Application:
         if not await reads.reached(asked, within=CATCH_UP):
             raise status.too_large_version(asked, reads.storage.revision)
 
+    async def _consistent(self, request: Request) -> Cluster:
+        """Return what answers a get or a list.
+
+        A read without a version is a consistent one: a replica waits until it has all that was
+        there when the read arrived, and after three seconds the storage itself is asked. So are
+        further pages, as kube-apiserver asks etcd for them.
+        """
+        reads = self._reads
+        if reads is self.cluster or request.option("resourceVersion"):
+            return reads
+        if request.option("continue"):
+            return self.cluster
+        is_fresh = await reads.reached(reads.newest(), within=CATCH_UP)
+        return reads if is_fresh else self.cluster
+
     async def _list(self, request: Request, where: Route) -> Response:
         options = list_options(request, where.kind)
         self._renderer(request, where)  # what cannot be shown is refused before it is looked for
-        reads = self._reads
+        reads = await self._consistent(request)
         while True:
             try:
                 found = page(reads.storage, where.kind.storage, where.prefix, options=options)

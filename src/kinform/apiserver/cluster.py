@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import final
 
@@ -37,6 +38,8 @@ class Cluster:
         """Seconds that the server's clock is ahead."""
         self.gate: Gate = Gate()
         """Shut, while the server is paused."""
+        self.newest: Callable[[], int] = lambda: self.storage.revision
+        """Returns the revision of the newest write, which a replica may not have seen yet."""
         self._waiting: dict[asyncio.Future[None], int] = {}
         self.storage.observe(self._wake)
 

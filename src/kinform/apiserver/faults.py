@@ -247,9 +247,11 @@ def error_event(
 def stale(*, revisions: int = 0, seconds: float = 0.0, **match: Unpack[MatchOptions]) -> Fault:
     """Reads are answered by a replica that is behind, by so many revisions or seconds.
 
-    Gets, lists and watches show what it has; who asks for more than that is told after three
-    seconds that the version is too large. Once the fault is removed the replica has everything,
-    and watches of it go on.
+    Watches, and reads that take any version (``resourceVersion=0``), show what the replica has.
+    A read without a version is consistent, as with kube-apiserver: the replica waits until it has
+    caught up, three seconds at most, then the storage itself is asked; a streamed list without a
+    version is refused after three seconds ("Too large resource version"), and so is a read of a
+    version that the replica has not seen. Removing the fault closes the replica, and its watches.
     """
     return Fault(fault_kinds.Stale(revisions=revisions, seconds=seconds), Match(**match))
 
@@ -257,9 +259,9 @@ def stale(*, revisions: int = 0, seconds: float = 0.0, **match: Unpack[MatchOpti
 def stale_cache(
     *, revisions: int = 0, seconds: float = 0.0, **match: Unpack[MatchOptions]
 ) -> Fault:
-    """The same as `stale`, but who asks for no version is shown the newest state.
+    """The same as `stale`, but a read without a version does not wait.
 
-    So do real servers whose watch cache is behind: they ask etcd then.
+    It gets the newest state at once, as from a server without consistent reads from its cache.
     """
     return Fault(fault_kinds.StaleCache(revisions=revisions, seconds=seconds), Match(**match))
 

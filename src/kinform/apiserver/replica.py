@@ -39,6 +39,7 @@ class Replica:
         self.cluster.kinds = first.kinds
         self.cluster.random = first.random
         self.cluster.gate = first.gate
+        self.cluster.newest = first.newest
         self._copy()
         # Everybody who listens is told when the storage was restored, or ends.
         self._stop: Callable[[], None] = first.storage.table("namespaces").listen(self._look)

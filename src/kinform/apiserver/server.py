@@ -278,7 +278,11 @@ class APIServer:
         self.cluster.gate.open()
 
     def lag(self, seconds: float) -> None:
-        """Show reads and watches what was so long ago, as a watch cache that is behind; 0: ends it.
+        """Serve watches from a watch cache that is ``seconds`` behind; 0 ends that.
+
+        Reads that take any version (``resourceVersion=0``) are stale as well. A get or a list
+        without a version waits until the cache has caught up, three seconds at most, and then
+        shows the newest state, as with kube-apiserver.
 
         Watches that are open are not touched when it begins; those of the lagging kind end with it.
         """

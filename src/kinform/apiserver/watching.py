@@ -128,8 +128,11 @@ class Watch:
         if not wants_state:
             # A revision in the future is accepted: nothing is told until it has come.
             return self._asked or storage.revision, []
-        if not await self._cluster.reached(self._asked, within=CATCH_UP):
-            raise status.too_large_version(self._asked, storage.revision)
+        asked = self._asked
+        if options.send_initial_events and not options.resource_version:
+            asked = self._cluster.newest()  # a streamed list without a version is consistent
+        if not await self._cluster.reached(asked, within=CATCH_UP):
+            raise status.too_large_version(asked, storage.revision)
         # No await from here on: state and position are of one moment.
         matches = options.selection.matches
         return storage.revision, [it for it in self._table.now(self._prefix) if matches(it)]

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import time
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,7 +30,25 @@ _RARELY: Final = 60.0
 """And in a log."""
 
 
-@click.command("simulate", short_help="Hunt for bugs by simulated faults, seed by seed.")
+class _Taught(click.Command):
+    """A command whose help lists the faults: they are imported only for that."""
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each fault does."""
+        from kinform.testing.simulation.fault_names import ALL, NOT_BY_DEFAULT
+
+        del ctx
+        with formatter.section(
+            "Faults (a * marks those that do not happen to --program unless chosen)"
+        ):
+            formatter.write_dl(
+                [(f"{name}{'*' * (name in NOT_BY_DEFAULT)}", ALL[name]) for name in sorted(ALL)]
+            )
+
+
+@click.command(
+    "simulate", cls=_Taught, short_help="Hunt for bugs by simulated faults, seed by seed."
+)
 @click.option(
     "--seeds", type=click.IntRange(1), default=100, metavar="N", help="How many.", show_default=True
 )
@@ -48,7 +66,13 @@ _RARELY: Final = 60.0
 @click.option(
     "--every-write",
     is_flag=True,
-    help="Instead of seeds: end a process at each write that it makes, with no other fault.",
+    help="End a process at each write that it makes: of --schedule, else of the first seed's "
+    "writes without any other fault. Writes of leases and events do not count.",
+)
+@click.option(
+    "--faults",
+    metavar="NAMES",
+    help="Which faults may happen, as a,b,c; `all`, `default`, `none`; `-a` leaves out a.",
 )
 @click.option("--show", is_flag=True, help="Write the schedules to stdout, and run nothing.")
 @click.option("--program", metavar="MODULE:FUNCTION", help="What to run in each process.")
@@ -56,6 +80,24 @@ _RARELY: Final = 60.0
 @click.option("--workload", metavar="MODULE:NAME", help="What is written, if not ConfigMaps.")
 @click.option(
     "--jobs", type=click.IntRange(1), metavar="N", help="Processes; by default one for each core."
+)
+@click.option(
+    "--quiet-for",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="How long nothing may change at the end, in virtual time; 0: no limit.  [default: 120]",
+)
+@click.option(
+    "--writes-per-key",
+    type=click.IntRange(0),
+    metavar="N",
+    help="How often a process may write an object in a virtual minute; 0: no limit.  [default: 60]",
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(0),
+    metavar="SECONDS",
+    help="CPU time that one schedule may take; 0: no limit.  [default: 60]",
 )
 @click.option("--no-shrink", is_flag=True, help="Leave what fails as long as it is.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first seed that fails.")
@@ -77,16 +119,25 @@ def command(
     program: str | None,
     check: str | None,
     workload: str | None,
+    faults: str | None,
+    quiet_for: float | None,
+    writes_per_key: int | None,
+    time_limit: float | None,
     jobs: int | None,
     no_shrink: bool,
     fail_fast: bool,
     output: Path | None,
 ) -> int:
-    """Run informers, controllers and elections under simulated faults; look for broken promises.
+    """Run controllers, informers and elections under simulated faults; look for broken promises.
 
     Each seed is a schedule of writes, faults and restarts, run against a server in memory, under
     virtual time. The same seed gives the same result. What fails is made as short as possible and
-    written to a file.
+    written to a file, and the commands that run it again are printed.
+
+    Without --program, kinform itself is tested. With it, your program is: an async function that
+    is called with a `Process` in each simulated process, and is cancelled at the end. At the end,
+    when all faults are over: --check must find nothing wrong, nothing may be stuck in its
+    deletion, no key may fail for ever, and the program must stop writing.
 
     \b
     Examples:
@@ -94,40 +145,75 @@ def command(
       kinform simulate --first-seed 4711 --seeds 1             that one alone
       kinform simulate --schedule build/simulation/4711.json   what was left of it
       kinform simulate --program shop.operator:main --check shop.tests:is_settled
-      kinform simulate --program shop.operator:main --every-write
       kinform simulate --program shop.operator:main --workload shop.tests:WIDGETS
+      kinform simulate --program shop.operator:main --every-write
+      kinform simulate --program shop.operator:main --every-write --schedule small.json
+      kinform simulate --program shop.operator:main --faults lag,crash_at_write
+      kinform simulate --program shop.operator:main --faults=-suspend,-jump_wall
 
     Exit codes: 0 nothing found, 1 a promise was broken, 2 wrong command line.
     """  # noqa: D301 - click wants the character itself
     from kinform.testing.simulation import running
+    from kinform.testing.simulation.limits import Limits
 
     if (check or workload) and not program:
         word = "--check" if check else "--workload"
         raise click.UsageError(f"{word} is about what --program does")
-    if files and every_write:
-        raise click.UsageError("--every-write makes its own schedules: leave out --schedule")
+    usual = Limits()
+    limits = Limits(
+        quiet=usual.quiet if quiet_for is None else quiet_for,
+        writes=usual.writes if writes_per_key is None else writes_per_key,
+        seconds=usual.seconds if time_limit is None else time_limit,
+    )
     subject = running.Subject(
-        program=program or running.DEFAULT, check=check or "", workload=workload or ""
+        program=program or running.DEFAULT,
+        check=check or "",
+        workload=workload or "",
+        faults=faults or "",
+        limits=limits,
     )
     with _blaming_the_command_line():
         subject.load()
-        given = [_loaded(file) for file in files]
-        count, schedules = seeds, running.drawn(first_seed, seeds)
-        if files:
-            count, schedules = len(given), iter(given)
-        elif every_write:
-            made = running.crashed_at_every_write(first_seed, subject)
-            count, schedules = len(made), iter(made)
+        schedules = _schedules(subject, files, range(first_seed, first_seed + seeds))
+        if every_write:
+            schedules = _every_write(subject, schedules, has_files=bool(files))
         if show:
             for schedule in schedules:
                 emit(schedule.dump())
             return problems.OK
+        count = len(files) or seeds
+        if every_write:
+            schedules = list(schedules)
+            count = len(schedules)
         results = running.run_schedules(
             schedules, subject, jobs=jobs or os.cpu_count() or 1, shrinks=not no_shrink
         )
         folder = output or Path("build/simulation")
         failed = _follow(results, count=count, subject=subject, folder=folder, fail_fast=fail_fast)
     return problems.FAILED if failed else problems.OK
+
+
+def _schedules(subject: Subject, files: Sequence[Path], seeds: range) -> Iterable[Schedule]:
+    from kinform.testing.simulation import running
+
+    if files:
+        return [_loaded(file) for file in files]
+    return running.drawn(seeds.start, len(seeds), faults=subject.chosen)
+
+
+def _every_write(
+    subject: Subject, schedules: Iterable[Schedule], *, has_files: bool
+) -> Iterable[Schedule]:
+    """Yield schedules with a crash at each write: of the files, else of the first seed, calmed."""
+    from kinform.testing.simulation import running
+    from kinform.testing.simulation.drawing import calmed
+
+    for schedule in schedules:
+        yield from running.crashed_at_every_write(
+            schedule if has_files else calmed(schedule), subject
+        )
+        if not has_files:
+            return
 
 
 @contextlib.contextmanager
@@ -204,6 +290,7 @@ def _kept(text: str, folder: Path, *, name: str) -> Path:
 
 def _command(subject: Subject, *words: str) -> str:
     """Return what runs one schedule, as a shell reads it."""
+    from kinform.testing.simulation.limits import Limits
     from kinform.testing.simulation.running import DEFAULT
 
     about = [] if subject.program == DEFAULT else ["--program", subject.program]
@@ -211,4 +298,13 @@ def _command(subject: Subject, *words: str) -> str:
         about += ["--check", subject.check]
     if subject.workload:
         about += ["--workload", subject.workload]
+    if subject.faults and "--schedule" not in words:
+        about += [f"--faults={subject.faults}"]
+    for option, limit, usual in (
+        ("--quiet-for", subject.limits.quiet, Limits().quiet),
+        ("--writes-per-key", subject.limits.writes, Limits().writes),
+        ("--time-limit", subject.limits.seconds, Limits().seconds),
+    ):
+        if limit != usual:
+            about += [option, f"{limit:g}"]
     return shlex.join(["kinform", "simulate", *words, *about])

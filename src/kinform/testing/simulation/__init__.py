@@ -2,14 +2,15 @@
 
 .. code-block:: python
 
-    outcome = simulate(draw(17), everything_at_once, mirrored)
-    assert outcome.divergence is None
+    outcome = simulate(draw(17, faults="all"), everything_at_once, mirrored)
+    outcome.raise_for_divergence()
 """
 
 from __future__ import annotations
 
 from kinform.testing.simulation.actions import Schedule
 from kinform.testing.simulation.drawing import draw
+from kinform.testing.simulation.limits import Limits
 from kinform.testing.simulation.mirror import mirrored
 from kinform.testing.simulation.process import Process
 from kinform.testing.simulation.programs import everything_at_once
@@ -20,6 +21,7 @@ from kinform.testing.simulation.world import Outcome, World, simulate
 __all__ = [
     "Divergence",
     "Draft",
+    "Limits",
     "Outcome",
     "Process",
     "Schedule",

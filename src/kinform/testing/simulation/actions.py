@@ -143,12 +143,17 @@ class Crash(_Timed, tag="crash", frozen=True, kw_only=True):
 
 @final
 class CrashAtWrite(_Timed, tag="crash_at_write", frozen=True, kw_only=True):
-    """One process ends right after the ``nth`` write that it makes from now on was done."""
+    """One process ends right after the ``nth`` write that it makes from now on was done.
+
+    ``process`` -1: whichever makes the ``nth`` of all processes' writes.
+    """
 
     process: int
     nth: int = 1
     before_answer: bool = True
     """Whether it ends before it learns what became of the write."""
+    bookkeeping: bool = True
+    """Whether writes of leases and events count."""
 
 
 @final

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import random
-from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 
 from kinform.apiserver import faults
 from kinform.apiserver.fault_files import dump
-from kinform.apiserver.fault_kinds import Fault, Stale
+from kinform.apiserver.fault_kinds import EFFECTS, Fault, Stale
 from kinform.apiserver.fault_plan import random_plan
+from kinform.errors import UsageError
+from kinform.testing.simulation import fault_names
 from kinform.testing.simulation.actions import (
     Action,
     Compact,
@@ -32,9 +35,15 @@ from kinform.testing.simulation.actions import (
     is_of_server,
     kind_of,
 )
-from kinform.testing.simulation.themes import Theme, scene_of, theme_of
+from kinform.testing.simulation.fault_names import ALL, name_of, name_of_fault
+from kinform.testing.simulation.themes import Theme, every_theme, scene_of, theme_of
 
 __all__ = ["NAMESPACES", "QUIET", "calmed", "crashes", "draw"]
+
+Timed: TypeAlias = Callable[[float], Action]
+"""Something that happens, at a time that is not known yet."""
+Maker: TypeAlias = Callable[[random.Random, int, float], Timed]
+"""Draws a fault, for a process, which lasts so long."""
 
 NAMESPACES: Final = ("blue", "green")
 """Where objects are written."""
@@ -50,17 +59,29 @@ _NAMES: Final = tuple(f"n{number}" for number in range(9))
 _CHANGES: Final[Sequence[Verb]] = ("update", "relabel", "delete", "recreate")
 _LASTING: Final = 0.25
 """How many of the server's faults hit every request while they last, and not one to three."""
+_AT_WRITES: Final = (4, 10)
+_WRITING: Final[Sequence[faults.Verb]] = ("create", "update", "patch", "delete", "delete")
 _DRIPPING: Final[Sequence[faults.Verb | None]] = ("list", None)
 _GAPS: Final = (0.0, 0.0, 0.01, 0.2, 0.5, 1.0, 3.0)
 
 
-def draw(seed: int) -> Schedule:
+def draw(seed: int, *, faults: str | Iterable[str] = "default") -> Schedule:
     """Return the schedule of ``seed``.
 
-    It has at least 150 writes, 5 faults of the server of at least 3 kinds, 2 processes and 2
-    restarts. What the server does wrong in every eighth is of one theme, in every sixteenth of a
-    rare one.
+    It has at least 150 writes and 2 processes. With ``faults="all"`` it also has at least 5 faults
+    of the server, of at least 3 kinds, and 2 restarts: what the server does wrong in every eighth
+    schedule is of one theme, in every sixteenth of a rare one. Other choices leave out what was
+    not chosen, and put other faults in its place.
+
+    Args:
+        seed: The same seed and choice give the same schedule.
+        faults: Which may happen: names as in ``kinform simulate --faults``, as a text or a
+            collection. ``"default"``: all but restores from a backup and untrue 404s.
+
+    Raises:
+        UsageError: there is no such fault.
     """
+    chosen = fault_names.chosen(faults)
     dice = random.Random(f"schedule {seed}")
     processes = dice.choice((2, 2, 2, 3))
     wrong = _faults(dice, processes, theme_of(seed))
@@ -73,31 +94,38 @@ def draw(seed: int) -> Schedule:
         begin = dice.uniform(0, end)
         timed += [_put_off(action, begin) for action in scene(dice)]
     timed += _topping(random.Random(f"topping {seed}"), timed, end)
+    if chosen != frozenset(ALL):
+        timed = [*_chosen(timed, chosen, seed=seed, processes=processes)]
+        at_writes = _at_writes(random.Random(f"writes {seed}"), end)
+        timed += [action for action in at_writes if name_of(action) in chosen]
     actions: list[Action] = sorted([*writes, *timed], key=lambda action: action.at)
     return Schedule(seed=seed, processes=processes, actions=tuple(_after_restores(actions)))
 
 
 def crashes(schedule: Schedule, writes: int) -> Iterator[Schedule]:
-    """Yield for each of the first ``writes`` writes of a process schedules that crash it there.
+    """Yield for each of the first ``writes`` writes of the program schedules that crash it there.
 
-    Once before it learns what became of the write, and once after. Of ``schedule`` there is left
-    what others write. Each has a name of its own.
+    Once before it learns what became of the write, and once after: the process that makes it,
+    whichever that is. Writes of leases and events do not count. Everything else in ``schedule``
+    happens as well. Each has a name of its own.
     """
-    calm = calmed(schedule).actions
+    called = schedule.name.removesuffix(_CALM) or schedule.seed
     for nth in range(1, writes + 1):
         for before in (True, False):
-            crash = CrashAtWrite(at=0.0, process=0, nth=nth, before_answer=before)
-            name = f"{schedule.seed}-write-{nth}-{'unanswered' if before else 'answered'}"
-            yield msgspec.structs.replace(schedule, name=name, actions=(crash, *calm))
+            crash = CrashAtWrite(
+                at=0.0, process=-1, nth=nth, before_answer=before, bookkeeping=False
+            )
+            name = f"{called}-write-{nth}-{'unanswered' if before else 'answered'}"
+            yield msgspec.structs.replace(schedule, name=name, actions=(crash, *schedule.actions))
 
 
 def calmed(schedule: Schedule) -> Schedule:
     """Return what of a schedule others write, under a name of its own."""
     calm = tuple(action for action in schedule.actions if isinstance(action, Write))
-    return msgspec.structs.replace(schedule, name=f"{schedule.seed}-calm", actions=calm)
+    return msgspec.structs.replace(schedule, name=f"{schedule.seed}{_CALM}", actions=calm)
 
 
-def _moved(make: Callable[[float], Action], at: float) -> Action:
+def _moved(make: Timed, at: float) -> Action:
     return make(round(at, 2))
 
 
@@ -129,9 +157,7 @@ def _writes(dice: random.Random) -> list[Write]:
     return writes
 
 
-def _faults(
-    dice: random.Random, processes: int, theme: Theme | None
-) -> Sequence[Callable[[float], Action]]:
+def _faults(dice: random.Random, processes: int, theme: Theme | None) -> Sequence[Timed]:
     wanted = dice.randint(FAULTS, MOST_FAULTS)
     while True:
         found = [_fault(dice, processes, theme) for _ in range(wanted)]
@@ -139,9 +165,7 @@ def _faults(
             return found
 
 
-def _fault(  # noqa: PLR0911 - a table
-    dice: random.Random, processes: int, theme: Theme | None
-) -> Callable[[float], Action]:
+def _fault(dice: random.Random, processes: int, theme: Theme | None) -> Timed:
     lasts = round(dice.choice((1.0, 5.0, 20.0, 60.0)) * dice.uniform(0.5, 1.5), 1)
     process = dice.randrange(processes)
     kind = dice.randrange(16)
@@ -151,29 +175,160 @@ def _fault(  # noqa: PLR0911 - a table
             return lambda at: msgspec.structs.replace(made, at=at)
         text = dump([made])
         return lambda at: Happen(at=at, fault=text, lasts=lasts)
-    match kind:
-        case 8:
-            return lambda at: Compact(at=at)
-        case 9:
-            seconds = round(dice.uniform(0.5, 20), 1)
-            return lambda at: Lag(at=at, seconds=seconds, lasts=lasts)
-        case 10:
-            return lambda at: Pause(at=at, lasts=lasts)
-        case 11:
-            silent = dice.random() < 0.5
-            return lambda at: Partition(at=at, process=process, silent=silent, lasts=lasts)
-        case 12:
-            seconds = round(dice.choice((1.0, 30.0, 3600.0)), 1)
-            return lambda at: Suspend(at=at, seconds=seconds)
-        case 13:
-            seconds = dice.choice((-3600.0, -30.0, 30.0, 86_400.0))
-            return lambda at: JumpWall(at=at, seconds=seconds)
-        case 14:
-            nth, before = dice.randint(1, 8), dice.random() < 0.5
-            return lambda at: CrashAtWrite(at=at, process=process, nth=nth, before_answer=before)
-        case _:
-            by = dice.randint(1, 25)
-            return lambda at: Restore(at=at, by=by)
+    return _BY_NUMBER[kind](dice, process, lasts)
+
+
+def _compact(dice: random.Random, process: int, lasts: float) -> Timed:
+    del dice, process, lasts
+    return lambda at: Compact(at=at)
+
+
+def _lag(dice: random.Random, process: int, lasts: float) -> Timed:
+    del process
+    seconds = round(dice.uniform(0.5, 20), 1)
+    return lambda at: Lag(at=at, seconds=seconds, lasts=lasts)
+
+
+def _pause(dice: random.Random, process: int, lasts: float) -> Timed:
+    del dice, process
+    return lambda at: Pause(at=at, lasts=lasts)
+
+
+def _partition(dice: random.Random, process: int, lasts: float) -> Timed:
+    silent = dice.random() < 0.5
+    return lambda at: Partition(at=at, process=process, silent=silent, lasts=lasts)
+
+
+def _suspend(dice: random.Random, process: int, lasts: float) -> Timed:
+    del process, lasts
+    seconds = round(dice.choice((1.0, 30.0, 3600.0)), 1)
+    return lambda at: Suspend(at=at, seconds=seconds)
+
+
+def _jump_wall(dice: random.Random, process: int, lasts: float) -> Timed:
+    del process, lasts
+    seconds = dice.choice((-3600.0, -30.0, 30.0, 86_400.0))
+    return lambda at: JumpWall(at=at, seconds=seconds)
+
+
+def _crash_at_write(dice: random.Random, process: int, lasts: float) -> Timed:
+    del lasts
+    nth, before = dice.randint(1, 8), dice.random() < 0.5
+    return lambda at: CrashAtWrite(at=at, process=process, nth=nth, before_answer=before)
+
+
+def _restore(dice: random.Random, process: int, lasts: float) -> Timed:
+    del process, lasts
+    by = dice.randint(1, 25)
+    return lambda at: Restore(at=at, by=by)
+
+
+_BY_NUMBER: Final[Mapping[int, Maker]] = {
+    8: _compact,
+    9: _lag,
+    10: _pause,
+    11: _partition,
+    12: _suspend,
+    13: _jump_wall,
+    14: _crash_at_write,
+    15: _restore,
+}
+"""What is not of the server's plan, by the number that is thrown."""
+
+
+# --- chosen faults
+
+
+def _chosen(
+    timed: Sequence[Action], chosen: frozenset[str], *, seed: int, processes: int
+) -> Sequence[Action]:
+    """Return the faults that were chosen; in place of each other one, another that was.
+
+    In place of what the server does wrong, if there is anything chosen that is of the server.
+    """
+    dice = random.Random(f"chosen {seed}")
+    names = sorted(chosen - _RESTARTS)
+    of_server = [name for name in names if name in EFFECTS or name in _OF_SERVER]
+    found: list[Action] = []
+    for action in timed:
+        name = name_of(action)
+        if name in chosen:
+            found.append(action)
+        elif (instead := of_server or names) and name not in _RESTARTS:
+            found.append(_named(dice, dice.choice(instead), processes)(action.at))
+    return found
+
+
+def _at_writes(dice: random.Random, end: float) -> Sequence[Action]:
+    """Return faults that hit a program while it writes: a write is done, and it never learns that.
+
+    Its connection breaks before the answer, or it ends there. What controllers do wrong is wrong
+    mostly then.
+    """
+    found: list[Action] = []
+    for _ in range(dice.randint(*_AT_WRITES)):
+        at = round(dice.uniform(0, end), 2)
+        nth, verb = dice.randint(1, 6), dice.choice(_WRITING)
+        if dice.random() < 0.5:
+            lost = dice.choice((faults.reset, faults.close))(
+                after_bytes=0, verb=verb, nth=nth, times=dice.randint(1, 2)
+            )
+            found.append(Happen(at=at, fault=dump([lost]), lasts=round(dice.uniform(20, 90), 1)))
+        else:
+            before = dice.random() < 0.5
+            found.append(
+                CrashAtWrite(at=at, process=-1, nth=nth, before_answer=before, bookkeeping=False)
+            )
+    return found
+
+
+def _named(dice: random.Random, name: str, processes: int) -> Timed:
+    """Return a fault of that name."""
+    lasts = round(dice.choice((1.0, 5.0, 20.0, 60.0)) * dice.uniform(0.5, 1.5), 1)
+    process = dice.randrange(processes)
+    if (maker := _BY_NAME.get(name)) is not None:
+        return maker(dice, process, lasts)
+    sources: Sequence[Theme] = (_any_fault, _clock, *every_theme())
+    for _ in range(_TRIES):
+        made = dice.choice(sources)(dice)
+        if isinstance(made, Fault) and name_of_fault(made) == name:
+            return functools.partial(_put_off, Happen(at=0.0, fault=dump([made]), lasts=lasts))
+    raise UsageError(f"no schedule has the fault {name!r}: no theme draws it")
+
+
+def _clock(dice: random.Random) -> Fault:
+    return faults.clock_offset(dice.choice((-86_400.0, -30.0, 30.0, 86_400.0)))
+
+
+def _restart_of(dice: random.Random, process: int, lasts: float) -> Timed:
+    del dice, lasts
+    return lambda at: Restart(at=at, process=process)
+
+
+def _crash_of(dice: random.Random, process: int, lasts: float) -> Timed:
+    del lasts
+    after = round(dice.uniform(0.0, 20.0), 1)
+    return lambda at: Crash(at=at, process=process, after=after)
+
+
+_BY_NAME: Final[Mapping[str, Maker]] = {
+    "compact": _compact,
+    "lag": _lag,
+    "pause": _pause,
+    "partition": _partition,
+    "suspend": _suspend,
+    "jump_wall": _jump_wall,
+    "crash_at_write": _crash_at_write,
+    "restore": _restore,
+    "restart": _restart_of,
+    "crash": _crash_of,
+}
+"""Faults that are not of the server's plan."""
+_RESTARTS: Final = frozenset({"restart", "meddle"})
+"""Never drawn in place of something else."""
+_OF_SERVER: Final = frozenset({"compact", "restore", "lag", "not_found"})
+_TRIES: Final = 20_000
+_CALM: Final = "-calm"
 
 
 def _any_fault(dice: random.Random) -> Fault:
@@ -216,20 +371,20 @@ def _besides(dice: random.Random, at: float) -> Action:
     return Happen(at=at, fault=dump([fault]), lasts=lasts)
 
 
-def _meddlings(dice: random.Random) -> Sequence[Callable[[float], Action]]:
+def _meddlings(dice: random.Random) -> Sequence[Timed]:
     return [_meddling(dice) for _ in range(dice.randint(0, 6))]
 
 
-def _meddling(dice: random.Random) -> Callable[[float], Action]:
+def _meddling(dice: random.Random) -> Timed:
     namespace, name, deletes = NAMESPACES[-1], dice.choice(_NAMES), dice.random() < 0.5
     return lambda at: Meddle(at=at, namespace=namespace, name=name, deletes=deletes)
 
 
-def _restarts(dice: random.Random, processes: int) -> Sequence[Callable[[float], Action]]:
+def _restarts(dice: random.Random, processes: int) -> Sequence[Timed]:
     return [_restart(dice, dice.randrange(processes)) for _ in range(dice.randint(2, 4))]
 
 
-def _restart(dice: random.Random, process: int) -> Callable[[float], Action]:
+def _restart(dice: random.Random, process: int) -> Timed:
     if dice.random() < 0.5:
         return lambda at: Restart(at=at, process=process)
     after = round(dice.uniform(0.0, 20.0), 1)

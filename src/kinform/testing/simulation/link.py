@@ -81,8 +81,12 @@ class Link:
         self._is_silent = False
         self._streams: dict[_Answer, None] = {}  # in order: a set of objects has none
         self._resets = 0
-        self.on_write: Callable[[Stage], None] | None = None
-        """Told of each write, at both stages."""
+        self.on_write: Callable[[Stage, str], None] | None = None
+        """Told of each write, at both stages, and its path."""
+        self.on_any_write: Callable[[Stage, str], None] | None = None
+        """The same, for who counts the writes of all processes."""
+        self.on_sent: Callable[[Sent], None] | None = None
+        """Told of each request."""
         self.before_write: Callable[[str], None] | None = None
         """Told the path of each write, in the instant in which it is sent."""
         self.renewals: Counter[str] = Counter()
@@ -138,8 +142,7 @@ class Link:
         async with self._inner.send(self._minded(request) if is_write else request) as response:
             if self._resets != resets:  # whoever had the request is gone: nobody else answers it
                 raise _error(request, TransportFailure.RESET)
-            if is_write and self.on_write is not None:
-                self.on_write("done")
+            if is_write and self._has_told("done", sent.path):
                 await asyncio.sleep(0)  # who is to end here ends here
             if response.status == 429:
                 self._heed(sent, response.headers.get("Retry-After", ""))
@@ -149,8 +152,15 @@ class Link:
                 yield answer
             finally:
                 self._streams.pop(answer, None)
-            if is_write and self.on_write is not None:
-                self.on_write("answered")
+            if is_write:
+                self._has_told("answered", sent.path)
+
+    def _has_told(self, stage: Stage, path: str) -> bool:
+        """Tell of a write; return whether anything was to be told."""
+        listeners = [each for each in (self.on_write, self.on_any_write) if each is not None]
+        for listener in listeners:
+            listener(stage, path)
+        return bool(listeners)
 
     def _minded(self, request: HttpRequest) -> HttpRequest:
         def guard() -> None:
@@ -211,6 +221,8 @@ class Link:
             "continue" in query,
         )
         self._sent.append(sent)
+        if self.on_sent is not None:
+            self.on_sent(sent)
         if (early := self._not_before.get((sent.stream, verb), 0.0) - sent.at) > 0:
             self.impatience.append(f"{verb} of {sent.stream} came {early:.2f} s too early")
         return sent

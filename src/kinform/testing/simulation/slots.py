@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from kinform.testing.simulation.actions import CrashAtWrite
+from kinform.testing.simulation.activity import is_bookkeeping
 from kinform.testing.simulation.link import Link, Stage
 from kinform.testing.simulation.process import Process
 
@@ -54,17 +55,22 @@ class Slot:
 
 
 class Countdown:
-    """Ends a process at its nth write."""
+    """Ends a process at the nth write."""
 
-    def __init__(self, action: CrashAtWrite, end: Callable[[], None]) -> None:
+    def __init__(self, action: CrashAtWrite) -> None:
         self._action = action
-        self._end = end
         self._count = 0
 
-    def __call__(self, stage: Stage) -> None:
-        """Count a write."""
-        if (stage == "done") is not self._action.before_answer:
-            return
-        self._count += 1
-        if self._count == self._action.nth:
-            self._end()
+    def of(self, slot: Slot) -> Callable[[Stage, str], None]:
+        """Return what counts the writes of one process, and ends it at the nth of all."""
+
+        def count(stage: Stage, path: str) -> None:
+            if (stage == "done") is not self._action.before_answer:
+                return
+            if is_bookkeeping(path) and not self._action.bookkeeping:
+                return
+            self._count += 1
+            if self._count == self._action.nth:
+                slot.end(crash=True, after=1.0)
+
+        return count

@@ -19,7 +19,7 @@ from kinform.testing.simulation import scenes
 from kinform.testing.simulation.actions import Restore
 from kinform.testing.simulation.scenes import Scene
 
-__all__ = ["RARE_THEMES", "THEMES", "Theme", "scene_of", "theme_of"]
+__all__ = ["RARE_THEMES", "THEMES", "Theme", "every_theme", "scene_of", "theme_of"]
 
 Theme: TypeAlias = Callable[[random.Random], Fault | Restore]
 """Draws one fault of its subject."""
@@ -45,6 +45,12 @@ def scene_of(seed: int) -> Scene | None:
     """Return what is played in the schedule of ``seed``; None: nothing."""
     rare = _rare(seed)
     return None if rare is None else rare[1]
+
+
+def every_theme() -> Sequence[Theme]:
+    """Return all of them."""
+    rare = dict.fromkeys(theme for theme, _ in RARE_THEMES)
+    return (*THEMES, *rare, _strangers)
 
 
 def _rare(seed: int) -> tuple[Theme, Scene] | None:

@@ -45,8 +45,7 @@ class Witness:
         sees: What the informer's selector lets through.
         damages: Whether objects may become unreadable on their way.
         garbles: Whether anything may; else all that comes can be read (``reading``).
-        lags: Whether the newest state that a server shows may be an old one. To a client that is
-            a server which was restored: it lists anew, and trusts no version.
+        lags: Whether a list of any version may show an old state, of before the informer's start.
         resyncs: Whether objects are told again as they were.
         pauses: How many seconds it may take to be told something; one of these, at random.
         name: Who this is, for messages.
@@ -132,7 +131,7 @@ class Witness:
         if old.uid != new.uid:
             self._fail("identity", f"{key} is another object, and that was an update: {old}, {new}")
         # An object that could not be read for a while, and went and came unseen, is as it was.
-        may_be_same = self._history.restores or self._damages or self._lags or self._resyncs
+        may_be_same = self._history.restores or self._damages or self._resyncs
         if old == new and not may_be_same:
             self._fail("pairing", f"{key} was updated, and is as it was: {new}")
         self._advance(key, new)
@@ -155,8 +154,7 @@ class Witness:
                 self._place[key] = number
                 break
         else:
-            if not (self._has_gone_back and event.final_state_unknown):
-                self._fail("order", f"{key} was told to be deleted, and is there: {had}")
+            self._fail("order", f"{key} was told to be deleted, and is there: {had}")
             return
         if self._sees is not everything:
             return  # what left the selection is shown as it was, in the version in which it left
@@ -180,24 +178,11 @@ class Witness:
                 self._place[key] = number
                 break
         else:
-            past = [number for number in range(place) if moments[number].state == state]
-            if past and self._has_gone_back:
-                self._place[key] = past[-1]
-            else:
-                told = "is of the past" if past else "never was"
-                self._fail("order", f"{key} was told as {state}, which {told}")
+            is_past = any(moment.state == state for moment in moments[:place])
+            told = "is of the past" if is_past else "never was"
+            self._fail("order", f"{key} was told as {state}, which {told}")
         if not self._sees(state):
             self._fail("selection", f"{key} is not selected: {state}")
-
-    @property
-    def _has_gone_back(self) -> bool:
-        """Whether the cache said that the server had, and was right for all it could know.
-
-        A replica that lags gives an old answer to who asks for the newest state, as no real server
-        does. To who has seen more, by a watch from before or by another replica, that looks like
-        a restore.
-        """
-        return self._lags and self.informer.statistics().reflector.regressions > 0
 
     # --- what can be looked at
 
@@ -209,7 +194,7 @@ class Witness:
         if version < self._version:
             went = f"the cache went back from {self._version} to {version}"
             self._backwards += 1
-            if self._noticed == self._history.restores and not self._lags:
+            if self._noticed == self._history.restores:
                 self._fail("version", went)
             elif self._backwards > statistics.reflector.regressions:
                 self._fail("version", f"{went}, and did not say so")

@@ -25,11 +25,17 @@ class Draft:
     """What a schedule has decided of an object that it is about to write."""
 
     namespace: str
+    """``""`` for a kind without namespaces."""
     name: str
     labels: Mapping[str, str]
     """A label ``team``, which is ``red`` or ``blue``."""
     value: int
     """A number, another one at each write."""
+
+    @property
+    def key(self) -> str:
+        """``namespace/name``, or the name alone."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def text(self) -> str:
@@ -46,7 +52,8 @@ class Workload:
     top-level members, such as the status, and in its metadata labels, annotations and finalizers.
 
     Args:
-        resource: Of which kind they are, such as ``"example.com/v1/widgets"``; one with namespaces.
+        resource: Of which kind they are, such as ``"example.com/v1/widgets"``. Of a kind without
+            namespaces they are called ``blue-n1`` and the like.
         make: Returns an object, for the same draft the same one. Its kind and its name need not be
             in it; if they are, they must be those asked for. The draft's labels are added.
         value_at: Where in it there is a text or a number that tells one write from another, for
@@ -85,10 +92,12 @@ def body_of(workload: Workload, draft: Draft, kind: Kind) -> Json:
         UsageError: it cannot be made, is another one, or has no value.
     """
     made = _made(workload, draft)
-    called = f"the workload's make() returned for {draft.namespace}/{draft.name}"
+    called = f"the workload's make() returned for {draft.key}"
     metadata = as_dict(made.get("metadata"))
     of_kind = {"apiVersion": kind.api_version, "kind": kind.kind}
-    named = {"namespace": draft.namespace, "name": draft.name}
+    named = {"name": draft.name}
+    if draft.namespace:
+        named = {"namespace": draft.namespace, **named}
     for said, meant in ((made, of_kind), (metadata, named)):
         for field, value in meant.items():
             if said.get(field, value) != value:
@@ -104,7 +113,7 @@ def _made(workload: Workload, draft: Draft) -> Json:
     try:
         return msgspec.json.decode(msgspec.json.encode(workload.make(draft)), type=Json)
     except Exception as exc:  # whatever it raises that somebody else has written
-        told = f"make() failed for {draft.namespace}/{draft.name}: {type(exc).__name__}: {exc}"
+        told = f"make() failed for {draft.key}: {type(exc).__name__}: {exc}"
         raise UsageError(f"the workload's {told}") from exc
 
 

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
+import math
 import random
+import shlex
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
 from kinform.apiserver.server import APIServer
 from kinform.client import connect
-from kinform.errors import UsageError
+from kinform.errors import LeadershipLost, UsageError
 from kinform.rest.config import Config
 from kinform.testing import virtual_time
 from kinform.testing.simulation import actions as acts
 from kinform.testing.simulation import knobs
 from kinform.testing.simulation.actions import Action, Schedule, Write
+from kinform.testing.simulation.activity import Activity, is_bookkeeping, stuck_deletion
 from kinform.testing.simulation.drawing import NAMESPACES
+from kinform.testing.simulation.failures import PROCESS, Failures
 from kinform.testing.simulation.history import History
+from kinform.testing.simulation.limits import WATCHER, Limits, TimeUp, limited
 from kinform.testing.simulation.link import Link, Sent
 from kinform.testing.simulation.process import Process
 from kinform.testing.simulation.slots import Countdown, Slot
@@ -33,6 +40,10 @@ BUDGET: Final = 8
 """Lists, and watches, that an informer may ask for in any minute."""
 SETTLE: Final = 600.0
 """Seconds after which everything is equal, once all faults are over: longer than any watch."""
+_RESTS: Final = 3.0
+"""A program may take so many times its limit to come to rest."""
+_LEASES: Final = 120.0
+"""Seconds after the last fault until which a process may lose its lease."""
 _TICK: Final = 2.5
 _ANSWER_TIMEOUT: Final = 150.0
 """Less than usual, so that what comes too slowly is given up before everything is equal."""
@@ -56,7 +67,22 @@ class Outcome:
     """Virtual ones."""
     requests: int
     writes: int
-    """Of the one life that wrote most."""
+    """Of all processes, without those of leases and events."""
+    command: str = ""
+    """What runs this schedule again in a shell, if it was drawn from its seed."""
+
+    def raise_for_divergence(self) -> None:
+        """Do nothing if the run found nothing.
+
+        Raises:
+            Divergence: it did; its message also says how to run the schedule again.
+        """
+        if self.divergence is None:
+            return
+        text = str(self.divergence).partition(": ")[2]
+        called = self.schedule.name or f"seed {self.schedule.seed}"
+        again = f"; again: {self.command}" if self.command else ""
+        raise Divergence(self.divergence.oracle, f"{called}: {text}{again}")
 
 
 def simulate(
@@ -65,10 +91,12 @@ def simulate(
     check: Check | None = None,
     *,
     workload: Workload | None = None,
+    limits: Limits | None = None,
 ) -> Outcome:
     """Run a schedule; the same one with the same program gives the same outcome.
 
-    Without a ``workload`` its writes are of ConfigMaps.
+    Without a ``workload`` its writes are of ConfigMaps. ``limits`` say how much the program may
+    write and how long the run may take; see `Limits`.
 
     Python's own ``random`` is seeded meanwhile, and no garbage is collected, since finalizers would
     run at moments that depend on what ran before. That sets are iterated in the same order takes
@@ -77,15 +105,22 @@ def simulate(
     Raises:
         UsageError: the workload cannot be written.
     """
-    world = World(schedule, program, check, workload=workload)
+    limits = limits or Limits()
+    world = World(schedule, program, check, workload=workload, limits=limits)
     dice = random.getstate()
     collects = gc.isenabled()
     gc.disable()
     random.seed(schedule.seed)
     divergence: Divergence | None = None
+    late: list[str] = []
     try:
-        with knobs.turned(random.Random(f"knobs {schedule.seed}")):
+        with (
+            knobs.turned(random.Random(f"knobs {schedule.seed}")),
+            limited(limits.seconds) as late,
+        ):
             virtual_time.run(world.run())
+    except TimeUp:
+        pass
     except Divergence as exc:
         divergence = exc
     except (virtual_time.Deadlock, virtual_time.Livelock, TimeoutError) as exc:
@@ -96,12 +131,17 @@ def simulate(
         random.setstate(dice)
         if collects:
             gc.enable()
+    if late:
+        divergence = Divergence("time", f"{late[0]} (after {world.now:.0f} virtual s)")
     return Outcome(
         schedule=schedule,
-        divergence=world.failure or divergence,
+        divergence=divergence if late else world.failure or divergence,
         seconds=world.now,
         requests=sum(map(len, world.sent)),
-        writes=max((sum(one.is_write for one in life) for life in world.sent), default=0),
+        writes=sum(
+            one.is_write and not is_bookkeeping(one.path) for life in world.sent for one in life
+        ),
+        command=_command(schedule, program, check),
     )
 
 
@@ -116,8 +156,10 @@ class World:
         check: Check | None = None,
         *,
         workload: Workload | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self.schedule: Final = schedule
+        self.limits: Final = limits or Limits()
         self.server: Final = APIServer(port=None, seed=schedule.seed, token="simulation")  # noqa: S106 - nobody else can reach it
         self.failure: Divergence | None = None
         self.now: float = 0.0
@@ -128,6 +170,9 @@ class World:
         self._slots = [Slot(number) for number in range(schedule.processes)]
         self._undo: dict[_Undoing, asyncio.TimerHandle] = {}
         self._writer = Writer(self.server, workload)
+        self._anywhere: Countdown | None = None
+        self._threads = set(threading.enumerate())
+        self._healed_at: float | None = None
 
     @property
     def living(self) -> Sequence[Process]:
@@ -153,11 +198,13 @@ class World:
                 value_at=self._writer.workload.value_at,
                 time=loop.time,
             )
+            self.activity: Activity = Activity(
+                self.server.cluster.storage, limit=self.limits.writes, time=loop.time
+            )
+            self.failures: Failures = Failures(loop.time)
             try:
-                async with asyncio.TaskGroup() as group:
-                    group.create_task(self._direct())
-                    for slot in self._slots:
-                        group.create_task(self._supervise(slot))
+                with self.failures.followed():
+                    await self._act()
             except* (Divergence, UsageError) as several:
                 raise next(_leaves(several)) from None
             finally:
@@ -167,6 +214,12 @@ class World:
         self._raise()
 
     # --- the schedule
+
+    async def _act(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._direct())
+            for slot in self._slots:
+                group.create_task(self._supervise(slot))
 
     async def _direct(self) -> None:
         loop = asyncio.get_running_loop()
@@ -181,6 +234,9 @@ class World:
                 self._perform(action)
             await asyncio.sleep(0)
             self._heal()
+            self._healed_at = loop.time()
+            self.activity.begin()
+            self.failures.healed()
             await self._settle()
         for slot in self._slots:
             slot.ends = True
@@ -190,16 +246,19 @@ class World:
         server, clock = self.server, virtual_time.virtual_clock()
         match action:
             case Write():
-                self._writer.write(action)
+                with self.activity.input():
+                    self._writer.write(action)
             case acts.Meddle():
-                self._writer.meddle(action)
+                with self.activity.input():
+                    self._writer.meddle(action)
             case acts.Happen():
                 fault = server.faults.add(action.made())
                 self._later(action.lasts, lambda: _remove(server, fault))
             case acts.Compact():
                 server.compact()
             case acts.Restore():
-                self._restore(action)
+                with self.activity.input():
+                    self._restore(action)
             case acts.Lag():
                 server.lag(action.seconds)
                 self._later(action.lasts, lambda: server.lag(0))
@@ -215,6 +274,12 @@ class World:
 
     def _to_process(self, action: Action) -> None:
         assert isinstance(action, acts.Partition | acts.Restart | acts.Crash | acts.CrashAtWrite)
+        if isinstance(action, acts.CrashAtWrite) and action.process < 0:
+            self._anywhere = Countdown(action)
+            for each in self._slots:
+                if each.link is not None:
+                    each.link.on_any_write = self._anywhere.of(each)
+            return
         slot = self._slots[action.process % len(self._slots)]
         link = slot.link
         match action:
@@ -223,7 +288,7 @@ class World:
             case acts.Crash():
                 slot.end(crash=True, after=action.after)
             case acts.CrashAtWrite() if link is not None:
-                link.on_write = Countdown(action, lambda: slot.end(crash=True, after=1.0))
+                link.on_write = Countdown(action).of(slot)
             case acts.Partition() if link is not None:
                 link.cut(silent=action.silent)
                 self._later(action.lasts, link.mend)
@@ -259,7 +324,7 @@ class World:
         there = self.history.now()
         seen = min((process.seen for process in self.living), default=0)
         for mark, write in lost:
-            held = there.get(f"{write.namespace}/{write.name}")
+            held = there.get(self._writer.key_of(write))
             if held is None or write.verb not in {"update", "relabel"}:
                 continue
             # The server must not overtake them before they notice: leases are renewed meanwhile.
@@ -301,13 +366,18 @@ class World:
                 report=self.report,
                 schedule=self.schedule,
             )
+            link.on_sent = functools.partial(self._note_sent, process)
+            if self._anywhere is not None:
+                link.on_any_write = self._anywhere.of(slot)
             task = loop.create_task(_run(self._program, process), name=str(process))
             slot.begin(process, task)
             await asyncio.wait([task])
             took = loop.time() - slot.ended_at if slot.ended_at is not None else 0.0
             slot.over()
         if not task.cancelled() and slot.ended_at is None:
-            self.report(Divergence("program", f"{process} ended by itself: {task.exception()!r}"))
+            if not self._may_end(task.exception()):
+                text = f"{process} ended by itself: {task.exception()!r}"
+                self.report(Divergence("program", f"{text}; expected it to run until cancelled"))
             slot.after = 1.0
         elif not task.cancelled() and (error := task.exception()) is not None:
             self.report(Divergence("program", f"{process} ended by an error: {error!r}"))
@@ -318,7 +388,23 @@ class World:
         if link.open_streams:
             self.report(Divergence("leak", f"{process} left {link.open_streams} answers open"))
 
+    def _may_end(self, error: BaseException | None) -> bool:
+        """Tell whether a process may end by this: one that has lost its lease is started again.
+
+        As in a cluster. Long after the last fault there is no reason to lose it.
+        """
+        late = self._healed_at is not None and self.time() - self._healed_at > _LEASES
+        return isinstance(error, LeadershipLost) and not late
+
+    def time(self) -> float:
+        """Return the virtual time, in seconds since the start."""
+        return asyncio.get_running_loop().time()
+
     # --- promises
+
+    def _note_sent(self, process: Process, sent: Sent) -> None:
+        if text := self.activity.sent(process, sent):
+            self.report(Divergence("writes", f"{process}: {text}"))
 
     def report(self, divergence: Divergence) -> None:
         """Note what is wrong; the first thing counts."""
@@ -337,6 +423,10 @@ class World:
             self._look()
 
     def _look(self) -> None:
+        if strange := [each.name for each in threading.enumerate() if self._is_strange(each)]:
+            text = f"the program started threads ({', '.join(strange)}), and virtual time does not"
+            hint = "expected asyncio.to_thread or loop.run_in_executor, which run inline"
+            self.report(Divergence("threads", f"{text} wait for them: {hint}"))
         for process in self.living:
             for witness in process.witnesses:
                 witness.look()
@@ -345,30 +435,62 @@ class World:
         if len(leaders) > 1 and now - self.history.restored_at > _AFTER_RESTORE:
             self.report(Divergence("leaders", f"{' and '.join(leaders)} lead at once"))
 
+    def _is_strange(self, thread: threading.Thread) -> bool:
+        return thread not in self._threads and thread.name != WATCHER
+
     async def _settle(self) -> None:
-        """Wait until everything is equal."""
-        loop = asyncio.get_running_loop()
-        limit = loop.time() + SETTLE
-        while missing := self._difference():
+        """Wait until everything is equal, and the program rests."""
+        limit = self.time() + SETTLE
+        rests_by = math.inf
+        while missing := self._difference() or self._unrest():
             self._raise()
             for process in self.living:
                 for witness in process.witnesses:
                     witness.hurry()
-            if loop.time() > limit:
-                raise Divergence("equality", missing)
+            if missing.oracle == "quiescence":
+                rests_by = min(rests_by, self.time() + _RESTS * self.limits.quiet)
+            else:
+                rests_by = math.inf
+            if self.time() > min(limit, rests_by):
+                raise self._explained(missing)
             await asyncio.sleep(5.0)
         self._raise()
 
-    def _difference(self) -> str:
+    def _explained(self, missing: Divergence) -> Divergence:
+        """Return what is wrong, and which key fails, if that may be the reason."""
+        failing = self._failing()
+        if not failing or missing.oracle == "failing":
+            return missing
+        text = str(missing).partition(": ")[2]
+        return Divergence(missing.oracle, f"{text}; besides, {failing}")
+
+    def _difference(self) -> Divergence | None:
+        """Return what is not yet as it should be."""
         if len(self.living) < len(self._slots):
-            return "a process does not run"
+            return Divergence("equality", "a process does not run")
         for process in self.living:
             for witness in process.witnesses:
                 if not witness.informer.has_synced:
-                    return f"{witness.name} has not synced"
+                    return Divergence("equality", f"{witness.name} has not synced")
                 if found := witness.difference():
-                    return found
-        return self._verdict()
+                    return Divergence("equality", found)
+        if found := self._verdict():
+            return Divergence("equality", found)
+        if found := stuck_deletion(self.server.cluster.storage):
+            return Divergence("deletion", found)
+        if found := self._failing():
+            return Divergence("failing", found)
+        return None
+
+    def _failing(self) -> str:
+        return self.failures.lasting({str(process) for process in self.living})
+
+    def _unrest(self) -> Divergence | None:
+        """Return what the program still changes, though nothing else does."""
+        if not self.limits.quiet:
+            return None
+        found = self.activity.unrest(self.limits.quiet)
+        return Divergence("quiescence", found) if found else None
 
     def _verdict(self) -> str:
         """Return what the check finds; one that raises has found something, for now."""
@@ -421,7 +543,23 @@ def _timers(loop: asyncio.AbstractEventLoop) -> set[asyncio.TimerHandle]:
 
 
 async def _run(program: Program, process: Process) -> None:
+    PROCESS.set(str(process))
     await program(process)
+
+
+def _command(schedule: Schedule, program: Program, check: Check | None) -> str:
+    """Return what runs a schedule again, as far as a command line can name it; else ``""``."""
+    named = (
+        [("--program", program)] if check is None else [("--program", program), ("--check", check)]
+    )
+    words = ["kinform", "simulate", "--first-seed", str(schedule.seed), "--seeds", "1"]
+    for option, function in named:
+        module = getattr(function, "__module__", "")
+        name = getattr(function, "__qualname__", "<")
+        if schedule.name or "<" in name or "." in name:
+            return ""
+        words += [option, f"{module}:{name}"]
+    return shlex.join(words)
 
 
 def _remove(server: APIServer, fault: object) -> None:

@@ -84,9 +84,11 @@ class Writer:
         kind = self._server.cluster.kinds.find(*GroupVersionResource.parse(name))
         if kind is None:
             raise UsageError(f"nothing serves the workload's {name!r}: add its CRD to manifests")
-        if not kind.namespaced:
-            raise UsageError(f"the workload's {name!r} are in no namespace: they cannot be written")
         return kind
+
+    def key_of(self, action: Write) -> str:
+        """Return the key of what an action writes; without namespaces, both words are its name."""
+        return f"{action.namespace}{'/' if self.kind.namespaced else '-'}{action.name}"
 
     def write(self, action: Write) -> None:
         """Write an object; what cannot be updated is created.
@@ -98,23 +100,22 @@ class Writer:
         self._marks.append((storage.revision, action))
         storage.revision += BUSY
         path, table = _path(kind, action.namespace), storage.table(kind.storage)
-        key = f"{action.namespace}/{action.name}"
+        key = self.key_of(action)
+        namespace, _, name = key.rpartition("/")
         held = table.get(key)
         labels = {"team": _team(action, held)}
         with _refused(f"the workload's {key}"):
             if held is not None and action.verb in {"delete", "recreate"}:
-                self._delete(f"{path}/{action.name}")
+                self._delete(f"{path}/{name}")
                 held = table.get(key)  # there is one, if it has a finalizer
             if action.verb == "delete":
                 return
-            draft = Draft(
-                namespace=action.namespace, name=action.name, labels=labels, value=action.value
-            )
+            draft = Draft(namespace=namespace, name=name, labels=labels, value=action.value)
             body = body_of(self.workload, draft, kind)
             if held is None:
                 self._create(path, body)
             else:
-                self._put(f"{path}/{action.name}", body if self._replaces else _merged(held, body))
+                self._put(f"{path}/{name}", body if self._replaces else _merged(held, body))
 
     def meddle(self, action: Meddle) -> None:
         """Change or delete a Secret, if there is one of that name."""

@@ -1,0 +1,133 @@
+"""What a program writes: how often, what of it changed anything, and when that last was."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Final, final
+
+import msgspec
+
+from kinform.apiserver.json import Json, as_dict
+from kinform.apiserver.storage import Change, Storage
+
+if TYPE_CHECKING:
+    from kinform.testing.simulation.link import Sent
+
+__all__ = ["Activity", "is_bookkeeping", "stuck_deletion"]
+
+_MINUTE: Final = 60.0
+_PER_INPUT: Final = 10
+_EVERYTHING: Final = "a write"
+_OBJECTS: Final = 10
+"""How many times more often a process may write, whatever it is, than one object."""
+_CREATES: Final = 4
+"""How many times more objects may be created than one object may be written."""
+_BOOKKEEPING: Final = ("leases", "events")
+
+
+def is_bookkeeping(path: str) -> bool:
+    """Tell whether a path is of leases or events, which are written as long as a program runs."""
+    return any(part in _BOOKKEEPING for part in path.split("/"))
+
+
+@final
+class Activity:
+    """Follows all that is written to a storage, and tells the program's writes from others'.
+
+    Args:
+        storage: What is written to.
+        limit: How often one process may write one object in a minute.
+        time: Returns what time it is.
+    """
+
+    def __init__(self, storage: Storage, *, limit: int, time: Callable[[], float]) -> None:
+        self._limit = limit
+        self._time = time
+        self._is_input = False
+        self._inputs: deque[float] = deque()
+        self._changes: deque[tuple[float, str]] = deque()
+        self._since = time()
+        self._writes: defaultdict[tuple[object, str], deque[float]] = defaultdict(deque)
+        storage.observe(self._note)
+
+    # --- what it is told
+
+    @contextlib.contextmanager
+    def input(self) -> Generator[None]:
+        """Note that what changes meanwhile is not the program's."""
+        self._is_input = True
+        self._inputs.append(self._time())
+        try:
+            yield
+        finally:
+            self._is_input = False
+
+    def begin(self) -> None:
+        """Note that from now on nothing changes but by the program."""
+        self._since = self._time()
+        self._changes.clear()
+
+    def sent(self, process: object, sent: Sent) -> str:
+        """Note a request; return what is too much about it, ``""`` if nothing is."""
+        if not sent.is_write or is_bookkeeping(sent.path) or not self._limit:
+            return ""
+        _forget(self._inputs, sent.at - 2 * _MINUTE)
+        more = _PER_INPUT * len(self._inputs)
+        one = f"{sent.method} {sent.path}"
+        limit = self._limit * (_CREATES if sent.method == "POST" else 1) + more
+        allowed = {one: limit, _EVERYTHING: _OBJECTS * self._limit + more}
+        for what, limit in allowed.items():
+            times = self._writes[process, what]
+            times.append(sent.at)
+            _forget(times, sent.at - _MINUTE)
+            if len(times) > limit:
+                last = "" if what == one else f", the last one {one}"
+                return (
+                    f"{what} was sent {len(times)} times within a minute{last}; expected at most "
+                    f"{limit}. Does the controller write what makes it reconcile again?"
+                )
+        return ""
+
+    def _note(self, resource: str, change: Change) -> None:
+        if not self._is_input and resource.partition(".")[0] not in _BOOKKEEPING:
+            self._changes.append((self._time(), f"{resource} {change.key}"))
+
+    # --- what it tells
+
+    def unrest(self, seconds: float) -> str:
+        """Return what the program has changed within the last so many seconds; ``""``: nothing."""
+        now = self._time()
+        while self._changes and self._changes[0][0] <= now - seconds:
+            self._changes.popleft()
+        if not self._changes:
+            return "" if now - self._since >= seconds else "it is too early to tell"
+        counts = Counter(what for _, what in self._changes)
+        (most, times), *_ = counts.most_common(1)
+        total = sum(counts.values())
+        return (
+            f"{most} was changed {times} times in the last {seconds:g} s ({total} changes in all), "
+            "though all faults are over and nothing else is written; expected no change"
+        )
+
+
+def stuck_deletion(storage: Storage) -> str:
+    """Return which object is being deleted and is not let go, ``""`` if none is."""
+    for resource in storage.resources():
+        for stored in storage.table(resource).now():
+            if b'"deletionTimestamp"' not in stored.raw:
+                continue
+            content: Json = msgspec.json.decode(stored.raw)
+            metadata = as_dict(content.get("metadata"))
+            if metadata.get("deletionTimestamp") and (held := metadata.get("finalizers")):
+                return (
+                    f"{resource} {stored.key} was deleted at {metadata['deletionTimestamp']} and "
+                    f"is still there: expected its finalizers to be removed, it has {held}"
+                )
+    return ""
+
+
+def _forget(times: deque[float], before: float) -> None:
+    while times and times[0] < before:
+        times.popleft()

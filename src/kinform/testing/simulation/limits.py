@@ -1,0 +1,110 @@
+"""Limits: how much a program may write, and how long a run may take."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import sys
+import sysconfig
+import threading
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final, final
+
+import kinform
+
+__all__ = ["WATCHER", "Limits", "TimeUp", "limited"]
+
+WATCHER: Final = "kinform time limit"
+"""The thread that ends a run that waits."""
+_AGAIN: Final = 5.0
+"""Seconds after which a run that goes on after its time is interrupted again."""
+_WALL: Final = 5.0
+"""A run may take so many times its CPU time: other processes need the machine too."""
+_OURS: Final = tuple(
+    str(Path(path)) for path in (Path(kinform.__file__).parent, sysconfig.get_path("stdlib"))
+)
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a program may do in one run, beyond what its check says.
+
+    Args:
+        quiet: Once all faults are over and nothing else changes, a program must stop changing
+            objects: within three times so many virtual seconds it has to change none for so many.
+            0: it may go on for ever.
+        writes: How often one process may write one object in any virtual minute, beside ten times
+            for each write of the schedule in the last two minutes; and ten times as often whatever
+            it is. Leases and events do not count. 0: as often as it likes.
+        seconds: CPU time of one run; five times that of real time. 0: no limit.
+    """
+
+    quiet: float = 120.0
+    writes: int = 60
+    seconds: float = 60.0
+
+
+class TimeUp(SystemExit):
+    """A run has taken too long. Raised wherever it is, which no ``except Exception`` hides."""
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Generator[list[str]]:
+    """Raise `TimeUp` in this block once it has taken so much CPU time, or five times that.
+
+    What was raised is in the list, though something else may come out of the block. It is raised by
+    a signal, since nothing else ends a program that never yields. Where there are no such signals,
+    and in threads other than the main one, there is no limit.
+    """
+    if sys.platform == "win32" or not seconds or not _is_main():
+        yield []
+        return
+    said: list[str] = []
+
+    def end(_: int, frame: FrameType | None) -> None:
+        said.append(
+            f"the run took more than {seconds:g} s of CPU time, or {_WALL * seconds:g} s in all; "
+            f"it was at {_where(frame)}. A thread of the program cannot be waited for: under "
+            "virtual time blocking calls run in the event loop's own"
+        )
+        raise TimeUp(said[-1])
+
+    main = threading.get_ident()
+    over = threading.Event()
+
+    def watch() -> None:
+        wait = _WALL * seconds
+        while not over.wait(wait):  # whatever it waits for, it does not use the CPU meanwhile
+            signal.pthread_kill(main, signal.SIGPROF)
+            wait = _AGAIN
+
+    before = signal.signal(signal.SIGPROF, end)
+    watcher = threading.Thread(target=watch, name=WATCHER, daemon=True)
+    try:
+        signal.setitimer(signal.ITIMER_PROF, seconds, _AGAIN)
+        watcher.start()
+        yield said
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        over.set()
+        watcher.join()
+        signal.signal(signal.SIGPROF, before)
+
+
+def _is_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _where(frame: FrameType | None) -> str:
+    """Return the innermost line that is neither kinform's nor Python's, else the innermost."""
+    place = frame
+    while place is not None and place.f_code.co_filename.startswith((*_OURS, "<")):
+        place = place.f_back
+    place = place or frame
+    if place is None:
+        return "an unknown place"
+    return f"{place.f_code.co_filename}:{place.f_lineno} in {place.f_code.co_qualname}"
