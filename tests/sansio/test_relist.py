@@ -169,7 +169,7 @@ def test_a_server_that_cannot_stream_lists_is_asked_plainly_for_an_hour(code: in
     """Deviation (8.3, finding 13): client-go asks for a stream first with every relist."""
     decision = run(State(phase="stream", version="7"), Failed(said(code)), now=100.0)
     assert decision.action == Relist("7", None)
-    assert decision.notices == (Unstreamed(),)
+    assert decision.notices == (Unstreamed(for_an_hour=True),)
     later = replace(decision.state, phase="wait", after_wait="list")
     assert run(later, Waited(), now=3699.0).action == Relist("7", None)
     assert run(later, Waited(), now=3700.0).action == StreamList("7")
@@ -183,7 +183,7 @@ def test_two_streams_without_an_end_lead_to_one_plain_list(error: KinformError |
     again = run(first.state, Waited())
     assert again.action == StreamList("")
     second = run(again.state, ended(error=error))
-    assert (waits_for(second), second.notices) == ("list", ())
+    assert (waits_for(second), second.notices) == ("list", (Unstreamed(for_an_hour=False),))
     assert run(second.state, Waited()).action == Relist("", 500)
 
 
@@ -201,7 +201,7 @@ def test_two_streams_that_cannot_be_opened_lead_to_one_plain_list(error: Kinform
     """A gateway may break watches alone, and so may a role that allows lists only."""
     first = run(State(phase="stream"), Failed(error))
     second = run(run(first.state, Waited()).state, Failed(error))
-    assert (waits_for(second), second.notices) == ("list", ())
+    assert (waits_for(second), second.notices) == ("list", (Unstreamed(for_an_hour=False),))
     assert run(second.state, Waited()).action == Relist("", 500)
 
 

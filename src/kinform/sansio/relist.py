@@ -429,13 +429,14 @@ class _Step:
             self.state = replace(self.state, failed_streams=failed)
             return self.list_failed(error)
         self.state = replace(self.state, failed_streams=0, is_plain_next=True)
-        return self.list_failed(error, least=_pause_after(error))
+        decision = self.list_failed(error, least=_pause_after(error))
+        return replace(decision, notices=(*decision.notices, Unstreamed(for_an_hour=False)))
 
     def unstream(self) -> Decision:
         """List plainly, and at once: this happens once an hour at most."""
         until = self.now + STREAM_AGAIN_AFTER
         self.state = replace(self.state, list_plainly_until=until, failed_streams=0)
-        return self.list_plainly(Unstreamed())
+        return self.list_plainly(Unstreamed(for_an_hour=True))
 
     def absent(self, error: KinformError) -> Decision:
         """The list answers 404, and fresh discovery lists the resource in no version."""
