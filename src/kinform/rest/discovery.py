@@ -193,7 +193,8 @@ class Discovery:
             found = [one for one in answer.items if one.metadata.name == group]
             # "Stale": an aggregated API does not answer, and these are its resources of before.
             fresh = all(v.freshness in {"", "Current"} for g in found for v in g.versions or ())
-            return _GroupResources(tuple(parse_group_discovery(found)), is_complete=fresh)
+            is_complete = fresh and answer.kind in _ROOTS
+            return _GroupResources(tuple(parse_group_discovery(found)), is_complete=is_complete)
         resources, is_complete = list[APIResource](), answer.kind in _ROOTS
         for version in _legacy_versions(answer):
             if version.group == group:
