@@ -713,6 +713,16 @@ def test_a_version_that_nobody_can_tell_keeps_nobody_from_watching() -> None:
     assert run(blind.state, Probed("9", applied="7")).state.looks == 0
 
 
+def test_a_watch_that_fails_without_a_probe_is_followed_by_a_probe() -> None:
+    """Seed 52: else a cache whose probes failed twice would try watches for ever, and no list."""
+    blind = run(replace(WATCHING, phase="wait", after_wait="watch", looks=2), Waited())
+    assert blind.action == Rewatch("7")
+    again = run(run(blind.state, Failed(said(502))).state, Waited())
+    assert again.action == Probe()
+    failed = run(run(again.state, Failed(said(503))).state, Waited())
+    assert failed.action == Rewatch("7")
+
+
 def test_a_look_that_is_refused_is_an_answer_and_not_taken_again_beside_the_watch() -> None:
     probing = replace(WATCHING, phase="probe", looks=1)
     watching = run(probing, Failed(said(403)))

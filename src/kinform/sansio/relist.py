@@ -455,7 +455,9 @@ class _Step:
         if _is_version_unusable(error):
             return self.expired(error)
         failed = self.state.failed_openings + 1
-        self.state = replace(self.state, failed_openings=failed)
+        # A watch that was opened without a probe has not opened: probe again before the next.
+        looks = min(self.state.looks, BLIND_AFTER - 1)
+        self.state = replace(self.state, failed_openings=failed, looks=looks)
         # For a kind that cannot be watched, list after list is the way to follow it, as far apart
         # as the back-off gets. All others are probed first: see `probed`.
         if _is_refusal(error) or isinstance(error, NotFoundError | UnknownResourceError):
