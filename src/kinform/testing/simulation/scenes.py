@@ -29,6 +29,7 @@ __all__ = [
     "Scene",
     "failover",
     "no_watches",
+    "outage",
     "packed",
     "restore",
     "short_watches",
@@ -90,6 +91,13 @@ def no_watches(dice: random.Random) -> Sequence[Action]:
     code = dice.choice((None, 401, 403, 502, 503, 504))
     fault = faults.reset(verb="watch") if code is None else faults.status(code, verb="watch")
     return [*_reset(), Remain(at=0.0, fault=dump([fault]))]
+
+
+def outage(dice: random.Random) -> Sequence[Action]:
+    """For some minutes neither lists nor watches are answered, and all connections break."""
+    lasts = round(dice.uniform(200, 320), 1)
+    fault = faults.status(dice.choice((502, 503, 504)), times=None)
+    return [*_reset(), _happen(fault, lasts=lasts)]
 
 
 def short_watches(dice: random.Random) -> Sequence[Action]:

@@ -3,9 +3,9 @@
 A fault at random is rarely the one that a certain mistake needs, and hardly ever two that go
 together: pages, and a compaction between two of them. So every eighth schedule takes what its
 server does wrong from one theme; every sixteenth, between those, from a rare one, and plays its
-scene; every thirty-second has strangers. Three more of thirty-two have a server that is limited in
-one way to the end: no watch can be opened, each watch ends cleanly after a few events, or the API
-version is not served for a while. A new theme takes seeds that had none: all others mean
+scene; every thirty-second has strangers. Four more of thirty-two have a server that is limited in
+one way for long: no watch can be opened, each watch ends cleanly after some events, nothing is
+answered, or the API version is not served. A new theme takes seeds that had none: all others mean
 what they meant.
 """
 
@@ -230,6 +230,7 @@ RARE_THEMES: Final[Sequence[tuple[Theme, Scene]]] = (
 
 LIMITED_THEMES: Final[Mapping[int, tuple[Theme, Scene]]] = {
     12: (_strangers, scenes.unserved),
+    16: (_overload, scenes.outage),
     20: (_gateways, scenes.no_watches),
     28: (_short_watches, scenes.short_watches),
 }
