@@ -347,14 +347,35 @@ class UsageError(KinformError, RuntimeError):
 
 @final
 class UnknownResourceError(UsageError):
-    """No API resource of the cluster has that name. ``nearest`` holds similar ones."""
+    """No API resource of the cluster has that name.
 
-    def __init__(self, name: str, *, nearest: Sequence[str] = ()) -> None:
+    Attributes:
+        nearest: similar names that exist.
+        served_in: full names under which other versions of its API group serve the resource.
+        is_gone: whether discovery of its API group was fresh and complete, and lists the resource
+            in no version. While false, the server may only be unable to tell.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        nearest: Sequence[str] = (),
+        served_in: Sequence[str] = (),
+        is_gone: bool = False,
+    ) -> None:
         super().__init__(name, nearest)
         self.name = name
         self.nearest: tuple[str, ...] = tuple(nearest)
+        self.served_in: tuple[str, ...] = tuple(served_in)
+        self.is_gone: bool = is_gone
 
     def __str__(self) -> str:
+        if self.served_in:
+            return (
+                f"the server does not serve {self.name!r} in this version; "
+                f"it serves {' and '.join(self.served_in)}"
+            )
         hint = f"; did you mean {' or '.join(self.nearest)}?" if self.nearest else ""
         return f"the server has no resource named {self.name!r}{hint}"
 

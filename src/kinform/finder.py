@@ -1,17 +1,20 @@
-"""Finder: which resource a name means on this server, looked up once and again when it is gone."""
+"""Finder: which resource a name means on this server; looked up once, and again after a 404."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Generator
-from typing import NamedTuple, final
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Final, NamedTuple, final
 
-from kinform.errors import NotFoundError
+from kinform.errors import KinformError, NotFoundError, UnknownResourceError
 from kinform.meta import GroupVersionResource
 from kinform.resource import Resource
 from kinform.rest.mapping import APIResource
 
 __all__ = ["Finder", "Found"]
+
+_FRESH: Final = True
+_FROM_MEMORY: Final = False
 
 
 class Found(NamedTuple):
@@ -33,7 +36,6 @@ class Finder:
     def __init__(self, find: Callable[[bool], Awaitable[APIResource]] | Resource[object]) -> None:
         self._find = None if isinstance(find, Resource) else find
         self._found: Found | None = _essence(find) if isinstance(find, Resource) else None
-        self._must_ask = False
 
     async def __call__(self) -> Found:
         """Return what was found.
@@ -44,19 +46,34 @@ class Finder:
         """
         if self._found is None:
             assert self._find is not None
-            self._found = _essence(await self._find(self._must_ask))
-            self._must_ask = False
+            self._found = _essence(await self._find(_FROM_MEMORY))
         return self._found
 
-    @contextlib.contextmanager
-    def doubted_if_not_found(self) -> Generator[None]:
-        """Ask the server anew after a 404: a CRD may be gone, or back with another scope."""
+    @contextlib.asynccontextmanager
+    async def checked_if_not_found(self) -> AsyncGenerator[None]:
+        """Ask discovery anew after a 404: a CRD may be gone, or back with another scope.
+
+        Raises:
+            UnknownResourceError: discovery does not know the resource either.
+        """
         try:
             yield
-        except NotFoundError:
+        except NotFoundError as exc:
             if self._find is not None:
-                self._found, self._must_ask = None, True
+                await self._check(self._find, exc)
             raise
+
+    async def _check(
+        self, find: Callable[[bool], Awaitable[APIResource]], cause: NotFoundError
+    ) -> None:
+        try:
+            found = await find(_FRESH)
+        except UnknownResourceError as exc:
+            # What was found before is kept: the next list shows whether it is still a 404.
+            raise exc from cause
+        except KinformError:  # it says nothing: the 404 is all that is known
+            return
+        self._found = _essence(found)
 
 
 def _essence(resource: APIResource | Resource[object]) -> Found:

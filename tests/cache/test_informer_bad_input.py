@@ -279,7 +279,7 @@ async def test_that_a_list_was_not_streamed_is_told_without_saying_whose_fault_i
     source.fail_watches(ValueError("a user's own"), forever=True)
     async with SharedInformer(source) as informer:
         await informer.wait_synced(60)
-    expected = "informer: the list could not be streamed; trying plain lists for an hour"
+    expected = "informer: the list could not be streamed; trying one plain list"
     assert caplog.messages.count(expected) == 1
 
 

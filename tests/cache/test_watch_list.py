@@ -418,17 +418,29 @@ async def test_too_many_requests_is_no_reason_for_a_plain_list() -> None:
     """CG-W10."""
     source, store = FakeListWatch(), Store[Any]()
     source.add(config("p1"))
-    source.fail_watches(said(429), said(429))
+    source.fail_watches(said(429))
     async with running(Reflector(source, store)):
         await source.wait_for_watches()
         await source.wait_delivered()
     assert names(store) == {"p1"}
-    first, *others = (one.options for one in source.requests)
-    assert len(others) == 2
-    for other in others:
-        assert (other.resource_version, other.send_initial_events) == ("", True)
-        assert other.resource_version_match == first.resource_version_match
+    first, other = (one.options for one in source.requests)
+    assert (other.resource_version, other.send_initial_events) == ("", True)
+    assert other.resource_version_match == first.resource_version_match
     assert {one.verb for one in source.requests} == {"watch"}
+
+
+@pytest.mark.parametrize("asked", [None, 5.0, 60.0])
+@in_virtual_time
+async def test_too_many_requests_twice_lead_to_one_late_plain_list(asked: float | None) -> None:
+    """Deviation from CG-W10: a server that refuses all watches for ever is still listed."""
+    source, store = FakeListWatch(), Store[Any]()
+    source.add(config("p1"))
+    source.fail_watches(said(429, retry_after=asked), forever=True)
+    async with running(Reflector(source, store)):
+        await until(lambda: names(store) == {"p1"}, within=300)
+    verbs = [one.verb for one in source.requests[:3]]
+    assert verbs == ["watch", "watch", "list"]
+    assert source.requests[2].at - source.requests[1].at >= max(30.0, asked or 0.0)
 
 
 @in_virtual_time

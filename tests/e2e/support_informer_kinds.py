@@ -10,7 +10,8 @@ from tests.support.eventually import eventually
 _DEFINITIONS = "apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-def definition(group: str, *, scope: str) -> dict[str, object]:
+def definition(group: str, *, scope: str, beside: str | None = None) -> dict[str, object]:
+    """Return the definition of v1, which is stored; ``beside``: and of a version that is not."""
     data = {"type": "object", "additionalProperties": {"type": "string"}}
     schema = {"type": "object", "properties": {"data": data}}
     version = {
@@ -19,23 +20,32 @@ def definition(group: str, *, scope: str) -> dict[str, object]:
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
     }
+    other = {**version, "name": beside, "storage": False}
     return {
         "metadata": {"name": f"widgets.{group}"},
         "spec": {
             "group": group,
             "scope": scope,
             "names": {"plural": "widgets", "kind": "Widget"},
-            "versions": [version],
+            "versions": [version, other] if beside else [version],
         },
     }
 
 
-async def define(admin: Client, group: str, *, scope: str) -> None:
+async def define(admin: Client, group: str, *, scope: str, beside: str | None = None) -> None:
     """Create the kind and wait until its objects can be listed."""
     definitions = admin.resource(_DEFINITIONS)
-    await definitions.create(definition(group, scope=scope))
+    await definitions.create(definition(group, scope=scope, beside=beside))
     widgets = admin.resource(f"{group}/v1/widgets", namespace="")
     await eventually(widgets.list, NotFoundError, UnknownResourceError)
+
+
+async def unserve(admin: Client, group: str, version: str) -> None:
+    """Serve ``version`` no longer; its objects stay, in the other one."""
+    definitions = admin.resource(_DEFINITIONS)
+    versions = (await definitions.get(f"widgets.{group}")).to_dict()["spec"]["versions"]
+    changed = [{**each, "served": each["name"] != version} for each in versions]
+    await definitions.patch(f"widgets.{group}", {"spec": {"versions": changed}})
 
 
 async def undefine(admin: Client, group: str) -> None:

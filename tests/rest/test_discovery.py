@@ -313,6 +313,91 @@ async def test_what_was_found_is_gone_only_if_its_version_says_so(missing: str) 
         await discovery.find("pods", fresh=True)
 
 
+WIDGETS = {"resource": "widgets", "responseKind": {"kind": "Widget"}, "scope": "Namespaced"}
+
+
+def aggregated(**versions: tuple[str, list[dict]]) -> dict:
+    """Return what a server shows of x.io: versions, each with its freshness and resources."""
+    listed = [
+        {"version": name, "freshness": freshness, "resources": resources}
+        for name, (freshness, resources) in versions.items()
+    ]
+    group = {"metadata": {"name": "x.io"}, "versions": listed}
+    return {"/apis": {"kind": "APIGroupDiscoveryList", "items": [group] if listed else []}}
+
+
+def legacy(**versions: list[str] | None) -> dict:
+    """Return the same in the older way; ``None`` in place of resources: the version is dead."""
+    names = [{"groupVersion": f"x.io/{name}"} for name in versions]
+    lists = {
+        f"/apis/x.io/{name}": {
+            "kind": "APIResourceList",
+            "resources": [{"name": each, "kind": "Widget"} for each in resources],
+        }
+        for name, resources in versions.items()
+        if resources is not None
+    }
+    return {"/apis": {"kind": "APIGroupList", "groups": [{"versions": names}]}, **lists}
+
+
+EMPTY = {"/apis/x.io/v1": {"kind": "APIResourceList", "resources": []}}
+
+
+@pytest.mark.parametrize(
+    ("documents", "served_in", "is_gone"),
+    [
+        pytest.param(aggregated(), [], True, id="no version of the group is left"),
+        pytest.param({**EMPTY, **aggregated(v1=("Current", []))}, [], True, id="fresh, not listed"),
+        pytest.param({**EMPTY, **aggregated(v1=("", []))}, [], True, id="freshness is optional"),
+        pytest.param({**EMPTY, **aggregated(v1=("Stale", []))}, [], False, id="stale"),
+        pytest.param(
+            {**EMPTY, **aggregated(v1=("Current", []), v2=("Stale", []))},
+            [],
+            False,
+            id="another version is stale",
+        ),
+        pytest.param(
+            aggregated(v2=("Current", [WIDGETS])), ["x.io/v2/widgets"], False, id="other version"
+        ),
+        pytest.param(
+            aggregated(v2=("Stale", [WIDGETS])), ["x.io/v2/widgets"], False, id="stale, but listed"
+        ),
+        pytest.param({"/apis": {"items": []}}, [], False, id="not said what it is"),
+        pytest.param(legacy(), [], True, id="legacy: no version of the group is left"),
+        pytest.param(legacy(v1=[], v2=["gadgets"]), [], True, id="legacy: not listed"),
+        pytest.param(legacy(v1=[], v2=["widgets"]), ["x.io/v2/widgets"], False, id="legacy: other"),
+        pytest.param(legacy(v1=[], v2=None), [], False, id="legacy: a version does not answer"),
+        pytest.param({**EMPTY}, [], False, id="the groups cannot be listed"),
+    ],
+)
+@in_virtual_time
+async def test_a_resource_is_gone_only_if_fresh_discovery_lists_it_in_no_version(
+    documents: dict, served_in: list[str], is_gone: bool
+) -> None:
+    """Rule 7 of the reflector: a version that is not served is no deletion."""
+    discovery, _, _ = serving(documents)
+    expected = NotFoundError if documents == {"/apis": {"items": []}} else UnknownResourceError
+    with pytest.raises(expected) as caught:
+        await discovery.find("x.io/v1/widgets", fresh=True)
+    if isinstance(caught.value, UnknownResourceError):
+        assert list(caught.value.served_in) == served_in
+        assert caught.value.is_gone is is_gone
+    if served_in:
+        assert f"it serves {served_in[0]}" in str(caught.value)
+
+
+@in_virtual_time
+async def test_a_group_that_answers_nothing_proves_nothing() -> None:
+    def handle(request: HttpRequest) -> Answer:
+        place = urlsplit(request.url).path
+        return answer(503) if place == "/apis" else answer(200, EMPTY["/apis/x.io/v1"])
+
+    conn, _ = connection(handle)
+    with pytest.raises(UnknownResourceError) as caught:
+        await Discovery(conn).find("x.io/v1/widgets")
+    assert not caught.value.is_gone
+
+
 @pytest.mark.parametrize("document", [{}, {"kind": "Page"}])
 @in_virtual_time
 async def test_what_is_no_list_of_resources_proves_nothing(document: dict) -> None:

@@ -83,6 +83,5 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "F-R36": "virtual time does not pass while the loop is blocked",
     "F-R38": "needs processes of the system",
     "F-R43": "a schedule is over in minutes; `make soak` takes longer",
-    "F-R44": "nothing asks how healthy a cache is",
 }
 """Why the simulator does not claim a rule. Tests of their own are there for these."""

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, final
 
+import msgspec
+
 from kinform.apiserver import data, schemas
 from kinform.apiserver.json import Json
 from kinform.apiserver.kind import Kind, Subresource
@@ -59,6 +61,7 @@ class Kinds:
     def __init__(self, kinds: Iterable[Kind] = ()) -> None:
         self._fixed: Final = tuple(kinds)
         self._custom: dict[str, _Versions] = {}
+        self._moved: dict[GroupVersionKind, str] = {}
         self._generation = 0
         self._index = _Index(self._fixed)
 
@@ -112,9 +115,21 @@ class Kinds:
         if definition in self._custom:
             self._change({name: it for name, it in self._custom.items() if name != definition})
 
+    def move(self, kind: Kind, version: str) -> None:
+        """Serve a built-in kind in another version, and in its own no longer; its own: undo it.
+
+        Its objects stay where they are: an API version that was removed looks like this.
+        """
+        self._moved[kind.gvk] = version
+        self._change(self._custom)
+
     def _change(self, custom: dict[str, _Versions]) -> None:
         ordered = [kind for name in sorted(custom) for kind in custom[name].kinds]
-        self._index = _Index((*self._fixed, *ordered))
+        fixed = [
+            msgspec.structs.replace(kind, version=self._moved.get(kind.gvk, kind.version))
+            for kind in self._fixed
+        ]
+        self._index = _Index((*fixed, *ordered))
         self._custom = custom
         self._generation += 1
 

@@ -37,7 +37,7 @@ from kinform.cache.statistics import InformerStatistics
 from kinform.cache.upstream import Upstream
 from kinform.cache.verification import Picture, Verification, identities, verified
 from kinform.cache.waiting import Waiters
-from kinform.errors import DecodeError, KinformError, UsageError
+from kinform.errors import DecodeError, KinformError, UnknownResourceError, UsageError
 from kinform.meta import ObjectName
 from kinform.objects import Object
 from kinform.parts import Parts
@@ -252,9 +252,15 @@ class SharedInformer(Generic[T]):
         In touch is who heard from the server in the last ``max_silence`` seconds. By default
         that is as long as a watch of a kind without bookmarks may be quiet; most kinds have
         bookmarks, about once a minute, so that 180 is a good choice for them.
+
+        A cache is stale at once, whatever ``max_silence`` allows, if the server no longer serves
+        its API version but serves another one.
         """
         loop = self._life.loop
         if loop is None or self._life.is_over or not self.has_synced:
+            return False
+        trouble = self._trouble()
+        if isinstance(trouble, UnknownResourceError) and trouble.served_in:
             return False
         heard = self._controller.reflector.statistics().last_contact
         if max_silence is None:

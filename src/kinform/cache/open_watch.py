@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 DEADLINE_GRACE: Final = 10.0
 """How long after its time-out a watch may take to end before we end it."""
+OPENING_LIMIT: Final = 120.0
+"""How long a server may take to accept a watch; kinform's own client gives up before that."""
 
 
 @final
@@ -46,7 +48,8 @@ class OpenWatch:
             timeout=timeout,
         )
         self.started: Final = asyncio.get_running_loop().time()
-        self.limit: Final = asyncio.timeout_at(self.started + timeout + DEADLINE_GRACE)
+        self._deadline = self.started + timeout + DEADLINE_GRACE
+        self.limit: Final = asyncio.timeout_at(min(self._deadline, self.started + OPENING_LIMIT))
         self.is_list: bool = is_list
         self._listed = asyncio.Event()
         self.is_open: bool = False
@@ -56,10 +59,14 @@ class OpenWatch:
         self.mending: asyncio.TimerHandle | None = None
         self.mends: bool = False
         self.is_stopped: bool = False
-        self._deadline = self.started + timeout + DEADLINE_GRACE
         self._reason: KinformError | None = None
         self._idle: float | None = None
         self._paused = 0.0  # when `pause` was called
+
+    def opened(self) -> None:
+        """Note that the server has accepted it: from now on it may last until its deadline."""
+        self.is_open = True
+        self._reschedule(self._deadline)
 
     def end_list(self) -> None:
         """Note that the streamed list is complete: what comes now are events."""
@@ -124,7 +131,9 @@ class OpenWatch:
         if self._reason is not None:
             return self._reason
         now = asyncio.get_running_loop().time()
-        if now >= self._deadline:
+        if not self.is_open:
+            text = f"the watch was not answered within {now - self.started:g} s"
+        elif now >= self._deadline:
             text = f"the watch did not end {self._deadline - self.started:g} s after its start"
         else:
             text = f"the watch was silent for {now - self.heard:g} s"

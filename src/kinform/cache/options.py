@@ -28,8 +28,9 @@ class ReflectorOptions:
     """How long the server keeps a watch open, at least; a random part up to the same is added,
     so that watches which began together do not end together. Ten seconds later we end it."""
     idle_timeout: float | None = 150.0
-    """How long a watch that has shown a bookmark may be silent before it counts as dead.
-    Bookmarks come about once a minute. ``None``: never."""
+    """How long a watch may be silent, once it has shown two bookmarks, before it counts as dead.
+    Bookmarks come about once a minute; some kinds (events) have only the one that ends a streamed
+    list. ``None``: never."""
     probe_period: float | None = 300.0
     """How often the server's own version is compared with ours while a watch is open, to notice
     an etcd that was restored from a backup. ``None``: only after a failure."""

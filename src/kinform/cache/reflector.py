@@ -228,9 +228,9 @@ class Reflector(Generic[T]):
             case relist.Clear():
                 return await self._ask(self._clear)
             case relist.StreamList(version):
-                return await self._open(version, is_list=True)
+                return await self._open(action, version)
             case relist.Rewatch(version):
-                return await self._open(version, is_list=False)
+                return await self._open(action, version)
             case None:
                 raise AssertionError("only an open watch can go on")
 
@@ -276,6 +276,11 @@ class Reflector(Generic[T]):
             await limiter.wait()
         self._is_retrying = False
 
+    def _note_begin(self, action: relist.Action) -> None:
+        """Note that the request for ``action`` begins now, which may be later than its decision."""
+        now = asyncio.get_running_loop().time()
+        self._state = relist.began(self._state, action, now=now)
+
     # --- lists
 
     async def _list(self, action: relist.Relist) -> relist.Signal:
@@ -287,6 +292,7 @@ class Reflector(Generic[T]):
             limit=action.page_size if in_pages else None,
         )
         self._statistics.lists += 1
+        self._note_begin(action)
         self._put_off_probe()
         trace = Trace(f"{self.name}: list")
 
@@ -316,6 +322,7 @@ class Reflector(Generic[T]):
             await asyncio.sleep(left)
         applied = self._intake.version
         self._statistics.probes += 1
+        self._note_begin(relist.Probe())
         self._put_off_probe()
         limit = asyncio.timeout(LOOK_TIMEOUT)
         try:
@@ -344,10 +351,14 @@ class Reflector(Generic[T]):
 
     # --- watches
 
-    async def _open(self, version: str, *, is_list: bool) -> relist.Decision:
+    async def _open(
+        self, action: relist.StreamList | relist.Rewatch, version: str
+    ) -> relist.Decision:
         """Run one watch from its opening to its end."""
+        is_list = isinstance(action, relist.StreamList)
         timeout = max(1, round(self._options.watch_timeout * (1 + self._rand())))
         await self._take_turn()
+        self._note_begin(action)
         watch = self._watch = OpenWatch(version, is_list=is_list, timeout=timeout)
         self._refusal = None
         self._statistics.watches += 1
@@ -385,7 +396,8 @@ class Reflector(Generic[T]):
                 self._lw.watch(watch.options) as stream,
                 background(self._mind(watch)),
             ):
-                watch.is_open = self._statistics.is_connected = True
+                watch.opened()
+                self._statistics.is_connected = True
                 watch.hear(self._reports.heard())
                 self._mend_later(watch)
                 try:
@@ -417,14 +429,16 @@ class Reflector(Generic[T]):
 
     async def _read(self, watch: OpenWatch, stream: AsyncIterable[Received[T]]) -> None:
         idle, bookmarks, turns = self._options.idle_timeout, self._intake.bookmarks, 0
+        # The first bookmark may be the end of a streamed list, and for a kind without a watch cache
+        # (events) the only one. A server that sends a second one goes on sending them.
         watch.check()
         async with contextlib.aclosing(batches_of(stream)) as batches:
             async for batch in batches:
                 watch.check()
                 watch.hear(self._reports.heard())
                 self._take(watch, iter(batch))
-                if idle is not None and self._intake.bookmarks > bookmarks:
-                    watch.arm(idle)  # a server that sends one sends more: silence means something
+                if idle is not None and self._intake.bookmarks > bookmarks + 1:
+                    watch.arm(idle)
                     idle = None
                 room = self._wait_for_room() if self._wait_for_room and not watch.is_list else None
                 if room is not None:
@@ -489,6 +503,7 @@ class Reflector(Generic[T]):
             watch.end(reason=TransportError(text, failure=TransportFailure.TIMEOUT))
 
     async def _probe_beside(self, watch: OpenWatch) -> None:
+        await self._wait_for_budget()
         asked = await apart(self._probe())  # the source's code
         try:
             probed = asked.result()
@@ -501,6 +516,15 @@ class Reflector(Generic[T]):
             return
         if self._state.looks:
             self._probe_due = asyncio.get_running_loop().time() + LOOK_AGAIN * (1 + self._rand())
+
+    async def _wait_for_budget(self) -> None:
+        """Wait until a probe beside a watch may be sent: it counts as a list."""
+        loop = asyncio.get_running_loop()
+        while True:
+            self._state, wait = relist.probe_wait(self._state, now=loop.time())
+            if not wait:
+                return
+            await asyncio.sleep(wait)
 
     def _heed(self, watch: OpenWatch, probed: relist.Signal) -> None:
         if watch.has_ended:

@@ -109,10 +109,9 @@ class Reports:
                 self._tell(ResourceVersionRegressed(before, now), logging.ERROR)
             case relist.Expired(version):
                 log.info("%s: version %s has expired; listing again", self._name, version)
-            case relist.Unstreamed():
-                log.info(
-                    "%s: the list could not be streamed; trying plain lists for an hour", self._name
-                )
+            case relist.Unstreamed(for_an_hour):
+                instead = "plain lists for an hour" if for_an_hour else "one plain list"
+                log.info("%s: the list could not be streamed; trying %s", self._name, instead)
             case relist.Gone():
                 log.warning("%s: the server has no such kind any more", self._name)
 

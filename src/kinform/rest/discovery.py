@@ -6,12 +6,18 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Final, final
+from typing import Final, NamedTuple, final
 
 import msgspec
 from msgspec import field
 
-from kinform.errors import ApiError, DecodeError, NotFoundError, UnknownResourceError
+from kinform.errors import (
+    ApiError,
+    DecodeError,
+    NotFoundError,
+    TransportError,
+    UnknownResourceError,
+)
 from kinform.meta import GroupVersion, GroupVersionResource
 from kinform.rest.client import RESTClient
 from kinform.rest.connection import Connection
@@ -97,6 +103,14 @@ class _ResourceList(msgspec.Struct):
     resources: list[_ListedResource] | None = None
 
 
+class _GroupResources(NamedTuple):
+    """What the versions of one API group serve."""
+
+    resources: Sequence[APIResource]
+    is_complete: bool
+    """Whether every version has answered, and for itself."""
+
+
 @final
 class Discovery:
     """What one server offers, fetched when first needed and again when something is missing.
@@ -108,6 +122,7 @@ class Discovery:
         self._connection = connection
         self._rest = RESTClient(connection)
         self._fetches = SharedCalls[GroupVersion | None, ResourceMap]()
+        self._group_fetches = SharedCalls[str, _GroupResources]()
         self._map: ResourceMap | None = None
         self._versions: dict[GroupVersion, ResourceMap] = {}
         self._found: dict[str, GroupVersionResource] = {}
@@ -146,7 +161,48 @@ class Discovery:
             # something is missing in a map of everything proves little.
             return await self.find(str(self._found[name]), fresh=True)
         assert unknown is not None
-        raise unknown
+        raise unknown if version is None else await self._explain(unknown, version)
+
+    async def _explain(
+        self, unknown: UnknownResourceError, version: GroupVersion
+    ) -> UnknownResourceError:
+        """Return ``unknown``, and what the other versions of its group say about the resource."""
+        try:
+            group = await self._group_fetches.call(
+                version.group, lambda: self._fetch_group(version.group)
+            )
+        except (ApiError, TransportError, DecodeError) as exc:
+            log.info("API group cannot be discovered: %s: %s", version.group or "core", exc)
+            return unknown
+        resource = unknown.name.rpartition("/")[2]
+        names = {one.gvr.resource for one in group.resources if _is_named(one, resource)}
+        served = [str(one.gvr) for one in group.resources if one.gvr.resource in names]
+        return UnknownResourceError(
+            unknown.name,
+            nearest=unknown.nearest,
+            served_in=served,
+            is_gone=group.is_complete and not served,
+        )
+
+    async def _fetch_group(self, group: str) -> _GroupResources:
+        """Ask what all versions of one API group serve."""
+        root = "/apis" if group else "/api"
+        request = self._rest.get().abs_path(root).header("Accept", _ACCEPT).timeout(_TIMEOUT)
+        answer = await request.into(_Root)
+        if answer.items is not None:
+            found = [one for one in answer.items if one.metadata.name == group]
+            # "Stale": an aggregated API does not answer, and these are its resources of before.
+            fresh = all(v.freshness in {"", "Current"} for g in found for v in g.versions or ())
+            is_complete = fresh and answer.kind in _ROOTS
+            return _GroupResources(tuple(parse_group_discovery(found)), is_complete=is_complete)
+        resources, is_complete = list[APIResource](), answer.kind in _ROOTS
+        for version in _legacy_versions(answer):
+            if version.group == group:
+                try:
+                    resources += await self._list_version(version)
+                except (ApiError, DecodeError):
+                    is_complete = False
+        return _GroupResources(tuple(resources), is_complete=is_complete)
 
     async def resources(self, *, fresh: bool = False) -> ResourceMap:
         """Return everything the server offers; ``fresh`` asks again even if it is known."""
@@ -277,6 +333,12 @@ def _legacy_versions(root: _Root) -> Iterable[GroupVersion]:
         for name in sorted(names, key=lambda name: name != first):
             with contextlib.suppress(ValueError):  # a group that calls itself nothing is left out
                 yield GroupVersion.parse(name)
+
+
+def _is_named(resource: APIResource, name: str) -> bool:
+    """Tell whether ``name`` is the resource's plural, singular, kind or a short name."""
+    names = {resource.gvr.resource, resource.singular, resource.kind, resource.kind.lower()}
+    return name in names or name.lower() in {*names, *resource.short_names}
 
 
 def _version_of(name: str) -> GroupVersion | None:

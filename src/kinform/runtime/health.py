@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, final
 
 from kinform.cache.statistics import InformerStatistics
-from kinform.errors import UsageError
+from kinform.errors import UnknownResourceError, UsageError
 
 __all__ = ["Check", "Checks", "HealthReport", "Watched", "informers_check", "loop_check"]
 
@@ -164,6 +164,8 @@ def _wrong_with(informer: Watched, max_silence: float | None) -> str | None:
     because = "" if error is None else f" ({type(error).__name__}: {_short(str(error))})"
     if not figures.has_synced or reflector.last_contact is None:
         return f"{figures.name} has not synced{because}"
+    if isinstance(error, UnknownResourceError) and error.served_in:
+        return f"{figures.name} is stale{because}"
     silence = asyncio.get_running_loop().time() - reflector.last_contact
     return f"{figures.name} has heard nothing for {silence:.0f} s{because}"
 

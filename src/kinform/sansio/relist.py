@@ -1,25 +1,34 @@
-"""The reflector's decisions: after this signal, in this state, do that. No I/O, no clock.
+"""The reflector's decisions: after this signal, in this state, perform that action.
 
-The reflector performs one `Action`, tells what came of it as a `Signal`, and gets the next. Read
-`step` as a table; these rules are behind it:
+No I/O, no clock. The reflector performs one `Action`, reports the outcome as a `Signal`, and gets
+the next action. Read `step` as a table; these are the rules behind it:
 
-Rule 1: every failure waits, and every wait buys at most one list and one watch. So no answer of a
-server can cause a hot loop: in the first minute of any failure there are at most 8 of each. The
-time that a watch lived counts as waited: what is cut every 50 s is opened again at once.
-Rule 2: the first list asks for the newest state (version unset), later ones for a state not older
-than the last applied version, and after "expired" or "too large" again for the newest.
-Rule 3: a version advances only by what has been applied, and never goes back unannounced.
-Rule 4: an error that says nothing about our version (refused, 5xx, 429, 403, a cut connection)
-keeps it: watch again, do not list. Unless a server that answers refuses five watches in a row:
-some may list and not watch. Before that watch, look at the server's version: while we waited it
-may have been restored, and it would accept a watch from its future without a word. If nobody can
-tell its version, watch all the same, and look again beside the watch.
-Rule 5: lists are streamed where the server can (watch-list). One that refuses, or twice fails to
-come to the end of a stream, is asked for plain lists, and asked again after an hour.
-Rule 6: what came damaged, and damaged again, is set apart, and all others go on. It is what the
-network made of an object, so it is listed again: later and later, up to hours apart. If that list
-fails, the watch goes on without it.
-Rule 7: a kind that is gone (not found twice, and discovery does not know it) has no objects.
+Rule 1: Every failure is followed by a wait that grows (`Backoff`). The time that a watch lived
+counts as waited. Besides, at most 8 lists and 8 watch openings begin in any 60 s, whatever happened
+and however healthy the server was (`OpeningBudget`); the ninth waits. A list counts once with all
+its pages. A probe counts as a list; a streamed list counts as a list and as a watch opening.
+Rule 2: The first list asks for the newest state (version unset), later lists for a state not older
+than the last applied version, and after "expired" or "too large" again for the newest state.
+Rule 3: The version advances only by what has been applied, and never goes back without a notice.
+Rule 4: An error that says nothing about our version (refused, 5xx, 429, 403, a cut connection)
+keeps it: watch again, do not list. A probe precedes that watch: the server may have been restored
+meanwhile, and would accept a watch from its future silently. If two probes fail, watch without one
+and probe beside the watch.
+Rule 5: Lists are streamed where the server can (watch-list). A server that refuses (400, 405, 406,
+415, 422, 501) is asked for plain lists for an hour. After two streams that failed in another way
+one plain list is tried, and the list after that is streamed again. After 429 that plain list waits
+for at least 30 s. Streams that failed because there was no connection do not count.
+Rule 6: An object that arrived corrupted twice is quarantined, and all others go on. It is listed
+again after growing intervals, up to hours. If that list fails, the watch goes on without it.
+Rule 7: A 404 never empties the cache. A resource is gone only if the list answers 404 and fresh,
+complete discovery lists it in no version of its group (`UnknownResourceError.is_gone`), twice and
+at least 30 s apart. If another version serves it, the cache is kept and goes stale.
+Rule 8: A watch that ended cleanly was healthy if the applied version advanced, or if it lived for
+8 s. The back-off starts anew, and the next watch opens at once, within the budget of rule 1.
+Rule 9: After five watches in a row that could not be opened, lists keep the cache up to date. Each
+probe that shows another version than ours leads to one plain list, so there is at most one in each
+wait (30 to 60 s; twice that if the last list took longer than 10 s). A probe that shows our version
+leads to no list.
 
 client-go: reflector.go, where the same decisions are spread over ListAndWatch, list, watchList,
 watch and handleAnyWatch.
@@ -37,9 +46,11 @@ from kinform.errors import (
     NotFoundError,
     ResourceExpiredError,
     TransportError,
+    TransportFailure,
     UnknownResourceError,
 )
 from kinform.sansio.backoff import Backoff
+from kinform.sansio.opening_budget import OpeningBudget
 from kinform.sansio.relist_signals import (
     Action,
     Clear,
@@ -91,12 +102,16 @@ __all__ = [
     "Unstreamed",
     "Wait",
     "Waited",
+    "began",
     "mend_after",
+    "probe_wait",
     "step",
 ]
 
 HEALTHY_AFTER: Final = 60.0
-"""A watch that lived this long, or to its own time-out, was a healthy one."""
+"""A watch that lived this long, or to its own time-out, was healthy however it ended."""
+CLEAN_AFTER: Final = 8.0
+"""A watch that lived this long and ended cleanly was healthy though no event came."""
 SHORT_WATCH: Final = 1.0
 """A watch that ended sooner without an event was none."""
 QUIET_AFTER: Final = 60.0
@@ -110,10 +125,32 @@ MEND_AT_MOST: Final = 3600.0
 MEND_ANEW: Final = 3 * MEND_AT_MOST
 """Damage that comes so long after the last was mended is another matter."""
 BLIND_AFTER: Final = 2
-"""Looks at the version that nobody answers; then a watch is tried without."""
+"""Probes in a row that fail; then a watch is opened without one."""
+STREAMS_BEFORE_LIST: Final = 2
+"""Streamed lists in a row that fail; then one plain list is tried."""
+OPENINGS_BEFORE_LIST: Final = 5
+"""Watches in a row that cannot be opened; then lists keep the cache up to date."""
+SLOW_LIST: Final = 10.0
+"""A list that takes longer doubles the pause before the next, while watches cannot be opened."""
+OVERLOAD_PAUSE: Final = 30.0
+"""The shortest wait between a 429 to a watch and a list that takes the place of that watch."""
+ABSENT_FOR: Final = 30.0
+"""The shortest time between the two proofs that a resource is gone."""
 MAX_RETRY_AFTER: Final = 120.0
 """The longest wait a server can ask for."""
 PAGE_SIZE: Final = 500
+_NO_CONNECTION: Final = frozenset(
+    {
+        TransportFailure.DNS,
+        TransportFailure.REFUSED,
+        TransportFailure.CONNECT,
+        TransportFailure.TLS,
+        TransportFailure.PROXY,
+        TransportFailure.CONNECT_TIMEOUT,
+        TransportFailure.CLOSED,
+    }
+)
+"""Failures before anything was sent: they say nothing about what was asked for."""
 
 
 # --- Settings ---------------------------------------------------------------------------------
@@ -154,26 +191,32 @@ class State:
     backoff: Backoff = field(default_factory=Backoff)
     has_listed: bool = False
     """A list is in the store, and the kind was not gone since."""
-    not_found: int = 0
-    """Lists in a row for which the server had no such kind."""
+    absent_since: float | None = None
+    """When discovery first proved that no version serves the resource; ``None``: it did not."""
     short_watches: int = 0
     """Watches in a row that ended at once and empty."""
-    refused_watches: int = 0
-    """Watches in a row that could not be opened, though somebody was there to answer."""
+    failed_openings: int = 0
+    """Watches in a row that could not be opened."""
     expired: str = ""
     """The last version that had expired when a watch began from it."""
     unreadable_streams: int = 0
     """Watches in a row that ended in something we cannot read."""
-    unfinished_streams: int = 0
+    failed_streams: int = 0
     """Streamed lists in a row that did not come to their end bookmark."""
+    is_plain_next: bool = False
+    """The next list is a plain one, whatever the server can do."""
     list_plainly_until: float = float("-inf")
     """Until then lists are not streamed."""
     has_paginated: bool = False
     """A list of any version came in pages: the server has no watch cache for this kind."""
+    was_slow: bool = False
+    """The last plain list took longer than `SLOW_LIST`."""
     looks: int = 0
-    """Looks at the server's version in a row that nobody could answer."""
-    has_looked: bool = False
-    """Somebody could, since the last wait."""
+    """Probes in a row that failed for want of an answer."""
+    lists: OpeningBudget = field(default_factory=OpeningBudget)
+    """When lists and probes began."""
+    watches: OpeningBudget = field(default_factory=OpeningBudget)
+    """When watches and streamed lists began."""
     mending: Backoff = field(default_factory=lambda: Backoff(first=MEND_AFTER, cap=MEND_AT_MOST))
     """How long objects that came damaged are left alone before everything is listed again."""
     mended: float = float("-inf")
@@ -202,7 +245,29 @@ def step(
     Raises:
         AssertionError: the signal cannot come in this state: a bug in the caller.
     """
-    return _Step(state, now=now, rand=rand, policy=policy or Policy()).decide(signal)
+    step = _Step(state, now=now, rand=rand, policy=policy or Policy())
+    return step.within_budget(step.decide(signal))
+
+
+def began(state: State, action: Action, *, now: float) -> State:
+    """Return the state if ``action``, decided before, was begun only ``now``."""
+    lists, watches = _cost(action)
+    if lists:
+        state = replace(state, lists=state.lists.delayed(now))
+    return replace(state, watches=state.watches.delayed(now)) if watches else state
+
+
+def probe_wait(state: State, *, now: float) -> tuple[State, float]:
+    """Return how long a probe beside an open watch has to wait; at 0 it is accounted for."""
+    wait = state.lists.wait(now=now)
+    return (state, wait) if wait else (replace(state, lists=state.lists.used(now)), 0.0)
+
+
+def _cost(action: Action) -> tuple[bool, bool]:
+    """Return whether ``action`` counts as a list, and whether as a watch opening."""
+    is_stream = isinstance(action, StreamList)
+    is_list = is_stream or isinstance(action, Relist | Probe)
+    return is_list, is_stream or isinstance(action, Rewatch)
 
 
 def mend_after(state: State, *, now: float, rand: float) -> float:
@@ -241,9 +306,10 @@ class _Step:
             case "clear", Failed(error):
                 return self.wait("list", error=error)
             case "list", Failed(error):
+                self.state = replace(self.state, is_plain_next=False)
                 return self.list_failed(error)
             case "stream", Failed(error):
-                return self.list_failed(error) if _is_outage(error) else self.stream_failed(error)
+                return self.stream_failed(error)
             case "stream", Ended(error=error):
                 return self.stream_failed(error)
             case "watch", Failed(error):
@@ -257,6 +323,29 @@ class _Step:
             case _:
                 raise AssertionError(f"{signal} cannot happen while in {self.state.phase!r}")
 
+    def within_budget(self, decision: Decision) -> Decision:
+        """Return ``decision``, accounted for; or a wait, if it would exceed a budget."""
+        action, state = decision.action, decision.state
+        is_list, is_watch = _cost(action)
+        # A watch follows a probe: if there may be no watch, the probe waits too.
+        waits_for_watch = is_watch or isinstance(action, Probe)
+        wait = max(
+            state.lists.wait(now=self.now) if is_list else 0.0,
+            state.watches.wait(now=self.now) if waits_for_watch else 0.0,
+        )
+        if wait:
+            state = replace(
+                state,
+                phase="wait",
+                after_wait="watch" if isinstance(action, Probe | Rewatch) else "list",
+            )
+            return replace(decision, state=state, action=Wait(wait))
+        if is_list:
+            state = replace(state, lists=state.lists.used(self.now))
+        if is_watch:
+            state = replace(state, watches=state.watches.used(self.now))
+        return replace(decision, state=state)
+
     # Lists.
 
     def started(self, version: str) -> Decision:
@@ -267,7 +356,8 @@ class _Step:
 
     def list(self) -> Decision:
         """List everything: streamed if the server can, else plainly."""
-        if self.policy.stream_lists and self.now >= self.state.list_plainly_until:
+        is_plain = self.state.is_plain_next or self.now < self.state.list_plainly_until
+        if self.policy.stream_lists and not is_plain:
             version = "" if self.state.is_suspect else self.state.version
             return Decision(replace(self.state, phase="stream"), StreamList(version))
         return self.list_plainly()
@@ -283,7 +373,11 @@ class _Step:
 
     def listed(self, version: str, *, paginated: bool) -> Decision:
         notices = self.regression(version)
-        state = replace(self.state, has_paginated=self.state.has_paginated or paginated)
+        state = replace(
+            self.state,
+            has_paginated=self.state.has_paginated or paginated,
+            was_slow=self.now - self.state.lists.last > SLOW_LIST,
+        )
         state = self.synced(state, version)
         return Decision(state, Rewatch(state.version), notices)
 
@@ -304,53 +398,52 @@ class _Step:
             version=_usable(version),
             is_suspect=False,
             has_listed=True,
-            not_found=0,
+            absent_since=None,
             short_watches=0,
             unreadable_streams=0,
-            unfinished_streams=0,
+            failed_streams=0,
+            is_plain_next=False,
             is_mending=False,
         )
 
-    def list_failed(self, error: KinformError | None) -> Decision:
+    def list_failed(self, error: KinformError | None, *, least: float = 0.0) -> Decision:
         if _is_version_unusable(error) and not self.state.is_suspect:
             return self.distrust(error)
         if self.state.is_mending:  # nothing was wrong with the watch
             self.state = replace(self.state, is_mending=False)
             return self.wait("watch", error=error)
-        if isinstance(error, NotFoundError | UnknownResourceError):
-            return self.not_found(error)
-        self.state = replace(self.state, not_found=0)
-        return self.wait("list", error=error)
+        if isinstance(error, UnknownResourceError) and error.is_gone:
+            return self.absent(error)
+        self.state = replace(self.state, absent_since=None)
+        return self.wait("list", error=error, least=least)
 
     def stream_failed(self, error: KinformError | None) -> Decision:
-        """It was refused, or over before its end bookmark: what it brought counts for nothing."""
+        """It was refused, or ended before its end bookmark: its content is not used."""
         if error is not None and _is_refusal(error):
             return self.unstream()
-        # Perhaps it is streams alone that fail: who may list need not be allowed to watch.
-        unfinished = self.state.unfinished_streams
-        if error is None or not _is_about_lists(error):
-            unfinished += 1
-        self.state = replace(self.state, unfinished_streams=unfinished)
-        if unfinished < 2:
+        if error is not None and _would_fail_lists(error):
             return self.list_failed(error)
-        self.plain_for_an_hour()
-        return self.wait("list", error=error, notices=(Unstreamed(),))
+        # Streams alone may fail: a gateway, or a role that allows lists only.
+        failed = self.state.failed_streams + 1
+        if failed < STREAMS_BEFORE_LIST:
+            self.state = replace(self.state, failed_streams=failed)
+            return self.list_failed(error)
+        self.state = replace(self.state, failed_streams=0, is_plain_next=True)
+        decision = self.list_failed(error, least=_pause_after(error))
+        return replace(decision, notices=(*decision.notices, Unstreamed(for_an_hour=False)))
 
     def unstream(self) -> Decision:
         """List plainly, and at once: this happens once an hour at most."""
-        self.plain_for_an_hour()
-        return self.list_plainly(Unstreamed())
-
-    def plain_for_an_hour(self) -> None:
         until = self.now + STREAM_AGAIN_AFTER
-        self.state = replace(self.state, list_plainly_until=until, unfinished_streams=0)
+        self.state = replace(self.state, list_plainly_until=until, failed_streams=0)
+        return self.list_plainly(Unstreamed(for_an_hour=True))
 
-    def not_found(self, error: KinformError) -> Decision:
-        """There is no such kind, or something in between says so."""
-        times = self.state.not_found + 1
-        self.state = replace(self.state, not_found=times)
-        # A 404 alone may come from a proxy; that discovery does not know the kind settles it.
-        if times < 2 or not self.state.has_listed or not isinstance(error, UnknownResourceError):
+    def absent(self, error: KinformError) -> Decision:
+        """The list answers 404, and fresh discovery lists the resource in no version."""
+        since = self.state.absent_since
+        since = self.now if since is None else since
+        self.state = replace(self.state, absent_since=since)
+        if not self.state.has_listed or self.now - since < ABSENT_FOR:
             return self.wait("list", error=error)
         gone = replace(self.state, phase="clear", has_listed=False, version="", is_suspect=True)
         return Decision(gone, Clear(), (Gone(),))
@@ -361,32 +454,33 @@ class _Step:
         """The watch could not be opened."""
         if _is_version_unusable(error):
             return self.expired(error)
-        # Who tells us its version and opens no watch is no server that is away. One that has too
-        # much to do is: to have everything listed would make it worse.
-        answers = self.state.has_looked and isinstance(error, ApiError) and error.code != 429
-        if _is_outage(error) and not answers:
-            return self.wait("watch", error=error)
-        refused = self.state.refused_watches + 1
-        self.state = replace(self.state, refused_watches=refused)
-        # Some requests must not be repeated as they were, others not for ever. For a kind that
-        # cannot be watched this is the way to follow it: list after list, as far apart as the
-        # back-off gets.
-        hopeless = _is_refusal(error) or isinstance(error, NotFoundError | UnknownResourceError)
-        if not hopeless and refused < 5:
-            return self.wait("watch", error=error)
-        if _is_outage(error):  # as a stream it would be a watch again
-            self.plain_for_an_hour()
-        return self.wait("list", error=error)
+        failed = self.state.failed_openings + 1
+        # A watch that was opened without a probe has not opened: probe again before the next.
+        looks = min(self.state.looks, BLIND_AFTER - 1)
+        self.state = replace(self.state, failed_openings=failed, looks=looks)
+        # For a kind that cannot be watched, list after list is the way to follow it, as far apart
+        # as the back-off gets. All others are probed first: see `probed`.
+        if _is_refusal(error) or isinstance(error, NotFoundError | UnknownResourceError):
+            return self.wait("list", error=error)
+        least = _pause_after(error) if failed >= OPENINGS_BEFORE_LIST else 0.0
+        return self.wait("watch", error=error, least=least)
 
     def watch_ended(self, ended: Ended) -> Decision:
         version = _usable(ended.resource_version) or self.state.version
-        self.state = replace(self.state, version=version, refused_watches=0)
-        if ended.lived >= HEALTHY_AFTER or ended.reached_timeout:
+        advanced = version != self.state.version
+        is_clean = ended.error is None and not ended.mends
+        is_healthy = (
+            ended.reached_timeout
+            or ended.lived >= HEALTHY_AFTER
+            or (is_clean and (advanced or ended.lived >= CLEAN_AFTER))
+        )
+        self.state = replace(self.state, version=version, failed_openings=0)
+        if is_healthy:
             self.state = replace(self.state, backoff=self.state.backoff.healthy())
         if ended.mends:
             return self.mend()
         if ended.error is None:
-            return self.watch_closed(ended)
+            return self.watch_closed(ended, is_healthy=is_healthy)
         self.state = replace(self.state, short_watches=0)
         return self.watch_broke(ended.error)
 
@@ -397,17 +491,17 @@ class _Step:
         )
         return self.wait("list")
 
-    def watch_closed(self, ended: Ended) -> Decision:
-        """The server ended it in good order: routine, unless it does so at once."""
-        is_short = ended.lived < SHORT_WATCH and not ended.events and not ended.reached_timeout
+    def watch_closed(self, ended: Ended, *, is_healthy: bool) -> Decision:
+        """The server ended it cleanly: routine, unless it does so at once."""
+        is_short = ended.lived < SHORT_WATCH and not ended.events and not is_healthy
         short = self.state.short_watches + 1 if is_short else 0
         self.state = replace(self.state, short_watches=short, unreadable_streams=0)
         if short >= 2:  # seen with versions the server has forgotten without saying so
             return self.distrust()
         if ended.reached_timeout:
             return self.watch()
-        # Before its time: whoever answers next may be another server, with an older state.
-        return self.look_and_watch() if ended.lived >= HEALTHY_AFTER else self.wait("watch")
+        # Before its time: the next server to answer may be another one, with an older state.
+        return self.look_and_watch() if is_healthy else self.wait("watch")
 
     def watch_broke(self, error: KinformError) -> Decision:
         if _is_version_unusable(error):
@@ -446,11 +540,18 @@ class _Step:
         return Decision(replace(self.state, phase="probe"), Probe())
 
     def probed(self, version: str, applied: str) -> Decision:
-        self.state = replace(self.state, looks=0, has_looked=True)
+        self.state = replace(self.state, looks=0)
         if _went_back(applied, version):
             self.state = replace(self.state, is_suspect=True, version="")
             return self.wait("list", notices=(Regressed(applied, version),))
-        return self.watch() if self.state.phase == "probe" else Decision(self.state, None)
+        if self.state.phase != "probe":
+            return Decision(self.state, None)
+        is_frozen = self.state.failed_openings >= OPENINGS_BEFORE_LIST
+        if not is_frozen or _usable(version) == applied:
+            return self.watch()
+        # Watches cannot be opened and the cache is behind. A streamed list is a watch, too.
+        self.state = replace(self.state, is_plain_next=True)
+        return self.list()
 
     def probe_failed(self, error: KinformError) -> Decision:
         """Ask again where nobody could answer; any other answer says no more than a watch will."""
@@ -482,23 +583,20 @@ class _Step:
         *,
         error: KinformError | None = None,
         notices: tuple[Notice, ...] = (),
+        least: float = 0.0,
     ) -> Decision:
-        """Wait as the back-off says, and not less than the server asked for."""
+        """Wait as the back-off says, and not less than ``least`` or than the server asked for."""
         backoff = self.state.backoff
         asked = (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
-        told = min(asked, MAX_RETRY_AFTER) * (1 + self.rand / 4)
+        told = max(min(asked, MAX_RETRY_AFTER), least) * (1 + self.rand / 4)
         # From one attempt to the next it takes as long as the back-off says, whichever part of
         # that was waiting.
-        least = backoff.healthy().delay(rand=self.rand)
-        seconds = max(backoff.delay(rand=self.rand) - self.lived * (1 + self.rand), least, told)
-        state = replace(
-            self.state,
-            phase="wait",
-            after_wait=then,
-            backoff=backoff.failed(),
-            has_looked=False,
-        )
-        return Decision(state, Wait(seconds), notices)
+        first = backoff.healthy().delay(rand=self.rand)
+        seconds = max(backoff.delay(rand=self.rand) - self.lived * (1 + self.rand), first)
+        if self.state.failed_openings and self.state.was_slow:  # lists take the place of watches
+            seconds *= 2
+        state = replace(self.state, phase="wait", after_wait=then, backoff=backoff.failed())
+        return Decision(state, Wait(max(seconds, told)), notices)
 
     def resume(self) -> Decision:
         return self.list() if self.state.after_wait == "list" else self.look_and_watch()
@@ -531,9 +629,16 @@ def _is_version_unusable(error: KinformError | None) -> bool:
     return isinstance(error, ApiError) and error.is_resource_version_too_large
 
 
-def _is_about_lists(error: KinformError) -> bool:
+def _would_fail_lists(error: KinformError) -> bool:
     """Whether a plain list would fail in the same way as a streamed one."""
+    if isinstance(error, TransportError):
+        return error.failure in _NO_CONNECTION
     return _is_version_unusable(error) or isinstance(error, UnknownResourceError)
+
+
+def _pause_after(error: KinformError | None) -> float:
+    """Return how long a server is left alone before a list takes the place of a watch."""
+    return OVERLOAD_PAUSE if isinstance(error, ApiError) and error.code == 429 else 0.0
 
 
 def _is_refusal(error: KinformError) -> bool:

@@ -193,7 +193,10 @@ class Expired:
 @final
 @dataclass(frozen=True, slots=True)
 class Unstreamed:
-    """The server cannot stream lists of this kind; plain lists for the next hour."""
+    """Lists of this kind could not be streamed: plain ones for an hour, or only the next one."""
+
+    for_an_hour: bool
+    """Whether the server refused, so that this is remembered."""
 
 
 @final

@@ -149,8 +149,8 @@ class Watches(ResourceBase[T]):
     ) -> ListWatch[T]:
         """Return what a `Reflector` or an informer needs to follow these objects.
 
-        It sends each request once: who lists and watches has a back-off of its own. A kind that
-        is not found is looked up anew the next time.
+        It sends each request once: a reflector has a back-off of its own. After a 404 discovery is
+        asked: if it does not list the resource either, the error is `UnknownResourceError`.
 
         Raises:
             SelectorError: a selector cannot be read.
@@ -167,13 +167,13 @@ class Watches(ResourceBase[T]):
             return made.params(query).max_retries(0)
 
         async def fetch(options: ListOptions) -> ListResult[T]:
-            with self._find.doubted_if_not_found():
+            async with self._find.checked_if_not_found():
                 return await (await request(options, listing=True)).list(self._model, isolate=True)
 
         @contextlib.asynccontextmanager
         async def watch(options: ListOptions) -> AsyncGenerator[Receiving[T]]:
             query = dataclasses.replace(options, watch=True)
-            with self._find.doubted_if_not_found():
+            async with self._find.checked_if_not_found():
                 stack = contextlib.AsyncExitStack()
                 opened = (await request(query, listing=False)).watch(self._model)
                 events = await stack.enter_async_context(opened)

@@ -26,10 +26,12 @@ __all__ = [
     "Meddle",
     "Partition",
     "Pause",
+    "Remain",
     "Restart",
     "Restore",
     "Schedule",
     "Suspend",
+    "Unserve",
     "Verb",
     "Write",
     "is_fault",
@@ -77,6 +79,31 @@ class Happen(_Timed, tag="happen", frozen=True, kw_only=True):
         """Return the fault, with counts of its own."""
         (found,) = faults.load(self.fault, source="the schedule")
         return found
+
+
+@final
+class Remain(_Timed, tag="remain", frozen=True, kw_only=True):
+    """A fault in the words of a fault file that stays to the end: caches have to cope with it.
+
+    For example a gateway that breaks watches, while lists work.
+    """
+
+    fault: str
+
+    def made(self) -> Fault:
+        """Return the fault, with counts of its own."""
+        (found,) = faults.load(self.fault, source="the schedule")
+        return found
+
+
+@final
+class Unserve(_Timed, tag="unserve", frozen=True, kw_only=True):
+    """The API version of the written objects is not served; another version is.
+
+    The objects stay as they are. Nothing happens to a custom kind.
+    """
+
+    lasts: float = 120.0
 
 
 @final
@@ -174,6 +201,8 @@ Action: TypeAlias = (
     Write
     | Meddle
     | Happen
+    | Remain
+    | Unserve
     | Compact
     | Restore
     | Lag
@@ -196,12 +225,12 @@ def is_fault(action: Action) -> bool:
 
 def is_of_server(action: Action) -> bool:
     """Tell whether it is a fault of the server, or of what lies before it: of its fault plan."""
-    return isinstance(action, Happen | Compact | Restore | Lag)
+    return isinstance(action, Happen | Remain | Unserve | Compact | Restore | Lag)
 
 
 def kind_of(action: Action) -> str:
     """Return what sort of thing happens: of two faults of one sort only one counts as a kind."""
-    if isinstance(action, Happen):
+    if isinstance(action, Happen | Remain):
         return _name_of(action.fault)
     return str(type(action).__struct_config__.tag)
 
@@ -239,7 +268,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         try:
             found = msgspec.json.decode(text, type=cls)
             for action in found.actions:
-                if isinstance(action, Happen):
+                if isinstance(action, Happen | Remain):
                     action.made()
         except (msgspec.DecodeError, UsageError, ValueError) as exc:
             raise UsageError(f"{source}: this is no schedule: {exc}") from exc

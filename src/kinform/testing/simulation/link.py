@@ -30,6 +30,10 @@ Stage: TypeAlias = Literal["done", "answered"]
 _READS: Final = frozenset({"list", "watch", "probe"})
 _WAYS: Final = ("as sent", "as sent", "cut", "gathered")
 _WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+_FAILED_WITHIN: Final = 300.0
+_FAILED_AT_MOST: Final = 24
+"""So many lists, or watches, may fail in five minutes while none works: with a back-off that grows
+to half a minute there are 15, and some more after a restart."""
 
 
 @final
@@ -92,8 +96,9 @@ class Link:
         self.renewals: Counter[str] = Counter()
         """How often informers of paths with this in them were replaced by new ones."""
         self.impatience: list[str] = []
-        """Lists and watches that came again sooner than a 429 had told them to."""
+        """Lists and watches that came sooner than a 429 had told them to, or failed too often."""
         self._not_before: dict[tuple[str, str], float] = {}
+        self._failed: dict[tuple[str, str], list[float]] = {}  # since the last that worked
 
     @property
     def open_streams(self) -> int:
@@ -134,6 +139,7 @@ class Link:
     async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
         """Send a request, if anything passes."""
         sent, resets = self._note(request), self._resets
+        failed = self._count_failure(sent)
         await asyncio.sleep(self.latency)
         await self.passed(request)
         if self._resets != resets:
@@ -144,6 +150,8 @@ class Link:
                 raise _error(request, TransportFailure.RESET)
             if is_write and self._has_told("done", sent.path):
                 await asyncio.sleep(0)  # who is to end here ends here
+            if response.status < 300:
+                failed.clear()
             if response.status == 429:
                 self._heed(sent, response.headers.get("Retry-After", ""))
             answer = _Answer(self, request, response)
@@ -195,6 +203,16 @@ class Link:
             return not route(self._kinds, path).name
         except (StatusError, NoSuchPath, Unreadable):
             return False  # it is about no objects: discovery, the version
+
+    def _count_failure(self, sent: Sent) -> list[float]:
+        """Count a list or watch as failed until it works; return what to clear then."""
+        failed = self._failed.setdefault((sent.stream, sent.verb), [])
+        if sent.verb in _READS and not sent.continues:
+            failed[:] = [at for at in failed if at > sent.at - _FAILED_WITHIN] + [sent.at]
+            if len(failed) == _FAILED_AT_MOST + 1:
+                text = f"{len(failed)} times {sent.verb} of {sent.stream} failed in five minutes"
+                self.impatience.append(text)
+        return failed
 
     def _heed(self, sent: Sent, seconds: str) -> None:
         if seconds.isdigit() and sent.verb in _READS:

@@ -11,12 +11,31 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
 
+import msgspec
+
 from kinform.apiserver import faults
 from kinform.apiserver.fault_files import dump
 from kinform.apiserver.fault_kinds import Fault, Verb
-from kinform.testing.simulation.actions import Action, Happen, Partition, Restore
+from kinform.testing.simulation.actions import (
+    Action,
+    Happen,
+    Partition,
+    Remain,
+    Restore,
+    Unserve,
+)
 
-__all__ = ["Scene", "failover", "packed", "restore", "strays"]
+__all__ = [
+    "Scene",
+    "failover",
+    "no_watches",
+    "outage",
+    "packed",
+    "restore",
+    "short_watches",
+    "strays",
+    "unserved",
+]
 
 Scene: TypeAlias = Callable[[random.Random], Sequence[Action]]
 """Draws what happens, in seconds after the begin of the scene."""
@@ -65,6 +84,37 @@ def packed(dice: random.Random) -> Sequence[Action]:
     lasts = round(dice.uniform(30, 90), 1)
     cut = [Partition(at=0.0, process=n, lasts=lasts / 6) for n in range(_MOST_PROCESSES)]
     return [*cut, _happen(faults.gzip(together=True, times=None), lasts=lasts)]
+
+
+def no_watches(dice: random.Random) -> Sequence[Action]:
+    """From some moment on no watch can be opened any more, and all that are open break."""
+    code = dice.choice((None, 401, 403, 502, 503, 504))
+    fault = faults.reset(verb="watch") if code is None else faults.status(code, verb="watch")
+    return [*_reset(), Remain(at=0.0, fault=dump([fault]))]
+
+
+def outage(dice: random.Random) -> Sequence[Action]:
+    """For some minutes neither lists nor watches are answered, and all connections break."""
+    lasts = round(dice.uniform(200, 320), 1)
+    fault = faults.status(dice.choice((502, 503, 504)), times=None)
+    return [*_reset(), _happen(fault, lasts=lasts)]
+
+
+def short_watches(dice: random.Random) -> Sequence[Action]:
+    """From some moment on each watch ends cleanly after a few events."""
+    # So many that 8 watches a minute bring all that is written.
+    fault = faults.close_watch(after_events=dice.randint(15, 40))
+    return [*_reset(), Remain(at=0.0, fault=dump([fault]))]
+
+
+def unserved(dice: random.Random) -> Sequence[Action]:
+    """The API version is not served for some minutes, and watches of before break."""
+    lasts = round(dice.uniform(90, 240), 1)
+    return [Unserve(at=0.0, lasts=lasts), *(_late(action) for action in _reset())]
+
+
+def _late(action: Action) -> Action:
+    return msgspec.structs.replace(action, at=action.at + 0.1)
 
 
 def _reset() -> Sequence[Action]:

@@ -3,14 +3,16 @@
 A fault at random is rarely the one that a certain mistake needs, and hardly ever two that go
 together: pages, and a compaction between two of them. So every eighth schedule takes what its
 server does wrong from one theme; every sixteenth, between those, from a rare one, and plays its
-scene; every thirty-second has strangers. A new theme takes seeds that had none: all others mean
+scene; every thirty-second has strangers. Four more of thirty-two have a server that is limited in
+one way for long: no watch can be opened, each watch ends cleanly after some events, nothing is
+answered, or the API version is not served. A new theme takes seeds that had none: all others mean
 what they meant.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from kinform.apiserver import faults
@@ -19,7 +21,15 @@ from kinform.testing.simulation import scenes
 from kinform.testing.simulation.actions import Restore
 from kinform.testing.simulation.scenes import Scene
 
-__all__ = ["RARE_THEMES", "THEMES", "Theme", "every_theme", "scene_of", "theme_of"]
+__all__ = [
+    "LIMITED_THEMES",
+    "RARE_THEMES",
+    "THEMES",
+    "Theme",
+    "every_theme",
+    "scene_of",
+    "theme_of",
+]
 
 Theme: TypeAlias = Callable[[random.Random], Fault | Restore]
 """Draws one fault of its subject."""
@@ -27,6 +37,7 @@ Theme: TypeAlias = Callable[[random.Random], Fault | Restore]
 _EVERY: Final = 8
 _RARE: Final = 16
 _STRANGE: Final = 32
+_LIMITED: Final = 32
 _READS: Final[Sequence[Verb]] = ("list", "watch")
 
 
@@ -37,20 +48,20 @@ def theme_of(seed: int) -> Theme | None:
         return THEMES[turn % len(THEMES)]
     if seed % _STRANGE == _STRANGE - 6:
         return _strangers
-    rare = _rare(seed)
+    rare = _rare(seed) or LIMITED_THEMES.get(seed % _LIMITED)
     return None if rare is None else rare[0]
 
 
 def scene_of(seed: int) -> Scene | None:
     """Return what is played in the schedule of ``seed``; None: nothing."""
-    rare = _rare(seed)
+    rare = _rare(seed) or LIMITED_THEMES.get(seed % _LIMITED)
     return None if rare is None else rare[1]
 
 
 def every_theme() -> Sequence[Theme]:
     """Return all of them."""
-    rare = dict.fromkeys(theme for theme, _ in RARE_THEMES)
-    return (*THEMES, *rare, _strangers)
+    rare = (theme for theme, _ in (*RARE_THEMES, *LIMITED_THEMES.values()))
+    return tuple(dict.fromkeys((*THEMES, *rare, _strangers)))
 
 
 def _rare(seed: int) -> tuple[Theme, Scene] | None:
@@ -194,6 +205,20 @@ def _strangers(dice: random.Random) -> Fault:
             return faults.status(404, verb=dice.choice(_READS), times=_times(dice))
 
 
+def _gateways(dice: random.Random) -> Fault:
+    """Watches alone fail, at their opening, while lists work."""
+    if dice.random() < 0.3:
+        return faults.reset(verb="watch", times=None)
+    return faults.status(dice.choice((401, 403, 502, 503, 504)), verb="watch", times=None)
+
+
+def _short_watches(dice: random.Random) -> Fault:
+    """Watches end cleanly after a few events, and lists or watches sometimes fail."""
+    if dice.random() < 0.6:
+        return faults.close_watch(after_events=dice.randint(1, 4), times=None)
+    return faults.status(dice.choice((500, 503)), verb=dice.choice(_READS), times=_times(dice))
+
+
 def _times(dice: random.Random) -> int | None:
     """Return how many requests are hit; None: all while it lasts."""
     return dice.choice((1, 2, None))
@@ -216,3 +241,11 @@ RARE_THEMES: Final[Sequence[tuple[Theme, Scene]]] = (
     (_members, scenes.packed),
 )
 """Of every sixteenth schedule, each with its scene."""
+
+LIMITED_THEMES: Final[Mapping[int, tuple[Theme, Scene]]] = {
+    12: (_strangers, scenes.unserved),
+    16: (_overload, scenes.outage),
+    20: (_gateways, scenes.no_watches),
+    28: (_short_watches, scenes.short_watches),
+}
+"""By the place of a schedule among thirty-two, each with its scene."""

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
+from kinform.apiserver.kind import Kind
 from kinform.apiserver.server import APIServer
 from kinform.client import connect
 from kinform.errors import LeadershipLost, UsageError
@@ -45,6 +46,8 @@ _RESTS: Final = 3.0
 _LEASES: Final = 120.0
 """Seconds after the last fault until which a process may lose its lease."""
 _TICK: Final = 2.5
+_OTHER_VERSION: Final = "v1beta1"
+"""The version in which objects are served whose own version is not."""
 _ANSWER_TIMEOUT: Final = 150.0
 """Less than usual, so that what comes too slowly is given up before everything is equal."""
 _AFTER_RESTORE: Final = 75.0
@@ -169,6 +172,9 @@ class World:
         self._check = check
         self._slots = [Slot(number) for number in range(schedule.processes)]
         self._undo: dict[_Undoing, asyncio.TimerHandle] = {}
+        self._remaining: list[acts.Remain] = []
+        self._moved = 0  # how often the API version is not to be served
+        self._moved_kind: Kind | None = None
         self._writer = Writer(self.server, workload)
         self._anywhere: Countdown | None = None
         self._threads = set(threading.enumerate())
@@ -231,7 +237,8 @@ class World:
             for action in self.schedule.actions:
                 await asyncio.sleep(max(0.0, action.at - loop.time()))
                 self._raise()
-                self._perform(action)
+                with self._in_own_version():
+                    self._perform(action)
             await asyncio.sleep(0)
             self._heal()
             self._healed_at = loop.time()
@@ -254,6 +261,11 @@ class World:
             case acts.Happen():
                 fault = server.faults.add(action.made())
                 self._later(action.lasts, lambda: _remove(server, fault))
+            case acts.Remain():
+                self._remaining.append(action)
+                server.faults.add(action.made())
+            case acts.Unserve():
+                self._unserve(action)
             case acts.Compact():
                 server.compact()
             case acts.Restore():
@@ -305,9 +317,34 @@ class World:
             timer.cancel()
             undoing()
         self.server.faults.clear()
+        for action in self._remaining:
+            self.server.faults.add(action.made())
         for slot in self._slots:
             if slot.link is not None:
                 slot.link.on_write = None
+
+    def _unserve(self, action: acts.Unserve) -> None:
+        kind = self._writer.kind
+        if kind.custom is None:
+            self._moved += 1
+            self._later(action.lasts, self._serve_again)
+
+    def _serve_again(self) -> None:
+        self._moved -= 1
+        with self._in_own_version():
+            pass
+
+    @contextlib.contextmanager
+    def _in_own_version(self) -> Iterator[None]:
+        """Serve what is written in its own version for an instant: no fault hits who writes."""
+        kinds = self.server.cluster.kinds
+        if self._moved_kind is not None:
+            kinds.move(self._moved_kind, self._moved_kind.version)
+            self._moved_kind = None
+        yield
+        if self._moved:
+            self._moved_kind = self._writer.kind
+            kinds.move(self._moved_kind, _OTHER_VERSION)
 
     def _restore(self, action: acts.Restore) -> None:
         self._heal()
