@@ -205,6 +205,14 @@ def test_two_streams_that_cannot_be_opened_lead_to_one_plain_list(error: Kinform
     assert run(second.state, Waited()).action == Relist("", 500)
 
 
+def test_streams_that_expire_though_they_asked_for_no_version_lead_to_one_plain_list() -> None:
+    state = run(State(phase="stream"), Failed(GONE)).state
+    assert state.is_suspect
+    for _ in range(2):
+        state = run(run(state, Waited()).state, Failed(GONE)).state
+    assert run(state, Waited()).action == Relist("", 500)
+
+
 @pytest.mark.parametrize("outcome", [Listed("7"), Failed(said(503))], ids=["listed", "failed"])
 def test_the_list_after_that_plain_one_is_streamed_again(outcome: Signal) -> None:
     """An outage says nothing about what the server can do."""
@@ -413,6 +421,26 @@ def test_versions_that_cannot_be_compared_are_listed_if_they_differ() -> None:
 def test_a_watch_that_opens_ends_the_count_of_those_that_did_not() -> None:
     state = opened_in_vain(WATCHING, said(503), 4, probed="9").state
     assert run(state, ended()).state.failed_openings == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "counts"),
+    [
+        pytest.param(ended(error=RESET, lived=0.1, events=0), True, id="broken at its first byte"),
+        pytest.param(ended(error=RESET, lived=0.1, events=1), False, id="after an event"),
+        pytest.param(ended(error=RESET, lived=30.0, events=0), False, id="quiet for a while"),
+        pytest.param(ended(lived=0.1, events=0), False, id="ended cleanly"),
+    ],
+)
+def test_a_watch_that_breaks_before_it_brings_anything_counts_as_unopened(
+    end: Ended, counts: bool
+) -> None:
+    state = replace(WATCHING, failed_openings=4)
+    after = run(state, end).state
+    assert after.failed_openings == (5 if counts else 0)
+    probing = replace(after, phase="probe")
+    expected = Relist("7", None) if counts else Rewatch("7")
+    assert run(probing, Probed("9", applied="7"), now=60.0).action == expected
 
 
 @pytest.mark.parametrize(("took", "pause"), [(10.0, 30.0), (10.1, 60.0)])

@@ -25,10 +25,10 @@ complete discovery lists it in no version of its group (`UnknownResourceError.is
 at least 30 s apart. If another version serves it, the cache is kept and goes stale.
 Rule 8: A watch that ended cleanly was healthy if the applied version advanced, or if it lived for
 8 s. The back-off starts anew, and the next watch opens at once, within the budget of rule 1.
-Rule 9: After five watches in a row that could not be opened, lists keep the cache up to date. Each
-probe that shows another version than ours leads to one plain list, so there is at most one in each
-wait (30 to 60 s; twice that if the last list took longer than 10 s). A probe that shows our version
-leads to no list.
+Rule 9: After five watches in a row that could not be opened, or broke within 8 s without an event,
+lists keep the cache up to date. Each probe that shows another version than ours leads to one plain
+list, so there is at most one in each wait (30 to 60 s; twice that if the last list took longer than
+10 s). A probe that shows our version leads to no list.
 
 client-go: reflector.go, where the same decisions are spread over ListAndWatch, list, watchList,
 watch and handleAnyWatch.
@@ -423,6 +423,8 @@ class _Step:
             return self.unstream()
         if error is not None and _would_fail_lists(error):
             return self.list_failed(error)
+        if _is_version_unusable(error) and not self.state.is_suspect:
+            return self.list_failed(error)
         # Streams alone may fail: a gateway, or a role that allows lists only.
         failed = self.state.failed_streams + 1
         if failed < STREAMS_BEFORE_LIST:
@@ -474,7 +476,12 @@ class _Step:
             or ended.lived >= HEALTHY_AFTER
             or (is_clean and (advanced or ended.lived >= CLEAN_AFTER))
         )
-        self.state = replace(self.state, version=version, failed_openings=0)
+        # A gateway may accept every watch and break it at the first byte, which is no better than
+        # refusing it. (A quiet watch that breaks later may have met the idle timeout of a proxy.)
+        is_useless = ended.error is not None and not (advanced or ended.events)
+        is_useless = is_useless and ended.lived < CLEAN_AFTER
+        failed = self.state.failed_openings + 1 if is_useless else 0
+        self.state = replace(self.state, version=version, failed_openings=failed)
         if is_healthy:
             self.state = replace(self.state, backoff=self.state.backoff.healthy())
         if ended.mends:
@@ -633,7 +640,7 @@ def _would_fail_lists(error: KinformError) -> bool:
     """Whether a plain list would fail in the same way as a streamed one."""
     if isinstance(error, TransportError):
         return error.failure in _NO_CONNECTION
-    return _is_version_unusable(error) or isinstance(error, UnknownResourceError)
+    return isinstance(error, UnknownResourceError)
 
 
 def _pause_after(error: KinformError | None) -> float:
