@@ -16,6 +16,7 @@ import pytest
 import kinform
 from kinform.apiserver import APIServer
 from kinform.cache.options import ReflectorOptions
+from kinform.clock import offload
 from kinform.errors import (
     ConfigError,
     ConflictError,
@@ -608,6 +609,6 @@ async def test_a_client_belongs_to_the_loop_that_opened_it_not_to_the_one_that_s
             with pytest.raises(UsageError, match="another event loop, the one that opened it"):
                 asyncio.run(maps.get("a"))
 
-        await asyncio.to_thread(elsewhere)
+        await offload(elsewhere)
         assert len(await maps.list()) >= 0
         await client.aclose()
