@@ -16,6 +16,7 @@ import pytest
 import kinform
 from kinform.apiserver import APIServer
 from kinform.cache.options import ReflectorOptions
+from kinform.clock import offload
 from kinform.errors import (
     ConfigError,
     ConflictError,
@@ -595,3 +596,19 @@ async def test_guards_add_up_and_a_view_is_open_as_long_as_its_client() -> None:
         assert "closed" in repr(view)
         with pytest.raises(UsageError, match="this client is closed"):
             view.resource("v1/configmaps")
+
+
+async def test_a_client_belongs_to_the_loop_that_opened_it_not_to_the_one_that_sends_first() -> (
+    None
+):
+    async with APIServer(port=None) as server:
+        client = await server.connect().open()
+        maps = client.resource("v1/configmaps", namespace="default")
+
+        def elsewhere() -> None:
+            with pytest.raises(UsageError, match="another event loop, the one that opened it"):
+                asyncio.run(maps.get("a"))
+
+        await offload(elsewhere)
+        assert len(await maps.list()) >= 0
+        await client.aclose()

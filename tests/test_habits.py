@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from pathlib import Path
@@ -135,3 +136,15 @@ def test_offences_are_noticed_and_only_those(tmp_path: Path) -> None:
     assert "asyncio logged" in noticed["test_loses_an_exception"]
     shown = {name for name, complaint in noticed.items() if "a secret was shown" in complaint}
     assert shown == {name for name in noticed if "token" in name}
+
+
+def test_no_code_of_ours_takes_a_cancellation_count_for_a_cancellation() -> None:
+    """Before Python 3.13 it is 1 after a TaskGroup that failed, and user code may leave it so."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in (ROOT / "src").rglob("*.py")
+        if "cancelling" in (text := path.read_text("utf-8"))  # parsing all takes seconds
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.Attribute) and node.attr == "cancelling"
+    ]
+    assert found == [], "run what may leave a count behind apart: kinform.tasks.apart"

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from kinform.tasks import background, finish, gather, waits
+from kinform.tasks import apart, background, finish, gather, waits
 from kinform.testing import in_virtual_time
 
 
@@ -123,3 +123,96 @@ async def test_waits_come_to_an_end() -> None:
             count += 1
     assert loop.time() == pytest.approx(5)
     assert 2 < count < 50
+
+
+# --- apart: user code in a task of its own
+
+
+async def group_that_fails() -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(after(1, ValueError("mine")))
+
+
+@in_virtual_time
+async def test_gather_leaves_no_cancellation_count_behind() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    with pytest.raises(ValueError, match="mine"):
+        await gather(after(1, ValueError("mine")), after(1000, "never"))
+    assert task.cancelling() == 0
+
+
+@in_virtual_time
+async def test_gather_that_is_cancelled_waits_for_the_end_of_all() -> None:
+    ends: list[float] = []
+    loop = asyncio.get_running_loop()
+
+    async def linger() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(5)
+            ends.append(loop.time())
+
+    gathering = loop.create_task(gather(linger(), linger()))
+    for _ in range(3):
+        await asyncio.sleep(1)
+        gathering.cancel()
+    await asyncio.wait([gathering])
+    assert gathering.cancelled()
+    assert ends == [6.0, 6.0] == [loop.time()] * 2
+
+
+@in_virtual_time
+async def test_what_runs_apart_leaves_its_count_in_its_own_task() -> None:
+    task = asyncio.current_task()
+    assert task is not None
+    ended = await apart(group_that_fails())
+    assert isinstance(ended.exception(), ExceptionGroup)
+    assert task.cancelling() == 0
+
+
+@in_virtual_time
+async def test_what_was_cancelled_elsewhere_is_not_the_cancellation_of_who_waits_apart() -> None:
+    async def await_cancelled() -> None:
+        cancelled = asyncio.get_running_loop().create_future()
+        cancelled.cancel()
+        await cancelled
+
+    assert (await apart(await_cancelled())).cancelled()
+    future: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_later(1, future.set_result, "any awaitable")
+    assert (await apart(future)).result() == "any awaitable"
+
+
+@in_virtual_time
+async def test_who_waits_apart_and_is_cancelled_is_cancelled_whatever_becomes_of_the_work() -> None:
+    loop = asyncio.get_running_loop()
+    told: list[float] = []
+
+    async def ignore() -> str:
+        for _ in range(2):
+            try:
+                await asyncio.sleep(1000)
+            except asyncio.CancelledError:
+                told.append(loop.time())
+        return "swallowed"
+
+    async def fail_when_cancelled() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            raise ValueError("of less interest")
+
+    works = (ignore(), fail_when_cancelled(), after(1000, "never"))
+    for work in works:
+        asked: list[str] = []
+        waiting = loop.create_task(apart(work, on_cancel=lambda: asked.append("stop")))  # noqa: B023
+        await asyncio.sleep(1)
+        waiting.cancel()
+        await asyncio.sleep(1)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert waiting.cancelled()
+        assert asked
+    assert told == [1.0, 2.0]

@@ -20,7 +20,7 @@ from collections.abc import (
     Hashable,
     Iterator,
 )
-from typing import Final, Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, cast, final
 
 __all__ = [
     "SharedCalls",
@@ -78,8 +78,9 @@ async def apart(
     ``work`` has ended, whatever the result of ``work`` is. Other tasks always get a turn.
     """
     loop = asyncio.get_running_loop()
-    is_coroutine = isinstance(work, Coroutine)
-    task: asyncio.Task[R] = loop.create_task(work if is_coroutine else _awaited(work), name=name)
+    is_coroutine = asyncio.iscoroutine(work)
+    coroutine = cast("Coroutine[object, object, R]", work) if is_coroutine else _awaited(work)
+    task = loop.create_task(coroutine, name=name)
     cancelled: asyncio.CancelledError | None = None
     while True:
         # Private to this call: nothing but the caller's cancellation can end the wait early.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
@@ -344,3 +344,34 @@ def test_the_types_of_the_events_are_those_of_the_callbacks() -> None:
 
     made: EventHandler[str] = handler(on_add=on_add, on_update=on_update, on_delete=on_delete)
     assert made.on_update is on_update
+
+
+def generator(_: object) -> Iterator[None]:
+    yield
+
+
+async def async_generator(_: object) -> AsyncIterator[None]:
+    yield
+
+
+class Callback:
+    async def __call__(self, event: object) -> AsyncIterator[object]:
+        yield event
+
+
+@pytest.mark.parametrize(
+    "function, named",
+    [
+        (generator, "a generator function"),
+        (async_generator, "an async generator function"),
+        (functools.partial(async_generator), "an async generator function"),
+        (Callback(), "an async generator function"),
+    ],
+    ids=["generator", "async", "partial", "object"],
+)
+def test_a_callback_with_a_yield_is_refused_because_it_would_never_run(
+    function: Callable[[object], object], named: str
+) -> None:
+    for role in ("on_add", "on_update", "on_delete"):
+        with pytest.raises(UsageError, match=f"{role} is {named}, which would never run"):
+            handler(**{role: function})  # type: ignore[arg-type]

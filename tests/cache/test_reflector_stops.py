@@ -77,7 +77,7 @@ async def run_counted(work: Coroutine[Any, Any, Any], stopping: Stopping) -> obj
 
 
 def counting_factory(
-    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, Any], **options: Any
+    loop: asyncio.AbstractEventLoop, work: Any, **options: Any
 ) -> asyncio.Task[Any]:
     stopping = _stopping.get()
     if stopping is None:

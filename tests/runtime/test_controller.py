@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import pairwise
 
 import msgspec
@@ -708,3 +708,24 @@ async def test_a_predicate_that_fails_lets_the_event_pass(
         async with running(client, controller(log, for_=source)):
             await log.called(1)
     assert "v1/configmaps: the predicate failed, and default/a passes" in caplog.text
+
+
+async def yielding(_ctx: object, _name: object) -> AsyncIterator[None]:
+    yield
+
+
+def test_a_reconcile_with_a_yield_is_refused_because_it_would_never_run() -> None:
+    with pytest.raises(kinform.UsageError, match="reconcile is an async generator function"):
+        kinform.Controller("c", yielding, for_=MAPS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["owner", "namespace"])
+def test_the_name_of_a_built_in_index_is_refused_where_it_is_given(name: str) -> None:
+    indexers: dict[str, Callable[[kinform.Object], str]] = {name: lambda obj: obj.name}
+    with pytest.raises(kinform.UsageError, match=f"an index named '{name}' already"):
+        kinform.KindSource(MAPS, indexers=indexers)
+    client = kinform.connect("http://127.0.0.1:1")
+    with pytest.raises(kinform.UsageError, match=f"an index named '{name}' already"):
+        kinform.SharedInformerFactory(client, indexers=indexers)
+    with pytest.raises(kinform.UsageError, match=f"an index named '{name}' already"):
+        kinform.SharedInformerFactory(client).configure(MAPS, indexers=indexers)

@@ -733,3 +733,58 @@ async def test_messages_of_others_are_left_to_who_leads() -> None:
             await first.stop()
             await two.called(3)
     assert two.names == ["m0", "m1", "m2"]
+
+
+@in_virtual_time
+async def test_the_end_of_a_started_manager_can_be_waited_for() -> None:
+    async with served() as (_, client):
+        manager = Manager(client, signals=False)
+        with pytest.raises(kinform.UsageError, match="was not started"):
+            await manager.wait_stopped()
+        log = Log()
+        manager.add(controller(log))
+        await manager.start()
+        loop = asyncio.get_running_loop()
+        waiting = loop.create_task(manager.wait_stopped())
+        given_up = loop.create_task(manager.wait_stopped())
+        await asyncio.sleep(5)
+        given_up.cancel()
+        await asyncio.sleep(5)
+        assert given_up.cancelled()
+        assert not waiting.done()
+        await manager.stop()
+        await waiting
+        await manager.wait_stopped()  # it has ended
+
+
+@in_virtual_time
+async def test_a_reconcile_cannot_wait_for_the_end_of_its_manager() -> None:
+    async def wait(_ctx: Context, _name: kinform.ObjectName) -> None:
+        with pytest.raises(kinform.UsageError, match="which waits for the reconcile"):
+            await manager.wait_stopped()
+
+    log = Log(wait)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with running(client, controller(log)) as manager:
+            await log.called(1)
+
+
+@in_virtual_time
+async def test_whoever_waits_for_the_end_gets_what_ended_the_manager() -> None:
+    class Broken:
+        def push(self, _key: object, _priority: object) -> None: ...
+        def touch(self, _key: object, _priority: object) -> None: ...
+        def pop(self) -> kinform.ObjectName:
+            raise LookupError("out of order")
+
+        def __len__(self) -> int:
+            return 0
+
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        manager = Manager(client, signals=False)
+        manager.add(controller(Log(), order=Broken()))
+        await manager.start()
+        with pytest.raises(LookupError, match="out of order"):
+            await manager.wait_stopped()

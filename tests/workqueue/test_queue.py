@@ -11,8 +11,9 @@ from typing import Final
 import pytest
 
 from kinform.errors import QueueShutDown, UsageError
+from kinform.runtime.statistics import QueueMeter
 from kinform.testing import in_virtual_time
-from kinform.workqueue import FairOrder, Priority, WorkQueue
+from kinform.workqueue import Cause, CauseKind, FairOrder, Priority, WorkQueue
 
 NOT_APPLICABLE: Final = {
     "CG-Q24": "pieces of work are awaited with asyncio.TaskGroup or kinform.tasks.gather",
@@ -469,3 +470,36 @@ async def test_a_drain_of_a_queue_with_nothing_to_do_is_over_at_once() -> None:
 def test_a_negative_number_of_causes_is_refused() -> None:
     with pytest.raises(ValueError, match="max_causes is -1"):
         WorkQueue[str](max_causes=-1)
+
+
+@in_virtual_time
+async def test_the_causes_of_a_key_that_waits_for_its_retry_can_be_read() -> None:
+    queue = WorkQueue[str]()
+    queue.add("x", cause=Cause(CauseKind.UPDATED, "pods"))
+    async with queue.processing() as key:
+        queue.add_rate_limited(key)
+    kinds = [CauseKind.UPDATED, CauseKind.RETRY]
+    assert [cause.kind for cause in queue.causes("x")] == kinds
+    await asyncio.sleep(1)
+    assert [cause.kind for cause in queue.causes("x")] == kinds
+    queue.add_after("x", 5, cause=Cause(CauseKind.TIMER))
+    assert [cause.kind for cause in queue.causes("x")] == kinds, "why it waits now"
+
+
+async def test_of_an_empty_queue_no_time_of_waiting_is_below_zero() -> None:
+    queue = WorkQueue[str](metrics=QueueMeter())
+    assert {queue.statistics().oldest_waiting for _ in range(200)} == {0.0}
+
+
+@in_virtual_time
+async def test_many_keys_that_fall_due_together_come_in_several_turns_and_in_order() -> None:
+    queue = WorkQueue[int]()
+    for number in range(5000):
+        queue.add_after(number, 10)
+    await asyncio.sleep(10)
+    most = before = 0
+    while before < 5000:
+        await asyncio.sleep(0)
+        most, before = max(most, len(queue) - before), len(queue)
+    assert most < 2000
+    assert [await queue.get() for _ in range(5000)] == list(range(5000))

@@ -134,6 +134,11 @@ WAITS: Final = (
 )
 CONTROLLERS: Final[tuple[Figure[ControllerStatistics], ...]] = (
     Figure(
+        "kinform_controller_unexpected_ends_total",
+        "Workers and sources that ended though nothing stopped them",
+        lambda one: one.unexpected_ends,
+    ),
+    Figure(
         "controller_runtime_reconcile_errors_total",
         "Reconciles that failed, terminal errors and time-outs included",
         ended(*RESULTS["error"]),
