@@ -129,6 +129,7 @@ def check(
     try:
         if kind.custom is None:
             is_strategic = patched is not None and patched.is_strategic
+            _check_identity(obj, is_strategic=is_strategic)
             if patched is not None and not is_strategic and not obj.get("apiVersion"):
                 return Checked(_unversioned(kind, obj))
             _identify(kind, obj, is_strategic=is_strategic)
@@ -198,6 +199,32 @@ def _refused(kind: Kind, obj: Json, why: str) -> StatusError:
     given = text(obj, "kind") or kind.kind
     version = text(obj, "apiVersion").rpartition("/")[2] or kind.version
     return status.bad_request(_unhandled(kind, why, given=given, version=version))
+
+
+def _check_identity(obj: Json, *, is_strategic: bool) -> None:
+    """Refuse what a patch makes of ``apiVersion`` and ``kind`` if it cannot be a version or a kind.
+
+    A version without a group may have a slash in front, as for Go.
+    """
+    for name in ("apiVersion", "kind"):
+        value = obj.get(name)
+        if value is None or isinstance(value, str):
+            continue
+        if is_strategic:
+            raise Wrong("unrecognized type: string")
+        given = type_errors.json_kind(value)
+        raise Wrong(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            f"{given} into Go struct field .{name} of type string"
+        )
+    version = text(obj, "apiVersion")
+    if version.count("/") > 1:
+        raise Wrong(f"unexpected GroupVersion string: {version}")
+    if version.startswith("/"):
+        obj["apiVersion"] = version[1:]
+    elif version.endswith("/"):
+        shown = msgspec.json.encode(obj).decode()
+        raise Wrong(f"Object 'apiVersion' is missing in '{shown}'")
 
 
 def _identify(kind: Kind, obj: Json, *, is_strategic: bool) -> None:

@@ -5,10 +5,13 @@ Slow and exact: it is asked only after a fast decoder has refused the text.
 
 from __future__ import annotations
 
+import json
 from typing import Final, final
 
 __all__ = ["syntax_error", "too_deep"]
 
+_LONG: Final = 256 * 1024
+"""Longer texts are not scanned byte by byte: that takes seconds."""
 _DEEPEST: Final = 10_000
 _END: Final = "unexpected end of JSON input"
 _SPACE: Final = b" \t\r\n"
@@ -29,10 +32,27 @@ def syntax_error(text: bytes) -> str:
     >>> syntax_error(b'{"a":1,}')
     "invalid character '}' looking for beginning of object key string"
     """
+    if len(text) > _LONG:
+        return _by_position(text)
     try:
         _Scanner(text).document()
     except _Wrong as exc:
         return str(exc)
+    except RecursionError:
+        return too_deep(text)
+    return ""
+
+
+def _by_position(text: bytes) -> str:
+    """Return the complaint about a long text: the place is exact, the words may be other ones."""
+    try:
+        # Numbers are not made: very long ones take long, or are an error.
+        json.loads(text.decode(errors="replace"), parse_int=str, parse_float=str)
+    except json.JSONDecodeError as exc:
+        rest = exc.doc[exc.pos : exc.pos + 1]
+        if not rest or exc.msg.startswith("Unterminated string"):
+            return _END
+        return f"invalid character {_quoted(rest)} looking for beginning of value"
     except RecursionError:
         return too_deep(text)
     return ""

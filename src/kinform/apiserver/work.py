@@ -7,10 +7,12 @@ kube-apiserver limits CEL rules in the same way.
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, final
 
-__all__ = ["MESSAGE", "Exhausted", "begin", "spend"]
+__all__ = ["MESSAGE", "Exhausted", "begin", "limited", "spend"]
 
 MESSAGE: Final = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -26,8 +28,8 @@ class _Budget:
 
     __slots__ = ("left",)
 
-    def __init__(self) -> None:
-        self.left = _BUDGET
+    def __init__(self, units: int = _BUDGET) -> None:
+        self.left = units
 
 
 _CURRENT: Final[ContextVar[_Budget | None]] = ContextVar("work", default=None)
@@ -44,6 +46,16 @@ class Exhausted(Exception):
 def begin() -> None:
     """Give the request that is answered in this context a new budget."""
     _CURRENT.set(_Budget())
+
+
+@contextmanager
+def limited(units: int) -> Generator[None]:
+    """Give a part of the work a budget of its own, whatever the request has left."""
+    token = _CURRENT.set(_Budget(units))
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
 
 
 def spend(units: int) -> None:

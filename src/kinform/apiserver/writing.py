@@ -138,6 +138,7 @@ class Writing:
         if is_new and route.subresource:
             raise status.not_found(kind, route.name)
         applied, complaints = decoding.decode_apply(request.body)
+        decoding.check_size(applied)
         _check_identity(kind, applied)
         live = None if is_new else objects.load(kind, route.key)
         merged = server_side_apply.apply(
@@ -150,6 +151,7 @@ class Writing:
             now=self._cluster.timestamp(),
             subresource=_subresource(route),
         )
+        decoding.check_size(merged)
         decoding.convert(kind, schema_of(kind), merged)
         warnings = _complained(complaints, wish)
         with _warned(warnings):
@@ -236,6 +238,7 @@ def _checked(body: bytes, content_type: str, kind: Kind, *, wish: Intent) -> tup
     obj, duplicates = decoding.decode(
         body, content_type, kind=kind.kind, api_version=kind.api_version, is_custom=is_custom
     )
+    decoding.check_size(obj)
     checked = decoding.check(kind, schema_of(kind), obj, duplicates=duplicates)
     return obj, decoding.complain(wish.field_validation, checked.complaints, kind)
 
@@ -265,6 +268,7 @@ def _patched(
 ) -> tuple[Json, list[str]]:
     """Return an object as a patch makes it, with what there is to complain about it."""
     patch, complaints = decoding.decode_patch(body, content_type)
+    decoding.check_size(patch)
     is_strategic = content_type == _STRATEGIC
     written, duplicates = "", list[str]()
     if content_type == _JSON_PATCH:
@@ -275,6 +279,7 @@ def _patched(
         result = strategic_merge.apply(base, patch, schema_of(kind))
     else:
         result = merge_patch.apply(base, patch)
+    decoding.check_size(result)
     shown = decoding.Patched(
         patch if is_strategic else result,
         is_strategic=is_strategic,

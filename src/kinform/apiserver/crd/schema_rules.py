@@ -6,6 +6,7 @@ allowed or do not fit together (`_keywords`), and, if the structure is good, at 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -39,6 +40,7 @@ _MUST_BE_EMPTY: Final = (
 _MUST_BE_UNDEFINED: Final = (
     "additionalProperties", "default", "x-kubernetes-list-type", "x-kubernetes-map-type",
 )  # fmt: skip
+_SINGLE: Final = ("items", "additionalProperties", "not")
 _JUNCTORS: Final = ("allOf", "anyOf", "oneOf")
 _INT_OR_STRING: Final = [{"type": "integer"}, {"type": "string"}]
 _REASONS: Final = (
@@ -48,7 +50,7 @@ _REASONS: Final = (
 
 def problems(schema: Json, path: str) -> list[FieldError]:
     """Return what is wrong with an ``openAPIV3Schema`` that is found at ``path``."""
-    if _has_anywhere(schema, "$schema"):
+    if any(one.get("$schema") for one in _every(schema)):
         words = "OpenAPIV3Schema 'schema' is not supported"
         return [field_errors.invalid(path, "", words)]
     keywords: list[FieldError] = []
@@ -57,7 +59,7 @@ def problems(schema: Json, path: str) -> list[FieldError]:
             field_errors.forbidden(f"{path}.nullable", "nullable cannot be true at the root")
         )
     keywords += _keywords(schema, path)
-    if any(_has_anywhere(schema, name) for name in _UNSUPPORTED) or _has_item_lists(schema):
+    if any(map(_is_unsupported, _every(schema))):
         return keywords
     structure = sorted(_root(schema, path) + _structure(schema, path), key=str)
     if not structure:
@@ -71,8 +73,7 @@ def _children(schema: Json, path: str) -> list[tuple[Json, str]]:
         (as_dict(child), f"{path}.properties[{name}]")
         for name, child in as_dict(schema.get("properties")).items()
     ]
-    single = ("items", "additionalProperties")
-    given = (name for name in single if is_object(schema.get(name)))
+    given = (name for name in _SINGLE[:2] if is_object(schema.get(name)))
     return [*found, *((as_dict(schema[name]), f"{path}.{name}") for name in given)]
 
 
@@ -88,14 +89,21 @@ def _junctors(schema: Json, path: str) -> list[tuple[Json, str]]:
     return found
 
 
-def _has_anywhere(schema: Json, keyword: str) -> bool:
-    below = parts(schema, "")
-    return bool(schema.get(keyword)) or any(_has_anywhere(child, keyword) for child, _ in below)
+def _every(schema: Json) -> Iterator[Json]:
+    """Yield a schema and all schemas in it."""
+    waiting = [schema]
+    while waiting:
+        here = waiting.pop()
+        yield here
+        waiting += map(as_dict, as_dict(here.get("properties")).values())
+        waiting += (here[name] for name in _SINGLE if is_object(here.get(name)))
+        for name in _JUNCTORS:
+            if name in here:
+                waiting += map(as_dict, as_list(here[name]))
 
 
-def _has_item_lists(schema: Json) -> bool:
-    below = parts(schema, "")
-    return is_list(schema.get("items")) or any(_has_item_lists(child) for child, _ in below)
+def _is_unsupported(schema: Json) -> bool:
+    return is_list(schema.get("items")) or any(schema.get(name) for name in _UNSUPPORTED)
 
 
 # --- structure --------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from kinform.apiserver import work
 from kinform.apiserver.json import Json, JsonValue
 from kinform.apiserver.kind import CustomVersion
 from kinform.apiserver.tables import ages, json_path
@@ -22,6 +23,8 @@ _ESCAPES: Final = {
 }
 _ESCAPED: Final = re.compile("[<>&\u2028\u2029]")
 _LARGEST: Final = 2**63
+_WORK: Final = 20_000
+"""Units of work for the cells of one object: two thousand values are visited in two ms."""
 # Between these, numbers are written without an exponent.
 _TINY: Final = 1e-4
 _LARGE: Final = 1e6
@@ -62,13 +65,21 @@ def _column(asked: dict[str, object]) -> Json:
 
 
 def cells(custom: CustomVersion, obj: Json, now: datetime) -> list[JsonValue]:
-    """Return the cells of an object of a custom kind; what is not there is None."""
+    """Return the cells of an object of a custom kind.
+
+    A cell is None if there is no value, or if its path visits so many values that showing many
+    objects would take long.
+    """
     found: list[JsonValue] = [obj["metadata"].get("name", "")]
     if not custom.columns:
         found.append(_cell("date", _AGE, obj, now=now))
-    for column in _readable(custom):
-        kind, path = str(column.get("type", "")), str(column.get("jsonPath", ""))
-        found.append(_cell(kind, path, obj, now=now))
+    with work.limited(_WORK):
+        for column in _readable(custom):
+            kind, path = str(column.get("type", "")), str(column.get("jsonPath", ""))
+            try:
+                found.append(_cell(kind, path, obj, now=now))
+            except work.Exhausted:
+                found.append(None)
     return found
 
 

@@ -12,12 +12,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, cast, final
 
+from kinform.apiserver import work
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
 
 __all__ = ["Path", "compiled"]
 
 _Step: TypeAlias = Callable[[JsonValue], Sequence[JsonValue]]
 
+_UNITS: Final = 10
+"""What it costs to visit a value."""
 _FIELD: Final = re.compile(r"(?:\\.|[^.\[\]\\\s])+")
 _SLICE: Final = re.compile(r"(-?\d*):(-?\d*)(?::(-?\d*))?")
 _INDEX: Final = re.compile(r"-?\d+")
@@ -44,7 +47,11 @@ class Path:
         self._keys = keys
 
     def find(self, obj: Json) -> list[JsonValue]:
-        """Return the values at the path, none if there is nothing or if it does not fit."""
+        """Return the values at the path, none if there is nothing or if it does not fit.
+
+        Raises:
+            kinform.apiserver.work.Exhausted: the path visits more values than the budget allows.
+        """
         if self._keys is not None:
             value: JsonValue = obj
             for key in self._keys:
@@ -55,7 +62,11 @@ class Path:
         values: list[JsonValue] = [obj]
         try:
             for step in self._steps:
-                values = [found for value in values for found in step(value)]
+                found: list[JsonValue] = []
+                for value in values:
+                    found += step(value)
+                    work.spend(_UNITS * (1 + len(found) // max(len(values), 1)))
+                values = found
         except LookupError:
             return []
         return values
@@ -177,6 +188,7 @@ def _every(value: JsonValue) -> Sequence[JsonValue]:
 def _descend(value: JsonValue) -> Sequence[JsonValue]:
     found = [value]
     for child in _every(value):
+        work.spend(_UNITS)
         found += _descend(child)
     return found
 
@@ -231,7 +243,12 @@ def _filter(condition: str) -> _Step:
             raise LookupError("incompatible types")
         return bool(compare(found[0], wanted[0]))
 
-    return lambda value: [item for item in _listed(value) if is_kept(item)]
+    def step(value: JsonValue) -> Sequence[JsonValue]:
+        items = _listed(value)
+        work.spend(_UNITS * len(items))
+        return [item for item in items if is_kept(item)]
+
+    return step
 
 
 def _split_comparison(condition: str) -> tuple[str, str, str]:
