@@ -160,7 +160,7 @@ def test_a_file_says_what_the_functions_say() -> None:
 def test_all_faults_can_be_in_a_file() -> None:
     made = {
         "refuse", "reset", "close", "half_open", "stall", "truncate_frame", "corrupt", "status",
-        "error_event", "drip", "duplicate_events", "older_events", "stray_bookmarks",
+        "error_event", "end_watch", "drip", "duplicate_events", "older_events", "stray_bookmarks",
         "no_bookmarks", "no_watch_list", "gzip", "latency", "stale", "stale_cache", "compact",
         "restore", "clock_offset",
     }  # fmt: skip

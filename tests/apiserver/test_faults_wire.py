@@ -380,6 +380,13 @@ async def test_status_may_be_the_text_of_a_proxy(server: APIServer) -> None:
     assert answer.headers["content-type"].startswith("text/plain")
 
 
+async def test_a_watch_may_end_cleanly_after_some_events(server: APIServer) -> None:
+    server.faults.add(faults.end_watch(after_events=2))
+    answer = await ask(server, WATCH)
+    assert answer.is_whole
+    assert names(answer.chunks) == ["a", "b"]
+
+
 async def test_error_event_is_the_last_of_a_watch(server: APIServer) -> None:
     server.faults.add(faults.error_event(410, after_events=2))
     answer = await ask(server, WATCH)

@@ -25,7 +25,7 @@ ADDED, UPDATED, DELETED = DeltaType.ADDED, DeltaType.UPDATED, DeltaType.DELETED
 REPLACED, SYNC = DeltaType.REPLACED, DeltaType.SYNC
 
 
-def held(*entries: Entry[str], version: str = "1") -> ThreadSafeStore[str]:
+def held(*entries: Entry[str], version: str = "4") -> ThreadSafeStore[str]:
     store: ThreadSafeStore[str] = ThreadSafeStore()
     store.replace(keyed(*entries), version)
     return store

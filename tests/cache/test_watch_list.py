@@ -53,9 +53,10 @@ DEVIATIONS: Final = {
     "CG-W02": "a stream that is silent for half a minute is given up; the second one for good",
     "CG-W05": 'the list asks for the newest state, unless first_version="0" is given',
     "CG-W06": "only a refusal is followed by a plain list at once; other errors wait, and the "
-    "second in a row leads to plain lists. An outage is no reason for one",
+    "second in a row leads to one plain list",
     "CG-W07": "and streams are not tried again for an hour",
-    "CG-W11": "after a wait; and a second such stream leads to plain lists",
+    "CG-W10": "the second in a row leads to one plain list, 30 s later at the earliest",
+    "CG-W11": "after a wait; and a second such stream leads to one plain list",
     "CG-W17": "there is no such function: what the reflector asks for is a stream from the start",
 }
 
@@ -432,7 +433,7 @@ async def test_too_many_requests_is_no_reason_for_a_plain_list() -> None:
 @pytest.mark.parametrize("asked", [None, 5.0, 60.0])
 @in_virtual_time
 async def test_too_many_requests_twice_lead_to_one_late_plain_list(asked: float | None) -> None:
-    """Deviation from CG-W10: a server that refuses all watches for ever is still listed."""
+    """A server that refuses all watches for ever is still listed (see CG-W10)."""
     source, store = FakeListWatch(), Store[Any]()
     source.add(config("p1"))
     source.fail_watches(said(429, retry_after=asked), forever=True)

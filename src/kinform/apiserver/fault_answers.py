@@ -218,6 +218,8 @@ class Faults:
                 chunks = streams.corrupted(chunks, event)
             case kinds.ErrorEvent(after_events=count):
                 chunks = streams.failing(chunks, count, error=_error_event(effect))
+            case kinds.EndWatch(after_events=count):
+                chunks = streams.ended(chunks, count)
             case kinds.Reset() | kinds.Close() | kinds.HalfOpen() if (
                 effect.after_events is not None
             ):

@@ -156,6 +156,11 @@ class ErrorEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @final
+class EndWatch(msgspec.Struct, frozen=True, kw_only=True):
+    after_events: int = 0
+
+
+@final
 class Drip(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 16
     every: float = 0.1
@@ -235,6 +240,7 @@ Effect: TypeAlias = (
     | Corrupt
     | Status
     | ErrorEvent
+    | EndWatch
     | Drip
     | DuplicateEvents
     | OlderEvents
@@ -265,6 +271,7 @@ _ALL: Final[tuple[type[Effect], ...]] = (
     Corrupt,
     Status,
     ErrorEvent,
+    EndWatch,
     Drip,
     DuplicateEvents,
     OlderEvents,
@@ -285,6 +292,7 @@ EFFECTS: Final[dict[str, type[Effect]]] = {_name(effect): effect for effect in _
 _OF_WATCHES: Final = (
     TruncateFrame,
     ErrorEvent,
+    EndWatch,
     DuplicateEvents,
     OlderEvents,
     StrayBookmarks,

@@ -106,6 +106,19 @@ async def failing(chunks: Chunks, count: int, *, error: bytes) -> Chunks:
                 return
 
 
+async def ended(chunks: Chunks, count: int) -> Chunks:
+    """Yield so many chunks, and no more."""
+    seen = 0
+    async with contextlib.aclosing(chunks):
+        if not count:
+            return
+        async for chunk in chunks:
+            yield chunk
+            seen += 1
+            if seen == count:
+                return
+
+
 async def duplicated(chunks: Chunks) -> Chunks:
     """Yield every event about an object twice."""
     async with contextlib.aclosing(chunks):

@@ -41,6 +41,7 @@ __all__ = [
     "drip",
     "dump",
     "duplicate_events",
+    "end_watch",
     "error_event",
     "gzip",
     "half_open",
@@ -239,6 +240,11 @@ def error_event(
         code=code, after_events=after_events, reason=reason, message=message
     )
     return Fault(effect, Match(**match))
+
+
+def end_watch(*, after_events: int = 0, **match: Unpack[MatchOptions]) -> Fault:
+    """After so many events a watch ends cleanly, as at its timeout."""
+    return Fault(fault_kinds.EndWatch(after_events=after_events), Match(**match))
 
 
 # --- state

@@ -80,7 +80,10 @@ class Intake(Generic[T]):
         # A list under way: what it has brought so far, and what of that could not be read.
         self._listed: dict[ObjectName, Entry[T]] = {}
         self._listed_unreadable: dict[ObjectName, DecodeError] = {}
+        self._newest_listed = ""
         self._reuses = self._has_reused = False
+        # Whether versions grow with every write, as far as the last list shows.
+        self._is_ordered = True
         # Whether the next list is known to show another history than the lists before.
         self._is_afresh = False
         # Whether such a list was written and may not have reached what is known.
@@ -122,6 +125,7 @@ class Intake(Generic[T]):
         is so unless the list turns out to be older than what we have: then it is not finished.
         """
         self._listed, self._listed_unreadable = {}, {}
+        self._newest_listed = ""
         if getattr(self._store, "is_idle", True):  # a plain store has it at once
             self._is_afresh_pending = False
         in_doubt = self._is_afresh or self._is_afresh_pending
@@ -202,6 +206,7 @@ class Intake(Generic[T]):
         else:  # in words that a store also understands which knows nothing of that
             self._store.replace(listed, resource_version)
         self._is_afresh = False
+        self._is_ordered = versions.is_complete(resource_version, self._newest_listed)
         self._unreadable = unreadable
         self._may_have_damaged = bool(unreadable)
         self.version = resource_version
@@ -214,6 +219,7 @@ class Intake(Generic[T]):
             nameless = DecodeError("the list holds an object without metadata.name")
             self._list_unreadable(Unreadable(entry.metadata, nameless))
             return
+        self._newest_listed = versions.newest(self._newest_listed, entry.metadata.resource_version)
         # To keep what we have, instead of a second copy of it, halves the memory of a relist.
         held = self._known.get(key) if self._reuses and self._known is not None else None
         if held is not None and versions.same_version(held.metadata, entry.metadata):
@@ -318,7 +324,7 @@ class Intake(Generic[T]):
     def _write_bookmark(self, version: str) -> None:
         self.bookmarks += 1
         self._is_replaying = False
-        if versions.is_older(version, self.version):
+        if self._is_ordered and versions.is_older(version, self.version):
             self.stale_bookmarks += 1
         elif version:
             self._store.bookmark(version)
@@ -330,7 +336,10 @@ class Intake(Generic[T]):
             if kind is _ADDED:
                 return
             self._is_replaying = False
-        self.version = versions.newest(self.version, metadata.resource_version)
+        if self._is_ordered:
+            self.version = versions.newest(self.version, metadata.resource_version)
+        else:  # the server alone knows what follows its last event
+            self.version = metadata.resource_version or self.version
 
     # --- single objects
 

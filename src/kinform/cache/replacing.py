@@ -52,6 +52,7 @@ class Replacing(Generic[T]):
         self.is_done: bool = False
         self._writes = before.writes
         self._filings = filings
+        self._newest = ""  # of the entries compared so far
         self._kept: set[ObjectName] = set()  # the keys of what is there already
         # Else equal versions prove nothing.
         self._is_comparable = not (afresh or self.result.regressed)
@@ -79,6 +80,11 @@ class Replacing(Generic[T]):
             self.is_done = self._build(self.after, count)
         return self.is_done
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether no entry is newer than the list: so it is where versions grow with each write."""
+        return versions.is_complete(self.result.resource_version, self._newest)
+
     def is_outdated(self, state: State[T]) -> bool:
         """Tell whether ``state`` is not the one, or not as it was, when this was begun."""
         return state is not self.before or state.writes != self._writes
@@ -87,6 +93,7 @@ class Replacing(Generic[T]):
         before, result = self.before.entries, self.result
         kept, some = self._kept, list(itertools.islice(self._compared, count))
         for key, entry in some:
+            self._newest = versions.newest(self._newest, entry.metadata.resource_version)
             old = before.get(key)
             if old is None:
                 result.added.append(Transition(key, None, entry))

@@ -35,13 +35,16 @@ Filed: TypeAlias = tuple[Index[T], Sequence[Values]]
 class State(Generic[T]):
     """The entries by key, the indexes by name, and the version they all show."""
 
-    __slots__ = ("entries", "indexes", "version", "writes")
+    __slots__ = ("entries", "indexes", "is_ordered", "version", "writes")
 
     def __init__(self, indexes: dict[str, Index[T]], version: str) -> None:
         # Invariant: every entry is in every index, under the values that were given with it.
         self.entries: dict[ObjectName, Entry[T]] = {}
         self.indexes: dict[str, Index[T]] = indexes
         self.version: str = version
+        self.is_ordered: bool = True
+        """Whether versions grow with every write, as far as the last list shows. Kubernetes' own
+        do; an aggregated server may number its objects in another way."""
         self.writes: int = 0
         """How often something was written."""
 
@@ -97,14 +100,15 @@ def plan(deltas: Iterable[Delta[T]], state: State[T]) -> tuple[list[Transition[T
     for delta in deltas:
         key, entry = delta.key, delta.entry
         old = ahead[key] if key in ahead else state.entries.get(key)
-        new = ahead[key] = _outcome(delta, old)
+        new = ahead[key] = _outcome(delta, old, is_ordered=state.is_ordered)
         transitions.append(Transition(key, old, new))
         if entry is not None and not delta.final_state_unknown and delta.type is not _SYNC:
-            version = versions.newest(version, entry.metadata.resource_version)
+            seen = entry.metadata.resource_version
+            version = versions.newest(version, seen) if state.is_ordered else seen or version
     return transitions, version
 
 
-def _outcome(delta: Delta[T], old: Entry[T] | None) -> Entry[T] | None:
+def _outcome(delta: Delta[T], old: Entry[T] | None, *, is_ordered: bool) -> Entry[T] | None:
     """Return the entry that ``delta`` leaves where ``old`` was."""
     kind, entry = delta.type, delta.entry
     if old is None or entry is None or old is entry:
@@ -114,10 +118,14 @@ def _outcome(delta: Delta[T], old: Entry[T] | None) -> Entry[T] | None:
         return old if not delta.afresh and versions.same_version(was, now) else entry
     if kind is _DELETED:
         # Of another object of that name, which was gone before this one came: a replay.
-        is_past = was.uid != now.uid and versions.is_older(
-            now.resource_version, was.resource_version
+        is_past = (
+            is_ordered
+            and was.uid != now.uid
+            and versions.is_older(now.resource_version, was.resource_version)
         )
         return old if is_past and not delta.final_state_unknown else None
+    if not is_ordered:  # follow the server: the last event counts
+        return old if versions.same_version(was, now) else entry
     # Versions are those of the whole server: an older one is a replay, whichever object it was.
     is_replay = versions.is_replay(was.resource_version, now.resource_version)
     return old if is_replay and was.uid and now.uid else entry

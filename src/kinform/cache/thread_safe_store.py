@@ -200,7 +200,9 @@ class ThreadSafeStore(Generic[T]):
         from the entry held to itself: REPLACED and SYNC with the version held unless they are
         ``afresh``, ADDED and UPDATED
         with that or an older one of the same object, which a server may replay after a
-        reconnect. Any other entry is taken as it is.
+        reconnect. Any other entry is taken as it is. Where the last `replace` has shown that
+        versions have no order (an entry was newer than the list, or the list had no version),
+        only the very same version is no news.
 
         The version moves to the newest of the deltas', never back; those of tombstones and
         resyncs do not count, they are older than the delta.
@@ -270,8 +272,10 @@ class ThreadSafeStore(Generic[T]):
         if not work.is_done or work.is_outdated(self._state):
             raise UsageError("what was begun before the last write, or not ended, is not published")
         if work.after is None:
+            self._state.is_ordered = work.is_ordered
             self._state.move_to(work.result.resource_version)
             return work.result
+        work.after.is_ordered = work.is_ordered
         added = {
             name: index.emptied()
             for name, index in self._state.indexes.items()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from kinform.meta import ObjectMeta
 
-__all__ = ["is_older", "is_replay", "newest", "same_version"]
+__all__ = ["is_complete", "is_older", "is_replay", "newest", "same_version"]
 
 
 def is_older(version: str, other: str) -> bool:
@@ -47,6 +47,21 @@ def newest(current: str, seen: str) -> str:
     if len(seen) == len(current) and seen >= current:
         return seen  # newer if both are integers, and not certainly older if they are not
     return current if not seen or is_older(seen, current) else seen
+
+
+def is_complete(version: str, newest_seen: str) -> bool:
+    """Tell whether a list of ``version`` can show objects up to ``newest_seen``.
+
+    If not, the server does not count its writes: versions of its objects have no order.
+
+    >>> is_complete("10", "9"), is_complete("10", "11"), is_complete("", "9"), is_complete("0", "9")
+    (True, False, False, False)
+    >>> is_complete("", ""), is_complete("k-7", "x")
+    (True, True)
+    """
+    if version in {"", "0"}:
+        return not newest_seen
+    return not is_older(version, newest_seen)
 
 
 def same_version(old: ObjectMeta, new: ObjectMeta) -> bool:

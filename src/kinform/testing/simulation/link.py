@@ -28,12 +28,13 @@ Stage: TypeAlias = Literal["done", "answered"]
 """How far a write is: the server has done it, and the process has been told."""
 
 _READS: Final = frozenset({"list", "watch", "probe"})
+_PACED: Final = frozenset({"list", "watch"})
 _WAYS: Final = ("as sent", "as sent", "cut", "gathered")
 _WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_FAILED_WITHIN: Final = 300.0
-_FAILED_AT_MOST: Final = 24
-"""So many lists, or watches, may fail in five minutes while none works: with a back-off that grows
-to half a minute there are 15, and some more after a restart."""
+_FAILED_WITHIN: Final = 120.0
+_FAILED_AT_MOST: Final = 12
+"""So many lists, or watches, may fail in two minutes while none works: with a back-off that grows
+to half a minute there are 10."""
 
 
 @final
@@ -207,10 +208,10 @@ class Link:
     def _count_failure(self, sent: Sent) -> list[float]:
         """Count a list or watch as failed until it works; return what to clear then."""
         failed = self._failed.setdefault((sent.stream, sent.verb), [])
-        if sent.verb in _READS and not sent.continues:
+        if sent.verb in _PACED and not sent.continues:
             failed[:] = [at for at in failed if at > sent.at - _FAILED_WITHIN] + [sent.at]
             if len(failed) == _FAILED_AT_MOST + 1:
-                text = f"{len(failed)} times {sent.verb} of {sent.stream} failed in five minutes"
+                text = f"{len(failed)} times {sent.verb} of {sent.stream} failed in two minutes"
                 self.impatience.append(text)
         return failed
 

@@ -101,10 +101,14 @@ def outage(dice: random.Random) -> Sequence[Action]:
 
 
 def short_watches(dice: random.Random) -> Sequence[Action]:
-    """From some moment on each watch ends cleanly after a few events."""
+    """From some moment on each watch ends cleanly: first after one event, then after more."""
     # So many that 8 watches a minute bring all that is written.
-    fault = faults.close_watch(after_events=dice.randint(15, 40))
-    return [*_reset(), Remain(at=0.0, fault=dump([fault]))]
+    remains = faults.end_watch(after_events=dice.randint(15, 40))
+    return [
+        *_reset(),
+        _happen(faults.end_watch(after_events=1, times=None), lasts=60.0),
+        Remain(at=0.0, fault=dump([remains])),
+    ]
 
 
 def unserved(dice: random.Random) -> Sequence[Action]:

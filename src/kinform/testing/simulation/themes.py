@@ -215,7 +215,7 @@ def _gateways(dice: random.Random) -> Fault:
 def _short_watches(dice: random.Random) -> Fault:
     """Watches end cleanly after a few events, and lists or watches sometimes fail."""
     if dice.random() < 0.6:
-        return faults.close_watch(after_events=dice.randint(1, 4), times=None)
+        return faults.end_watch(after_events=dice.randint(1, 4), times=None)
     return faults.status(dice.choice((500, 503)), verb=dice.choice(_READS), times=_times(dice))
 
 

@@ -10,7 +10,7 @@ import math
 import random
 import shlex
 import threading
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
@@ -335,7 +335,7 @@ class World:
             pass
 
     @contextlib.contextmanager
-    def _in_own_version(self) -> Iterator[None]:
+    def _in_own_version(self) -> Generator[None]:
         """Serve what is written in its own version for an instant: no fault hits who writes."""
         kinds = self.server.cluster.kinds
         if self._moved_kind is not None:
