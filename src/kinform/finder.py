@@ -48,6 +48,11 @@ class Finder:
             self._must_ask = False
         return self._found
 
+    @property
+    def known(self) -> GroupVersionResource | None:
+        """The resource, if it was found and is not in doubt."""
+        return None if self._found is None else self._found.gvr
+
     @contextlib.contextmanager
     def doubted_if_not_found(self) -> Generator[None]:
         """Ask the server anew after a 404: a CRD may be gone, or back with another scope."""
