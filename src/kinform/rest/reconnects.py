@@ -22,7 +22,7 @@ __all__ = ["Probed", "Reconnects", "check_reconnect_rate"]
 log: Final = logging.getLogger(__name__)
 
 REPORT_AFTER: Final = 30.0
-"""A wait this long is logged: by default all informers are back sooner."""
+"""A wait this long is logged: by default there is none, for all informers are back sooner."""
 REPORT_EVERY: Final = 10.0
 
 
@@ -64,8 +64,8 @@ class Reconnects:
         check_reconnect_rate(rate)
         self._rate = rate
         self._informers = 0
-        self._watches = Pace()
-        self._lists = Pace()
+        self._watches = _Line()
+        self._lists = _Line()
         self._wave = Wave()
         # By resource, so there are few entries, and none is ever removed.
         self._lost: dict[Hashable, int] = {}  # the last watch that was lost
@@ -73,7 +73,6 @@ class Reconnects:
         self._sent: dict[Hashable, tuple[int, float]] = {}  # the newest probe: its order and start
         self._calls = SharedCalls[tuple[Hashable, int], Probed]()
         self._order = 0
-        self._reported = float("-inf")
 
     @property
     def rate(self) -> float:
@@ -108,37 +107,20 @@ class Reconnects:
         """Wait until a watch may be opened again.
 
         If it `ended` early it is spread over the time that all need which ended with it. A
-        cancelled wait gives its turn back.
+        cancelled wait takes no turn.
         """
         loop = asyncio.get_running_loop()
         if departure is not None:
             while (left := self._due(departure) - loop.time()) > 0:  # noqa: ASYNC110 - it may grow
                 await asyncio.sleep(left)
-        await self._turn(self._watches)
+        await self._watches.wait(lambda: self.rate)
 
     async def wait_to_list(self) -> None:
         """Wait until something may be listed again; these turns are counted by themselves."""
-        await self._turn(self._lists)
+        await self._lists.wait(lambda: self.rate)
 
     def _due(self, departure: Departure) -> float:
         return self._wave.due(departure, rate=self.rate, informers=self._informers)
-
-    async def _turn(self, pace: Pace) -> None:
-        now = asyncio.get_running_loop().time()
-        delay = pace.reserve(now, rate=self.rate)
-        if not delay:
-            return
-        self._report(delay, now)
-        try:
-            await asyncio.sleep(delay)
-        except asyncio.CancelledError:
-            pace.give_back(now + delay)
-            raise
-
-    def _report(self, delay: float, now: float) -> None:
-        if delay >= REPORT_AFTER and now - self._reported >= REPORT_EVERY:
-            self._reported = now
-            log.info("reconnects are throttled", extra={"delay": delay, "rate": self.rate})
 
     # --- probes
 
@@ -192,6 +174,31 @@ class Reconnects:
         # The clock would not do: it may show the same time twice.
         self._order += 1
         return self._order
+
+
+@final
+class _Line:
+    """Those that wait for their turn, first come, first served."""
+
+    def __init__(self) -> None:
+        self._pace = Pace()
+        self._first = asyncio.Lock()
+        self._reported = float("-inf")
+
+    async def wait(self, rate: Callable[[], float]) -> None:
+        """Wait for a turn; ``rate`` is asked when it comes."""
+        loop = asyncio.get_running_loop()
+        asked = loop.time()
+        async with self._first:
+            await asyncio.sleep(self._pace.due(asked) - loop.time())
+            now = loop.time()
+            self._pace.take(asked, now=now, rate=rate())
+        self._report(now - asked, now)
+
+    def _report(self, waited: float, now: float) -> None:
+        if waited >= REPORT_AFTER and now - self._reported >= REPORT_EVERY:
+            self._reported = now
+            log.info("reconnects are throttled", extra={"waited": waited})
 
 
 def _is_outage(error: Exception) -> bool:

@@ -1,7 +1,6 @@
-"""Rate limits that reserve instead of waiting: a token bucket, and the reconnects of one client.
+"""Rate limits without a clock: a token bucket, and the reconnects of one client.
 
-The caller passes the time and does the waiting; nothing here sleeps. A reservation that is not
-used (the wait was cancelled) can be given back.
+The caller passes the time and does the waiting; nothing here sleeps.
 
 Reconnects are limited in two steps. `Wave` spreads the watches that a server ended before their
 timeout, which happens to all of them at once when a server shuts down. `Pace` then keeps any two
@@ -13,10 +12,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, final
 
-__all__ = ["MIN_RECONNECT_RATE", "Departure", "Pace", "TokenBucket", "Wave", "reconnect_rate"]
+__all__ = [
+    "MAX_LATENESS",
+    "MIN_RECONNECT_RATE",
+    "Departure",
+    "Pace",
+    "TokenBucket",
+    "Wave",
+    "reconnect_rate",
+]
 
 MIN_RECONNECT_RATE: Final = 5.0
 """Reconnects per second of a client with few informers."""
+MAX_LATENESS: Final = 0.1
+"""How many seconds late turns are made up for, so that a busy event loop keeps the rate."""
 INFORMERS_PER_RATE: Final = 20
 """How many informers add one reconnect per second: all of them are back after 20 seconds."""
 
@@ -24,6 +33,9 @@ INFORMERS_PER_RATE: Final = 20
 @final
 class TokenBucket:
     """At most ``burst`` at once, then ``rate`` per second.
+
+    It reserves instead of waiting. A reservation that is not used (the wait was cancelled) can be
+    given back.
 
     Invariant: over any span of ``t`` seconds at most ``burst + rate * t`` reservations fall due.
 
@@ -78,31 +90,28 @@ def reconnect_rate(informers: int) -> float:
 
 @final
 class Pace:
-    """Turns that are at least ``1 / rate`` seconds apart; the rate may change between two of them.
+    """Turns that are at least ``1 / rate`` seconds apart, taken one after the other.
 
-    Invariant: with a constant rate, at most ``rate * t + 1`` turns fall due in any ``t`` seconds.
+    Unlike a `TokenBucket` it collects nothing while it is idle, and the rate may change at any
+    time. The turns of an event loop that was too busy to take them in time are not all made up
+    for: only those of the last `MAX_LATENESS` seconds.
+
+    Invariant: with a constant rate, at most ``rate * (t + MAX_LATENESS) + 1`` turns are taken in
+    any ``t`` seconds, and at most ``rate * t + 1`` if each is taken as soon as it is due.
     """
 
-    __slots__ = ("_before", "_due", "_next")
+    __slots__ = ("_next",)
 
     def __init__(self) -> None:
-        self._next = float("-inf")  # when the next turn may fall due
-        self._due = float("inf")  # when the last one does that was taken
-        self._before = float("-inf")  # what `_next` was before that
+        self._next = float("-inf")
 
-    def reserve(self, now: float, *, rate: float) -> float:
-        """Take the next turn and return how many seconds to wait for it."""
-        self._due = max(now, self._next)
-        self._before, self._next = self._next, self._due + 1.0 / rate
-        return self._due - now
+    def due(self, asked: float) -> float:
+        """Return when the next turn is due, which was asked for at ``asked``."""
+        return max(asked, self._next)
 
-    def give_back(self, due: float) -> None:
-        """Return the turn that was to be used at ``due``; it counts if it was the last one taken.
-
-        A turn taken later has its time already, and must not fall due together with another.
-        """
-        if due >= self._due - 1e-9:  # the caller may have added and subtracted
-            self._next, self._due = self._before, float("inf")
+    def take(self, asked: float, *, now: float, rate: float) -> None:
+        """Take the turn that was `due`."""
+        self._next = max(self.due(asked), now - MAX_LATENESS) + 1.0 / rate
 
 
 @final
