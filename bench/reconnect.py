@@ -311,7 +311,7 @@ def show(result: Result) -> None:
         f"server away for {result.away} s\n"
         f"caches have the change after: median {result.median} s, p90 {result.p90} s, "
         f"longest {result.longest} s; all watches open after {result.connected} s\n"
-        f"openings: {result.watches}, at most {result.peak_watches} per second\n"
+        f"openings, streamed lists included: {result.watches}, at most {result.peak_watches} per second\n"
         f"lists: {result.lists}, at most {result.peak_lists} per second\n"
         f"probes: {result.probes}, at most {result.peak_probes} per second\n"
         f"the event loop paused for {result.longest_pause} s at most"
