@@ -275,6 +275,24 @@ async def test_a_restored_server_is_noticed_by_all_that_share_a_probe() -> None:
         assert len(fleet.made_at("probe")) < 50
 
 
+@in_virtual_time
+async def test_a_probe_from_before_the_server_was_lost_again_is_not_used() -> None:
+    """The server is restored a moment after the informers had come back, and had probed it."""
+    fleet = Fleet(3)
+    async with fleet.running():
+        version = fleet.source.resource_version
+        fleet.source.advance(10)
+        fleet.source.bookmark()
+        await asyncio.sleep(100)
+        fleet.forget()
+        fleet.source.close_watches()
+        await until(fleet.is_connected, within=1)
+        assert len(fleet.made_at("probe")) == 1
+        fleet.source.restore(version)
+        fleet.source.close_watches()
+        await until(lambda: all(regressed(one) for one in fleet.told), within=10)
+
+
 def regressed(told: Told) -> bool:
     return any(isinstance(error, ResourceVersionRegressed) for error in told.errors)
 

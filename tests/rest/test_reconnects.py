@@ -73,6 +73,25 @@ async def test_turns_of_watches_and_of_lists_are_counted_apart() -> None:
 
 
 @in_virtual_time
+async def test_a_watch_that_ended_with_others_waits_for_its_random_part_of_their_time() -> None:
+    """Clients that all lost the same server do not come back at once either."""
+    limiter = reconnect_limiter(5)
+    with contextlib.ExitStack() as stack:
+        for _ in range(10):
+            stack.enter_context(limiter.following())
+        ends = [limiter.ended(rand=number / 10) for number in (9, 2, 5, *range(7))]
+        back = list[tuple[float, float]]()
+
+        async def reconnect(number: int) -> None:
+            await limiter.wait(ends[number])
+            limiter.returned()
+            back.append((ends[number].rand, now()))
+
+        await gather(*(reconnect(number) for number in range(3)))
+    assert back == [(0.2, pytest.approx(0.4)), (0.5, pytest.approx(1.0)), (0.9, pytest.approx(1.8))]
+
+
+@in_virtual_time
 async def test_a_wait_that_is_cancelled_takes_no_turn() -> None:
     limiter = reconnect_limiter(1)
     await limiter.wait()
