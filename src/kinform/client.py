@@ -266,7 +266,10 @@ class Client(Groups):
         chosen = model_or_object(model)
         model_decoder(chosen)  # an unusable model is an error here, not at the first answer
         name = str(resource)
-        finder = Finder(lambda fresh: self._opened(self._discovery).find(name, fresh=fresh))
+        finder = Finder(
+            lambda fresh: self._opened(self._discovery).find(name, fresh=fresh),
+            find_again=lambda: self._opened(self._discovery).find_again(name),
+        )
         return ResourceClient(connection, finder, chosen, namespace=place, label=str(resource))
 
     @overload

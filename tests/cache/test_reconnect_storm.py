@@ -136,6 +136,7 @@ async def test_a_thousand_informers_return_though_the_server_was_away_and_forgot
         await until(fleet.is_connected, within=30)
         assert now() - back <= 30
         probes = fleet.made_at("probe")
+        assert len([at for at in probes if at > back + 1]) <= 20, "a 410 is no reason for another"
         assert busiest_second(fleet.made_at("watch")) <= 50
         assert busiest_second(fleet.made_at("stream")) <= 50
         assert busiest_second(probes) <= 50
@@ -305,7 +306,7 @@ async def test_a_restored_server_whose_watches_stay_open_is_noticed_by_all_in_34
         version = fleet.source.resource_version
         fleet.source.advance(10)
         fleet.source.bookmark()
-        await asyncio.sleep(200)
+        await asyncio.sleep(300)  # some have probed by now, and others will use their probe
         fleet.source.restore(version)
         await until(lambda: all(regressed(one) for one in fleet.told), within=340)
 
