@@ -14,7 +14,7 @@ PYTEST := $(PY) -m pytest
 .DEFAULT_GOAL := help
 .PHONY: help run test test-quick test-all coverage doctest examples lint format types pyright mypy verifytypes \
         layers docs conformance contract record clientset captures news bench bench-quick bench-report \
-        bench-peers bench-parts bench-gate fuzz simulate scoreboard soak \
+        bench-peers bench-parts bench-gate reconnect-storm fuzz simulate scoreboard soak \
         mutants release control-plane check clean venv
 
 help:           ## this list
@@ -103,6 +103,9 @@ bench-parts: venv ## the benchmarks of single parts of kinform
 
 bench-gate: venv ## what the hot paths cost, against bench/gate/baseline.json
 	$(PY) -m bench.gate $(ARGS)
+
+reconnect-storm: venv ## a server restarts under 1,000 informers; ARGS="--server control-plane --informers 200"
+	$(PY) -m bench.reconnect $(ARGS)
 
 simulate: venv  ## 10,000 seeded schedules of faults (40 to 60 minutes); ARGS="--seeds 500" for fewer
 	$(PY) -m kinform simulate --seeds 10000 $(ARGS)

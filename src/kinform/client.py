@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import os
 from collections.abc import Callable, Sequence
 from types import TracebackType
@@ -31,6 +32,7 @@ from kinform.rest.discovery import Discovery
 from kinform.rest.limits import RateLimiter
 from kinform.rest.mapping import APIResource
 from kinform.rest.proxy import proxy_for
+from kinform.rest.reconnects import check_reconnect_rate
 from kinform.rest.tls import TlsSource
 from kinform.rest.transport import Transport
 from kinform.rest.warnings import WarningHandler
@@ -60,6 +62,7 @@ def connect(
     transport: Transport | None = None,
     rate_limiter: RateLimiter | None = None,
     warning_handler: WarningHandler | None = None,
+    reconnect_rate: float | None = None,
 ) -> Client:
     """Return a client for the cluster that kubectl would talk to.
 
@@ -80,16 +83,25 @@ def connect(
         transport: what carries the requests, instead of HTTP sockets.
         rate_limiter: makes requests wait their turn; none by default.
         warning_handler: told of the server's warnings; by default each is logged once.
+        reconnect_rate: how many informers may reconnect per second, instead of what the
+            `Config` says (by default 5, or one for every 20 informers if that is more).
+
+    Raises:
+        UsageError: ``reconnect_rate`` is not positive.
     """
+    check_reconnect_rate(reconnect_rate)
 
     def load() -> Config:
-        return loading.load(
+        loaded = loading.load(
             config,
             context=context,
             kubeconfig=kubeconfig,
             namespace=namespace,
             credential_plugin_policy=credential_plugin_policy,
         )
+        if reconnect_rate is not None:
+            return dataclasses.replace(loaded, reconnect_rate=reconnect_rate)
+        return loaded
 
     return Client(
         load, transport=transport, rate_limiter=rate_limiter, warning_handler=warning_handler
@@ -257,7 +269,10 @@ class Client(Groups):
         chosen = model_or_object(model)
         model_decoder(chosen)  # an unusable model is an error here, not at the first answer
         name = str(resource)
-        finder = Finder(lambda fresh: self._opened(self._discovery).find(name, fresh=fresh))
+        finder = Finder(
+            lambda fresh: self._opened(self._discovery).find(name, fresh=fresh),
+            find_again=lambda: self._opened(self._discovery).find_again(name),
+        )
         return ResourceClient(connection, finder, chosen, namespace=place, label=str(resource))
 
     @overload
@@ -406,6 +421,7 @@ def open_connection(
         answer_timeout=config.answer_timeout,
         max_object_size=config.max_object_size,
         max_list_size=config.max_list_size,
+        reconnect_rate=config.reconnect_rate,
         on_tls_failure=tls.invalidate,
     )
 

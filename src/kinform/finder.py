@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final, NamedTuple, final
 
-from kinform.errors import KinformError, NotFoundError, UnknownResourceError
+from kinform.errors import ApiError, KinformError, NotFoundError, UnknownResourceError
 from kinform.meta import GroupVersionResource
 from kinform.resource import Resource
 from kinform.rest.mapping import APIResource
@@ -33,8 +33,14 @@ class Finder:
     an answer from memory will not do.
     """
 
-    def __init__(self, find: Callable[[bool], Awaitable[APIResource]] | Resource[object]) -> None:
+    def __init__(
+        self,
+        find: Callable[[bool], Awaitable[APIResource]] | Resource[object],
+        *,
+        find_again: Callable[[], Awaitable[APIResource]] | None = None,
+    ) -> None:
         self._find = None if isinstance(find, Resource) else find
+        self._find_again = find_again
         self._found: Found | None = _essence(find) if isinstance(find, Resource) else None
 
     async def __call__(self) -> Found:
@@ -48,6 +54,26 @@ class Finder:
             assert self._find is not None
             self._found = _essence(await self._find(_FROM_MEMORY))
         return self._found
+
+    @property
+    def known(self) -> GroupVersionResource | None:
+        """The resource, if it was found and is not in doubt."""
+        return None if self._found is None else self._found.gvr
+
+    async def has_moved(self, error: ApiError) -> bool:
+        """Return whether the path that was refused is not the resource's path any more.
+
+        The server is asked for that, though not too often, unless ``error`` is about an object.
+        """
+        details = error.status.details
+        if self._find_again is None or (details is not None and details.name):
+            return False
+        try:
+            found = _essence(await self._find_again())
+        except KinformError:
+            return False  # the error at hand says more
+        before, self._found = self._found, found
+        return found != before
 
     @contextlib.asynccontextmanager
     async def checked_if_not_found(self) -> AsyncGenerator[None]:

@@ -71,9 +71,9 @@ async def test_two_hundred_reflectors_do_not_come_back_at_once() -> None:
         source.close_watches(CUT)
         await asyncio.sleep(60)
         attempts = [one.at for one in source.requests[before:]]
-        assert len(attempts) <= 60 * 5 + 10
+        assert len(attempts) <= 60 * 10 + 1  # one in 20 of them, each second
         per_second = [int(at - down) for at in attempts]
-        assert max(per_second.count(second) for second in range(60)) <= 15
+        assert max(per_second.count(second) for second in range(60)) <= 11
         front.breaks = None
         source.add(config("missed"))
         await until(lambda: all(len(store) == 2 for store in stores), within=50)

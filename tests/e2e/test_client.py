@@ -14,6 +14,7 @@ import kinform
 from kinform import Client, Object, ObjectName
 from kinform.errors import (
     AlreadyExistsError,
+    ApiError,
     ConflictError,
     ForbiddenError,
     InvalidError,
@@ -452,6 +453,42 @@ async def test_a_custom_resource_that_has_just_appeared_works_with_every_verb(
     assert await widgets.delete("w") is None
     await widgets.delete_collection()
     await crds.delete("widgets.kinform.test")
+
+
+@pytest.mark.parametrize("scopes", [("Namespaced", "Cluster"), ("Cluster", "Namespaced")])
+async def test_a_custom_resource_made_again_with_another_scope_is_found_by_the_same_client(
+    client: Client, kinform_namespace: str, scopes: tuple[str, str]
+) -> None:
+    """Its path is another one then, and the server answers 404 or 405 for the old one."""
+    crds = client.resource("crd")
+    plural = f"gadgets{scopes[0].lower()}"
+    name, resource = f"{plural}.kinform.test", f"kinform.test/v1/{plural}"
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
+    spec = {
+        "group": "kinform.test",
+        "names": {"plural": plural, "kind": f"Gadget{scopes[0]}"},
+        "versions": [version],
+    }
+    body = {"kind": "CustomResourceDefinition", "apiVersion": "apiextensions.k8s.io/v1"}
+    for number, scope in enumerate(scopes):
+        await crds.create({**body, "metadata": {"name": name}, "spec": {**spec, "scope": scope}})
+        gadgets = client.resource(resource, namespace=kinform_namespace)
+
+        async def make(number: int = number, gadgets: Any = gadgets) -> Any:
+            return await gadgets.create({"metadata": {"name": f"g{number}"}})
+
+        made = await eventually(make, ApiError, UnknownResourceError)
+        assert bool(made.metadata.namespace) is (scope == "Namespaced")
+        assert (await gadgets.get(f"g{number}")).uid == made.uid
+        await crds.delete(name)
+        await eventually(lambda: is_gone(crds, name), AssertionError)
+
+
+async def is_gone(crds: Any, name: str) -> None:
+    with contextlib.suppress(NotFoundError):
+        await crds.get(name)
+        raise AssertionError("it is still there")
 
 
 def labelled(content: dict[str, Any]) -> dict[str, Any]:

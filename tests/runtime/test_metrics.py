@@ -163,6 +163,7 @@ async def test_an_informer_is_told_with_its_handlers(caplog: pytest.LogCaptureFi
             "informer_events_total": 1,
             "informer_lists_total": 1,
             "informer_watches_total": 1,
+            "informer_probes_total": 0,
             "informer_failures_total": 0,
             "informer_regressions_total": 0,
             "informer_queue_depth": 0,

@@ -1,4 +1,4 @@
-"""The token bucket's one promise: never more than burst + rate * t."""
+"""Rate limits: never more than burst + rate * t, and reconnects that are apart and spread."""
 
 from __future__ import annotations
 
@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.sansio.ratelimit import TokenBucket
+from kinform.sansio.ratelimit import (
+    MAX_LATENESS,
+    Departure,
+    Pace,
+    TokenBucket,
+    Wave,
+    reconnect_rate,
+)
 
 
 def test_a_burst_is_free_and_then_the_rate_rules() -> None:
@@ -69,3 +76,104 @@ def test_in_any_span_at_most_burst_plus_rate_times_time_fall_due(
         for end in range(start, len(due)):
             allowed = burst + rate * (due[end] - due[start])
             assert end - start + 1 <= allowed + 1e-6
+
+
+# --- reconnects
+
+
+@pytest.mark.parametrize(
+    ("informers", "rate"), [(0, 5), (1, 5), (100, 5), (101, 5.05), (1_000, 50), (10_000, 500)]
+)
+def test_the_default_rate_brings_all_informers_back_within_20_seconds(
+    informers: int, rate: float
+) -> None:
+    assert reconnect_rate(informers) == rate
+    assert informers / reconnect_rate(informers) <= 20
+
+
+def test_turns_are_apart_and_idle_time_is_not_saved() -> None:
+    pace = Pace()
+    taken: list[float] = []
+    for asked in (0.0, 0.0, 0.0, 100.0, 100.0):
+        taken.append(pace.due(asked))
+        pace.take(asked, now=taken[-1], rate=5)
+    assert taken == pytest.approx([0, 0.2, 0.4, 100, 100.2])
+
+
+def test_a_rate_that_grows_counts_from_the_next_turn_on() -> None:
+    pace = Pace()
+    pace.take(0.0, now=0.0, rate=1)
+    pace.take(0.0, now=1.0, rate=10)
+    assert pace.due(0.0) == pytest.approx(1.1)
+
+
+@given(
+    rate=st.floats(0.5, 100),
+    steps=st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.5)), min_size=1, max_size=60),
+    is_busy=st.booleans(),
+)
+def test_in_any_span_there_are_no_more_turns_than_the_rate_allows(
+    rate: float, steps: list[tuple[float, float]], *, is_busy: bool
+) -> None:
+    """A busy loop takes turns late: it makes up for the last tenth of a second, not for more."""
+    pace, asked, now, taken = Pace(), 0.0, 0.0, list[float]()
+    for step, late in steps:
+        asked += step
+        now = max(now, pace.due(asked) + (late if is_busy else 0.0))
+        pace.take(asked, now=now, rate=rate)
+        taken.append(now)
+    slack = MAX_LATENESS if is_busy else 0.0
+    for start in range(len(taken)):
+        for end in range(start, len(taken)):
+            allowed = rate * (taken[end] - taken[start] + slack) + 1
+            assert end - start + 1 <= allowed + 1e-6
+
+
+def test_a_busy_loop_keeps_the_rate_if_it_is_late_by_little() -> None:
+    pace, now = Pace(), 0.0
+    for _ in range(100):
+        now = pace.due(0.0) + 0.05
+        pace.take(0.0, now=now, rate=10)
+    assert now == pytest.approx(99 / 10 + 0.05)
+
+
+def test_watches_that_end_together_are_spread_over_the_time_they_need() -> None:
+    wave = Wave()
+    ends = [wave.join(7.0, rand=number / 1000) for number in range(1000)]
+    due = [wave.due(end, rate=50, informers=1000) for end in ends]
+    assert due == pytest.approx([7.0 + number / 1000 * 20 for number in range(1000)])
+
+
+def test_a_watch_that_ends_alone_waits_for_one_turn_at_most() -> None:
+    wave = Wave()
+    for _ in range(1000):
+        end = wave.join(0.0, rand=0.5)
+        assert wave.due(end, rate=50, informers=1000) == pytest.approx(0.5 / 50)
+        wave.leave()
+
+
+def test_a_wave_that_grows_puts_off_those_that_came_first() -> None:
+    wave = Wave()
+    first = wave.join(0.0, rand=0.5)
+    before = wave.due(first, rate=5, informers=10)
+    for _ in range(9):
+        wave.join(0.1, rand=0.5)
+    assert (before, wave.due(first, rate=5, informers=10)) == pytest.approx((0.1, 1.0))
+
+
+@given(
+    moves=st.lists(st.floats(0, 0.999) | st.none(), max_size=80),
+    informers=st.integers(0, 20),
+    rate=st.floats(0.5, 100),
+)
+def test_nothing_is_put_off_for_longer_than_all_informers_need(
+    moves: list[float | None], informers: int, rate: float
+) -> None:
+    wave, ends = Wave(), list[Departure]()
+    for rand in moves:
+        if rand is not None:
+            ends.append(wave.join(0.0, rand=rand))
+        elif wave.waiting:
+            wave.leave()
+    for end in ends:
+        assert 0.0 <= wave.due(end, rate=rate, informers=informers) <= max(informers, 1) / rate

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Hashable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, final, overload
 
@@ -57,6 +57,9 @@ class ListWatch(Generic[T]):
         reconnects: what a reflector waits for before it lists or watches again after a failure,
             so that all which use one server do not come back at once.
         max_list_size: how many bytes (`ListResult.size`) the pages of a list may have together.
+        probed_resource: names the resource whose version a list shows. Reflectors with the same
+            ``reconnects`` and the same name share the probes of that version. ``None``, or a
+            function that returns it: they do not.
     """
 
     def __init__(
@@ -68,6 +71,7 @@ class ListWatch(Generic[T]):
         supports_watch_list: bool = True,
         reconnects: RateLimiter | None = None,
         max_list_size: int | None = None,
+        probed_resource: Callable[[], Hashable | None] | None = None,
     ) -> None:
         self._list = list
         self._watch = watch
@@ -75,6 +79,7 @@ class ListWatch(Generic[T]):
         self.supports_watch_list: Final = supports_watch_list
         self.reconnects: Final = reconnects
         self.max_list_size: Final = max_list_size
+        self.probed_resource: Final = probed_resource
 
     async def list(self, options: ListOptions | None = None) -> ListResult[T]:
         """List once, exactly as ``options`` say."""
@@ -145,12 +150,14 @@ class ListWatch(Generic[T]):
                 yield events.with_bookmarks()
 
         connection = getter.connection if isinstance(getter, RESTClient) else None
+        name = (getter.api_version, resource) if isinstance(getter, RESTClient) else None
         return ListWatch(
             list=lambda options: request(options).list(chosen, isolate=True),
             watch=watch,
             disable_chunking=disable_chunking,
             reconnects=connection.reconnects if connection else None,
             max_list_size=connection.max_list_size if connection else None,
+            probed_resource=lambda: name,
         )
 
 

@@ -22,17 +22,18 @@ from kinform.cache.listwatch import ListerWatcher
 from kinform.cache.open_watch import OpenWatch, batches_of
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
+from kinform.cache.turns import MAX_PROBE_AGE, Turns
 from kinform.errors import (
     ApiError,
     DecodeError,
     KinformError,
+    ResourceExpiredError,
     SourceError,
     TransportError,
     TransportFailure,
     UsageError,
 )
 from kinform.meta import Entry, ObjectName
-from kinform.rest.limits import RateLimiter
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, Received, Unreadable
 from kinform.sansio import relist
@@ -143,7 +144,7 @@ class Reflector(Generic[T]):
         self._no_probe_before = 0.0  # the server's own word
         self._mend_due: float | None = None  # when what came damaged is to be listed again
         self._lists_whole = False  # for a token ran out, and no list was finished since
-        self._is_retrying = False
+        self._turns = Turns(lw, rand=rand)
         self._is_running = False
 
     # --- how it stands
@@ -206,8 +207,9 @@ class Reflector(Generic[T]):
             raise UsageError(f"{self.name} is being run already; one task runs a reflector")
         self._is_running = True
         try:
-            async with background(self._resync()):
-                yield
+            with self._turns.following():
+                async with background(self._resync()):
+                    yield
         finally:
             self._is_running = False
 
@@ -222,7 +224,7 @@ class Reflector(Generic[T]):
                 await asyncio.sleep(seconds)
                 return self._decide(relist.Waited())
             case relist.Relist():
-                return await self._ask(lambda: self._list(action))
+                return await self._ask(lambda: self._list(action), to_list=True)
             case relist.Probe():
                 return await self._ask(self._probe)
             case relist.Clear():
@@ -243,13 +245,15 @@ class Reflector(Generic[T]):
             if isinstance(notice, relist.Regressed) and isinstance(signal, relist.Probed):
                 self._intake.distrust()
         # What comes after a wait takes its turn with all else that connects again.
-        self._is_retrying = self._is_retrying or isinstance(decision.action, relist.Wait)
+        self._turns.is_due = self._turns.is_due or isinstance(decision.action, relist.Wait)
         return decision
 
-    async def _ask(self, work: Callable[[], Awaitable[relist.Signal]]) -> relist.Decision:
+    async def _ask(
+        self, work: Callable[[], Awaitable[relist.Signal]], *, to_list: bool = False
+    ) -> relist.Decision:
         """Make a request; its failure is a signal too."""
         self._refusal = None
-        await self._take_turn()
+        await self._turns.take(to_list=to_list)
         asked = await apart(_signal_of(work))  # the source's code
         try:
             signal = asked.result()
@@ -269,12 +273,6 @@ class Reflector(Generic[T]):
             # frames had in their hands.
             exc.__traceback__ = None
         return error
-
-    async def _take_turn(self) -> None:
-        limiter: RateLimiter | None = getattr(self._lw, "reconnects", None)
-        if self._is_retrying and limiter is not None:
-            await limiter.wait()
-        self._is_retrying = False
 
     def _note_begin(self, action: relist.Action) -> None:
         """Note that the request for ``action`` begins now, which may be later than its decision."""
@@ -320,24 +318,39 @@ class Reflector(Generic[T]):
         loop = asyncio.get_running_loop()
         if (left := self._no_probe_before - loop.time()) > 0:
             await asyncio.sleep(left)
-        applied = self._intake.version
-        self._statistics.probes += 1
+        applied, now = self._intake.version, loop.time()
+        max_age = self._max_probe_age()
         self._note_begin(relist.Probe())
         self._put_off_probe()
-        limit = asyncio.timeout(LOOK_TIMEOUT)
         try:
-            async with limit:
-                result = await self._lw.list(ListOptions(limit=1))
+            answer = await self._turns.probe(self._send_probe, applied, max_age=max_age)
         except ApiError as exc:
             self._no_probe_before = loop.time() + min(exc.retry_after or 0.0, MAX_RETRY_AFTER)
             raise
+        self._probe_due -= max(0.0, now - answer.started)  # it may be another informer's
+        return relist.Probed(answer.version, answer.applied)
+
+    def _max_probe_age(self) -> float | None:
+        """Return how old a probe may be that is used beside an open watch."""
+        if self._watch is None:
+            return None
+        if self._state.looks or self._turns.is_blind:
+            return MAX_PROBE_AGE
+        return (self._options.probe_period or 0.0) / 5
+
+    async def _send_probe(self) -> str:
+        """Ask the server for its version, with one item and the version unset."""
+        self._statistics.probes += 1
+        limit = asyncio.timeout(LOOK_TIMEOUT)
+        try:
+            async with limit:
+                return (await self._lw.list(ListOptions(limit=1))).resource_version
         except (TimeoutError, asyncio.CancelledError):
             # Either, for asyncio.timeout() trusts a count that the source may have changed.
             if not limit.expired():
                 raise
             text = f"the server did not tell its version within {LOOK_TIMEOUT:g} s"
             raise TransportError(text, failure=TransportFailure.TIMEOUT) from None
-        return relist.Probed(result.resource_version, applied)
 
     def _put_off_probe(self) -> None:
         """Reckon the time until the next probe from here: this request shows the same."""
@@ -357,13 +370,13 @@ class Reflector(Generic[T]):
         """Run one watch from its opening to its end."""
         is_list = isinstance(action, relist.StreamList)
         timeout = max(1, round(self._options.watch_timeout * (1 + self._rand())))
-        await self._take_turn()
+        await self._turns.take(to_list=is_list)
         self._note_begin(action)
         watch = self._watch = OpenWatch(version, is_list=is_list, timeout=timeout)
         self._refusal = None
         self._statistics.watches += 1
         self._statistics.lists += is_list
-        if self._state.looks:  # nobody could tell the server's version: look beside the watch
+        if self._state.looks or self._turns.is_blind:  # the version is not known: probe it now
             self._probe_due = watch.started
         self._intake.begin_list(reuse=True)
         self._intake.begin_watch(version)
@@ -376,6 +389,7 @@ class Reflector(Generic[T]):
             if watch.mending is not None:
                 watch.mending.cancel()
             self._watch, self._statistics.is_connected = None, False
+        self._note_end(watch, failure)
         if watch.decision is not None:
             return watch.decision
         if watch.mends:
@@ -416,8 +430,6 @@ class Reflector(Generic[T]):
 
     def _ended(self, watch: OpenWatch, error: KinformError | None, *, events: int) -> relist.Ended:
         reached_timeout = error is None and watch.reached_timeout()
-        # A server that goes away ends all its watches at once: do not come back all at once.
-        self._is_retrying = not reached_timeout
         return relist.Ended(
             resource_version=self._intake.version,
             lived=watch.lived(),
@@ -426,6 +438,16 @@ class Reflector(Generic[T]):
             reached_timeout=reached_timeout,
             mends=watch.mends,
         )
+
+    def _note_end(self, watch: OpenWatch, failure: Exception | None) -> None:
+        """Have the next watch wait for its turn, unless this one lasted until its timeout."""
+        if failure is None and watch.reached_timeout():
+            self._turns.kept()
+            return
+        is_answer = isinstance(failure, ApiError) and (
+            isinstance(failure, ResourceExpiredError) or failure.is_resource_version_too_large
+        )
+        self._turns.lost(cleanly=failure is None, is_answer=is_answer)
 
     async def _read(self, watch: OpenWatch, stream: AsyncIterable[Received[T]]) -> None:
         idle, bookmarks, turns = self._options.idle_timeout, self._intake.bookmarks, 0
@@ -489,7 +511,9 @@ class Reflector(Generic[T]):
         while watch.is_list and not watch.has_ended:
             await watch.wait_listed(END_BOOKMARK_PATIENCE)
             self._mind_silence(watch, round(loop.time() - watch.heard))
-        while not watch.has_ended and (self._options.probe_period or self._state.looks):
+        while not watch.has_ended and (
+            self._options.probe_period or self._state.looks or self._turns.is_blind
+        ):
             await asyncio.sleep(self._probe_due - loop.time())
             await self._probe_beside(watch)
 
@@ -514,7 +538,7 @@ class Reflector(Generic[T]):
         else:
             self._heed(watch, probed)
             return
-        if self._state.looks:
+        if self._state.looks or self._turns.is_blind:
             self._probe_due = asyncio.get_running_loop().time() + LOOK_AGAIN * (1 + self._rand())
 
     async def _wait_for_budget(self) -> None:
@@ -529,6 +553,7 @@ class Reflector(Generic[T]):
     def _heed(self, watch: OpenWatch, probed: relist.Signal) -> None:
         if watch.has_ended:
             return
+        self._turns.is_blind = False
         self._reports.heard()
         decision = self._decide(probed)
         if decision.action is not None:

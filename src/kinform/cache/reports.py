@@ -45,7 +45,8 @@ class ReflectorStatistics:
     watches: int = 0
     """Watches that were begun, streamed lists included."""
     probes: int = 0
-    """How often the server's version was asked for."""
+    """How often the server's version was requested; the probes of other informers are not counted,
+    though one probe may answer for all informers of a resource."""
     events: int = 0
     """Events of watches that were written."""
     stale_bookmarks: int = 0

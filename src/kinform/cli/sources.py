@@ -103,7 +103,12 @@ def plain_source(wanted: Wanted, meter: Meter) -> ListWatch[Row]:
         ):
             yield rows
 
-    return ListWatch(list=fetch, watch=watch, reconnects=source.reconnects)
+    return ListWatch(
+        list=fetch,
+        watch=watch,
+        reconnects=source.reconnects,
+        probed_resource=source.probed_resource,
+    )
 
 
 async def _plain_rows(
@@ -126,6 +131,7 @@ def table_source(wanted: Wanted, meter: Meter) -> ListWatch[Row]:
         watch=tables.watch,
         supports_watch_list=False,
         reconnects=wanted.client.rest().reconnects,
+        probed_resource=lambda: wanted.target.resource.gvr,
     )
 
 

@@ -11,6 +11,7 @@ from kinform.rest.connection import Connection
 from kinform.rest.limits import RateLimiter
 from kinform.rest.patch import PatchType
 from kinform.rest.paths import check_segment
+from kinform.rest.reconnects import Reconnects
 from kinform.rest.request import Request
 from kinform.rest.warnings import WarningHandler
 
@@ -58,8 +59,8 @@ class RESTClient:
         return self._rate_limiter or self.connection.rate_limiter
 
     @property
-    def reconnects(self) -> RateLimiter:
-        """The limiter that everything which connects again after a failure passes."""
+    def reconnects(self) -> Reconnects:
+        """The limiter that all watches which reconnect after a failure wait for."""
         return self.connection.reconnects
 
     def verb(self, method: str) -> Request:

@@ -170,6 +170,12 @@ class Config:
     ``list()`` and the lists of an informer, streamed ones too. For ``iterate()``, which keeps none,
     it is the limit of a page. What watches bring later is not counted.
     """
+    reconnect_rate: float | None = None
+    """How many informers of a client may reconnect per second after their watches were lost.
+
+    ``None``: 5, or one for every 20 informers if that is more, so that all of them are back after
+    20 seconds. ``math.inf``: no limit. Watches that end at their own timeout are not counted.
+    """
     user_agent: str | None = None
     source: str = "Config"
     """Where this came from, for messages: a file and context, ``in-cluster``, a URL."""

@@ -31,7 +31,8 @@ from kinform.errors import (
 from kinform.rest import responses
 from kinform.rest.auth import AuthHeaders
 from kinform.rest.config import ANSWER_TIMEOUT, MAX_OBJECT_SIZE
-from kinform.rest.limits import RateLimiter, reconnect_limiter
+from kinform.rest.limits import RateLimiter
+from kinform.rest.reconnects import Reconnects
 from kinform.rest.transport import Body, HttpRequest, HttpResponse, Transport
 from kinform.rest.warnings import WarningHandler, WarningLogger, parse_warnings
 from kinform.sansio.retry import Purpose, retry_delay
@@ -97,7 +98,7 @@ class Connection:
 
     Attributes:
         base_url: scheme, host and prefix, without a slash at the end.
-        reconnects: the limiter that everything which connects again after a failure passes.
+        reconnects: the limiter that all which reconnects after a failure waits for.
     """
 
     def __init__(
@@ -114,12 +115,13 @@ class Connection:
         answer_timeout: float | None = ANSWER_TIMEOUT,
         max_object_size: int = MAX_OBJECT_SIZE,
         max_list_size: int | None = None,
+        reconnect_rate: float | None = None,
         on_tls_failure: Callable[[], None] | None = None,
         guard: Callable[[], None] | None = None,
     ) -> None:
         self.base_url: Final = base_url.rstrip("/")
         self.rate_limiter: Final = rate_limiter
-        self.reconnects: Final[RateLimiter] = reconnect_limiter()
+        self.reconnects: Final = Reconnects(rate=reconnect_rate)
         self.compression: Final = compression
         self.read_timeout: Final = read_timeout
         self.answer_timeout: Final = answer_timeout

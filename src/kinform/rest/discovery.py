@@ -34,6 +34,8 @@ _ACCEPT: Final = (
 _ROOTS: Final = frozenset({"APIVersions", "APIGroupList", "APIGroupDiscoveryList"})
 _TIMEOUT: Final = 32.0
 _AT_ONCE: Final = 8
+DOUBT_EVERY: Final = 10.0
+"""How many seconds apart a resource is looked up again whose path is not found."""
 
 
 class _ResponseKind(msgspec.Struct):
@@ -126,6 +128,7 @@ class Discovery:
         self._map: ResourceMap | None = None
         self._versions: dict[GroupVersion, ResourceMap] = {}
         self._found: dict[str, GroupVersionResource] = {}
+        self._doubted: dict[str, float] = {}  # when `find_again` last asked the server
 
     async def find(self, name: str, *, fresh: bool = False) -> APIResource:
         """Return the resource that ``name`` means (see `ResourceMap.find`).
@@ -203,6 +206,21 @@ class Discovery:
                 except (ApiError, DecodeError):
                     is_complete = False
         return _GroupResources(tuple(resources), is_complete=is_complete)
+
+    async def find_again(self, name: str) -> APIResource:
+        """Return the resource after a request for its path was answered with 404.
+
+        A CRD may have been replaced by another of the same name. The server is asked at most every
+        `DOUBT_EVERY` seconds for one name, and the last answer is returned in between.
+
+        Raises:
+            as `find`.
+        """
+        now = asyncio.get_running_loop().time()
+        is_due = now - self._doubted.get(name, float("-inf")) >= DOUBT_EVERY
+        if is_due:
+            self._doubted[name] = now
+        return await self.find(name, fresh=is_due)
 
     async def resources(self, *, fresh: bool = False) -> ResourceMap:
         """Return everything the server offers; ``fresh`` asks again even if it is known."""

@@ -1,4 +1,4 @@
-"""Waiting for a place: the request limiter (off by default), the reconnect limiter (always on)."""
+"""Rate limiters: for requests (off by default) and for reconnects (always on)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import logging
 from typing import Final, Protocol, final
 
+from kinform.rest.reconnects import Reconnects
 from kinform.sansio.ratelimit import TokenBucket
 
 __all__ = ["RateLimiter", "TokenBucketLimiter", "reconnect_limiter"]
@@ -57,6 +58,13 @@ class TokenBucketLimiter:
             log.info("client-side throttling", extra={"limiter": self._name, "delay": delay})
 
 
-def reconnect_limiter() -> TokenBucketLimiter:
-    """Return the limiter all reconnects of one client share: 5 a second, 10 at once."""
-    return TokenBucketLimiter(qps=5, burst=10, name="reconnects")
+def reconnect_limiter(rate: float | None = None) -> Reconnects:
+    """Return the limiter that all reconnects of one client share.
+
+    Args:
+        rate: reconnects per second; ``None``: 5, or one for every 20 informers if that is more.
+
+    Raises:
+        UsageError: ``rate`` is not positive.
+    """
+    return Reconnects(rate=rate)

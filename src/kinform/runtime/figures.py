@@ -203,6 +203,11 @@ INFORMERS: Final[tuple[Figure[InformerStatistics], ...]] = (
     ),
     Figure("kinform_informer_watches_total", "Watches begun", lambda one: one.reflector.watches),
     Figure(
+        "kinform_informer_probes_total",
+        "Requests for the server's version",
+        lambda one: one.reflector.probes,
+    ),
+    Figure(
         "kinform_informer_failures_total",
         "Lists and watches failed",
         lambda o: o.reflector.failures,

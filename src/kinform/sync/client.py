@@ -42,6 +42,7 @@ def connect(
     transport: Transport | None = None,
     rate_limiter: RateLimiter | None = None,
     warning_handler: WarningHandler | None = None,
+    reconnect_rate: float | None = None,
 ) -> Client:
     """Return a client for the cluster that kubectl would talk to, for blocking code.
 
@@ -61,6 +62,7 @@ def connect(
         transport=transport,
         rate_limiter=rate_limiter,
         warning_handler=warning_handler,
+        reconnect_rate=reconnect_rate,
     )
     return Client(inner)
 

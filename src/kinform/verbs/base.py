@@ -3,8 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Final, Generic, TypeAlias, TypedDict, TypeVar, Unpack
+import functools
+from collections.abc import Callable, Coroutine
+from typing import (
+    Any,
+    Concatenate,
+    Final,
+    Generic,
+    ParamSpec,
+    TypeAlias,
+    TypedDict,
+    TypeVar,
+    Unpack,
+)
 
+from kinform.errors import ApiError
 from kinform.finder import Finder
 from kinform.meta import GroupVersion, ObjectName
 from kinform.rest import responses
@@ -17,9 +30,12 @@ from kinform.rest.results import ListResult
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike, field_selector, label_selector
 from kinform.writes import WriteOptions
 
-__all__ = ["ALL_NAMESPACES", "Name", "Place", "ResourceBase", "selecting"]
+__all__ = ["ALL_NAMESPACES", "Name", "Place", "ResourceBase", "again_if_moved", "selecting"]
 
 T = TypeVar("T")
+R = TypeVar("R")
+P = ParamSpec("P")
+S = TypeVar("S", bound="ResourceBase[Any]")
 
 ALL_NAMESPACES: Final = ""
 """Say this as ``namespace`` to list and watch across all of them."""
@@ -39,6 +55,27 @@ class Place(TypedDict):
     subresource: str | None
     partial: str | None
     label: str
+
+
+def again_if_moved(
+    verb: Callable[Concatenate[S, P], Coroutine[object, object, R]],
+) -> Callable[Concatenate[S, P], Coroutine[object, object, R]]:
+    """Have a verb done once more if its path is not found because the resource has another now.
+
+    A CRD can be deleted and created again with another scope. A 404 that names no object, or a
+    405, comes from such a path, so nothing was done yet.
+    """
+
+    @functools.wraps(verb)
+    async def done(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return await verb(self, *args, **kwargs)
+        except ApiError as exc:
+            if exc.code not in {404, 405} or not await self._find.has_moved(exc):  # pyright: ignore[reportPrivateUsage]
+                raise
+        return await verb(self, *args, **kwargs)
+
+    return done
 
 
 class ResourceBase(Generic[T]):
@@ -90,11 +127,13 @@ class ResourceBase(Generic[T]):
         """Whether the server answers with objects of the kind itself."""
         return self._subresource is None or self._subresource in _SHOW_WHOLE
 
+    @again_if_moved
     async def _read(self, name: Name) -> Answer:
         answer = await (await self._request("GET", name)).do()
         responses.check_json(answer.headers, method=answer.method, url=answer.url)
         return answer
 
+    @again_if_moved
     async def _fetch(self, options: ListOptions) -> ListResult[T]:
         if options.resource_version and not options.resource_version_match:
             # Without a match the server would read limit + version as "exactly".
@@ -133,6 +172,7 @@ class ResourceBase(Generic[T]):
     def _place(self, name: Name) -> str:
         return name.namespace if isinstance(name, ObjectName) else self._namespace
 
+    @again_if_moved
     async def _patch(
         self, name: Name, patch: object, *, patch_type: PatchType, options: WriteOptions
     ) -> T:

@@ -19,7 +19,7 @@ from kinform.rest.results import ListResult
 from kinform.rest.transport import HttpResponse
 from kinform.rest.watch import OpenWatch, Receiving, Watch
 from kinform.selectors import FieldSelector, FieldSelectorLike, LabelSelectorLike
-from kinform.verbs.base import Name, ResourceBase, selecting
+from kinform.verbs.base import Name, ResourceBase, again_if_moved, selecting
 
 __all__ = ["Gets", "Lists", "ReadsLogs", "Watches"]
 
@@ -29,6 +29,7 @@ T = TypeVar("T")
 class Gets(ResourceBase[T]):
     """Can read one object."""
 
+    @again_if_moved
     async def get(self, name: Name, *, resource_version: str = "") -> T:
         """Return one object.
 
@@ -129,9 +130,8 @@ class Watches(ResourceBase[T]):
 
         @contextlib.asynccontextmanager
         async def connect() -> AsyncGenerator[OpenWatch]:
-            request = await self._request("GET", namespace=place)
-            async with request.params(options).open_watch() as opened:
-                yield opened
+            async with contextlib.AsyncExitStack() as stack:
+                yield await self._opened(stack, options, place)
 
         return Watch(
             connect,
@@ -140,6 +140,14 @@ class Watches(ResourceBase[T]):
             deadline=watch_deadline(options.timeout),
             max_frame=self._connection.max_object_size,
         )
+
+    @again_if_moved
+    async def _opened(
+        self, stack: contextlib.AsyncExitStack, options: ListOptions, namespace: str | None
+    ) -> OpenWatch:
+        """Open a watch, to be closed by ``stack``."""
+        request = await self._request("GET", namespace=namespace)
+        return await stack.enter_async_context(request.params(options).open_watch())
 
     def list_watch(
         self,
@@ -186,6 +194,7 @@ class Watches(ResourceBase[T]):
             watch=watch,
             reconnects=connection.reconnects,
             max_list_size=connection.max_list_size,
+            probed_resource=lambda: self._find.known,
         )
 
     def informer(

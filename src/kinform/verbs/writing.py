@@ -12,7 +12,7 @@ from kinform.rest import responses
 from kinform.rest.conflict import retry_on_conflict
 from kinform.rest.patch import PatchType
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
-from kinform.verbs.base import ALL_NAMESPACES, Name, ResourceBase, selecting
+from kinform.verbs.base import ALL_NAMESPACES, Name, ResourceBase, again_if_moved, selecting
 from kinform.writes import FieldValidation, Propagation, WriteOptions
 
 __all__ = ["Changes", "Creates", "Deletes", "DeletesCollections"]
@@ -23,6 +23,7 @@ T = TypeVar("T")
 class Creates(ResourceBase[T]):
     """Can create objects."""
 
+    @again_if_moved
     async def create(
         self,
         body: object,
@@ -55,6 +56,7 @@ class Creates(ResourceBase[T]):
 class Changes(ResourceBase[T]):
     """Can change an object, or the part of it that a subresource is."""
 
+    @again_if_moved
     async def replace(
         self,
         body: Mapping[str, object] | Object,
@@ -187,6 +189,7 @@ class Changes(ResourceBase[T]):
 class Deletes(ResourceBase[T]):
     """Can delete one object."""
 
+    @again_if_moved
     async def delete(
         self,
         name: Name,
@@ -226,6 +229,7 @@ class Deletes(ResourceBase[T]):
 class DeletesCollections(ResourceBase[T]):
     """Can delete many objects at once."""
 
+    @again_if_moved
     async def delete_collection(
         self,
         *,

@@ -1,0 +1,137 @@
+"""Turns: one reflector among all that connect to the same server again."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Generator, Hashable
+from typing import Final, NamedTuple, final
+
+from kinform.rest.limits import RateLimiter
+from kinform.rest.reconnects import Reconnects
+from kinform.sansio.ratelimit import Departure
+from kinform.sansio.versions import is_older
+
+__all__ = ["Answer", "Turns"]
+
+MAX_PROBE_AGE: Final = 2.0
+"""How old the probe of another informer may be that is used before a watch is opened."""
+SLOW_PROBE: Final = 1.0
+"""After a probe that took longer, the watch takes a turn of its own: others waited for it too."""
+
+
+class Answer(NamedTuple):
+    """What a probe found out."""
+
+    started: float
+    version: str
+    applied: str
+    """The version that was applied when it began, at the latest."""
+
+
+@final
+class Turns:
+    """Makes one reflector wait for its turn, and share its probes.
+
+    Args:
+        lw: the reflector's source. Its ``reconnects`` is the limiter, if there is one, and its
+            ``probed_resource()`` names the resource whose probes can be shared, if they can.
+        rand: gives numbers in [0, 1).
+
+    Attributes:
+        is_due: whether the next list or watch has to wait for its turn.
+        is_blind: whether the next watch opens so long after the probe before it that the server
+            has to be probed again.
+    """
+
+    def __init__(self, lw: object, *, rand: Callable[[], float]) -> None:
+        self._lw = lw
+        self._rand = rand
+        self._departure: Departure | None = None
+        self.is_due: bool = False
+        self.is_blind: bool = False
+
+    @property
+    def _limiter(self) -> RateLimiter | None:
+        limiter: RateLimiter | None = getattr(self._lw, "reconnects", None)
+        return limiter
+
+    @property
+    def _shared(self) -> Reconnects | None:
+        return limiter if isinstance(limiter := self._limiter, Reconnects) else None
+
+    @contextlib.contextmanager
+    def following(self) -> Generator[None]:
+        """Count the reflector among the informers of its client while the block runs."""
+        shared = self._shared
+        with contextlib.nullcontext() if shared is None else shared.following():
+            try:
+                yield
+            finally:
+                self._return()
+
+    def lost(self, *, cleanly: bool, is_answer: bool) -> None:
+        """Note that a watch ended before its timeout, or could not be opened.
+
+        Args:
+            cleanly: the server ended it, perhaps together with all others.
+            is_answer: the server refused our version, so it is the same server as before.
+        """
+        self._return()
+        self.is_due = True
+        if (shared := self._shared) is None:
+            return
+        if cleanly:
+            self._departure = shared.ended(rand=self._rand())
+        resource = self._resource()
+        if resource is not None and not is_answer:
+            shared.lost(resource)
+
+    def kept(self) -> None:
+        """Note that a watch lasted until its own timeout: the next one need not wait."""
+        self._return()
+        self.is_due = False
+
+    async def take(self, *, to_list: bool = False) -> None:
+        """Wait until the reflector may list or watch again."""
+        limiter = self._limiter
+        if self.is_due and limiter is not None:
+            if not isinstance(limiter, Reconnects):
+                await limiter.wait()
+            elif to_list:
+                await limiter.wait_to_list()
+            else:
+                await limiter.wait(self._departure)
+        self._return()
+        self.is_due = False
+
+    async def probe(
+        self, send: Callable[[], Awaitable[str]], applied: str, *, max_age: float | None = None
+    ) -> Answer:
+        """Return the server's version, from ``send`` or from a probe of another informer.
+
+        Args:
+            applied: the reflector's version.
+            max_age: given while a watch is open. A probe up to so many seconds old is used, but
+                only if it shows nothing older than ``applied``, for that may have changed since.
+        """
+        loop = asyncio.get_running_loop()
+        began, shared, resource = loop.time(), self._shared, self._resource()
+        if shared is None or resource is None:
+            return Answer(began, await send(), applied)
+        mark, age = shared.mark(), MAX_PROBE_AGE if max_age is None else max_age
+        probed = await shared.probe(resource, send, max_age=age)
+        if max_age is not None and probed.order < mark and is_older(probed.version, applied):
+            probed = await shared.probe_alone(resource, send)
+        elif max_age is None and loop.time() - began > SLOW_PROBE:
+            self.is_due = self.is_blind = True
+        return Answer(probed.started, probed.version, applied)
+
+    def _resource(self) -> Hashable | None:
+        name: Callable[[], Hashable | None] | None = getattr(self._lw, "probed_resource", None)
+        return None if name is None else name()
+
+    def _return(self) -> None:
+        if self._departure is not None and (shared := self._shared) is not None:
+            shared.returned()
+        self._departure = None
