@@ -15,7 +15,7 @@ from kinform.rest.config import Config, ExecPlugin, Impersonation, TlsConfig
 from kinform.rest.loading import load
 from kinform.rest.proxy import Proxy, is_loopback, proxy_for
 from kinform.rest.sockets import Lookups
-from tests.rest.support_kubeconfig import document
+from tests.rest.support_kubeconfig import Entry, document
 from tests.support.wire import WireServer, answers, reply
 
 TOKEN = "canary-token-in-clear"
@@ -51,7 +51,7 @@ async def test_a_client_with_such_a_proxy_is_not_opened() -> None:
 
 
 def test_a_kubeconfig_that_asks_for_it_is_refused_with_its_key() -> None:
-    cluster = {"server": LOCAL, "proxy-url": "http://proxy.example:3128"}
+    cluster: Entry = {"server": LOCAL, "proxy-url": "http://proxy.example:3128"}
     with pytest.raises(ConfigError, match="which would read the credentials") as caught:
         Config.from_kubeconfig(document(cluster=cluster, user={"token": TOKEN}))
     assert caught.value.key == "clusters[dev].cluster.proxy-url"

@@ -116,7 +116,8 @@ def bypasses(no_proxy: str, host: str, *, port: int) -> bool:
 
     Entries, separated by commas: ``*``; an address; a range like ``10.0.0.0/8``; a name, for
     itself and all below it; ``.name`` or ``*.name`` for what is below it. Each but ``*`` and
-    ranges may end in ``:port``. Loopback (see `is_loopback`) is never proxied. What cannot be read matches nothing.
+    ranges may end in ``:port``. Loopback (see `is_loopback`) is never proxied. What cannot be read
+    matches nothing.
 
     >>> bypasses("10.0.0.0/8,.example.com", "10.1.2.3", port=6443)
     True
