@@ -4,14 +4,26 @@ import dataclasses
 import datetime
 import enum
 import traceback
+import uuid
 from collections.abc import Callable
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypedDict, TypeVar, assert_type, cast
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypedDict,
+    TypeVar,
+    assert_type,
+    cast,
+)
 
 import attrs
 import msgspec
 import pydantic
 import pydantic.dataclasses
+import pydantic_core
 import pytest
 import typing_extensions
 from hypothesis import example, given
@@ -261,9 +273,50 @@ class BrokenPod(pydantic.BaseModel):
         raise KeyError(len(spec))
 
 
+class Small(msgspec.Struct, tag_field="phase", tag="Small"):
+    size: int = 0
+
+
+class Large(msgspec.Struct, tag_field="phase", tag="Large"):
+    size: int = 0
+
+
+class TaggedPod(msgspec.Struct):
+    spec: Small | Large
+
+
+class NewPod(pydantic.BaseModel):
+    phase: Literal["New"]
+
+
+class OldPod(pydantic.BaseModel):
+    phase: Literal["Old"]
+
+
+class UnionPod(pydantic.BaseModel):
+    spec: Annotated[NewPod | OldPod, pydantic.Field(discriminator="phase")]
+
+
+class UuidPod(pydantic.BaseModel):
+    spec: dict[str, uuid.UUID]
+
+
+class OwnErrorPod(pydantic.BaseModel):
+    spec: dict[str, str]
+
+    @pydantic.field_validator("spec")
+    @classmethod
+    def refuse(cls, spec: dict[str, str]) -> dict[str, str]:
+        raise pydantic_core.PydanticCustomError("not_mine", "no {spec}", {"spec": str(spec)})
+
+
 @pytest.mark.parametrize(
     "model, path, complaint",
     [
+        (TaggedPod, "$.spec.phase", "Invalid value"),
+        (UnionPod, "$.spec", "the model refused the value (union_tag_invalid)"),
+        (UuidPod, "$.spec.phase", "the model refused the value (uuid_parsing)"),
+        (OwnErrorPod, "$.spec", "the model refused the value (not_mine)"),
         (StructPod, "$.spec", "Object missing required field `replicas`"),
         (DataPod, "$.spec", "Object missing required field `replicas`"),
         (DictPod, "$.spec", "Object missing required field `replicas`"),
@@ -290,6 +343,17 @@ def test_an_object_that_does_not_fit_is_a_decode_error_without_payload(
     assert CANARY not in f"{error} {error!r} {error.args}"
     if model not in {StrictPod, ValidatedPod}:  # there the model's own words are the cause
         assert CANARY not in "".join(traceback.format_exception(error))
+        context = error.__context__
+        while context is not None:  # error reporters read it even where tracebacks leave it out
+            assert CANARY not in str(context)
+            context = context.__context__
+
+
+def test_a_value_that_looks_like_a_path_is_not_shown() -> None:
+    raw = b'{"metadata":{"name":"web-0"},"spec":{"phase":"x\' - at `$.hunter2`"}}'
+    with pytest.raises(DecodeError) as caught:
+        PODS.with_model(TaggedPod).read(body(raw))
+    assert (caught.value.message, caught.value.path) == ("Invalid value", "$.spec.phase")
 
 
 def test_pydantics_further_complaints_are_counted() -> None:

@@ -357,7 +357,9 @@ class Client(Groups):
         client = self._resource(selection.resource, model, namespace=selection.namespace)
         if selection.metadata_only:
             client = cast("ResourceClient[T]", client.metadata_only)
-        options.setdefault("name", str(selection))
+        if "name" not in options:  # a namespace and selectors are for the log alone
+            options["name"] = str(selection)
+            options.setdefault("label", selection.name)
         return client.informer(
             label_selector=selection.label_selector,
             field_selector=selection.field_selector,

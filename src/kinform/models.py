@@ -34,6 +34,19 @@ _ATOMS: Final = (str, int, bytes, type(None))
 _NOT_YAML: Final = re.compile(
     rb"\x7f|\xc2[\x80-\x9f]|\xe2\x80[\xa8\xa9]|\xef\xbb\xbf|\xef\xbf[\xbe\xbf]"
 )
+_SCHEMA_ERRORS: Final = frozenset(
+    "missing extra_forbidden frozen_field frozen_instance invalid_key json_invalid json_type "
+    "model_type model_attributes_type dataclass_type none_required greater_than less_than "
+    "greater_than_equal less_than_equal multiple_of finite_number too_short too_long string_type "
+    "string_unicode string_too_short string_too_long string_pattern_mismatch enum literal_error "
+    "dict_type list_type tuple_type set_type frozen_set_type bool_type bool_parsing int_type "
+    "int_parsing int_parsing_size int_from_float float_type float_parsing bytes_type "
+    "bytes_too_short bytes_too_long date_type date_parsing time_type time_parsing datetime_type "
+    "datetime_parsing timezone_naive timezone_aware time_delta_type time_delta_parsing "
+    "is_instance_of union_tag_not_found url_type url_parsing url_scheme uuid_type decimal_type "
+    "decimal_parsing recursion_loop".split()
+)
+"""The errors of pydantic whose text is about the schema alone, and quotes nothing of the input."""
 
 
 class _Validator(Protocol):
@@ -100,9 +113,12 @@ def read(decode: Callable[[bytes], T], raw: bytes, *, meta: ObjectMeta) -> T:
         key = exc.key or str(meta.key)
         raise DecodeError(exc.message, path=exc.path, key=key) from exc.__cause__
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
-        raise unreadable(exc, meta) from exc.__cause__
+        error, cause = unreadable(exc, meta), exc.__cause__
     except Exception as exc:  # the user's function: one bad object must not be a crash
         raise DecodeError(f"the decoder raised {type(exc).__name__}", key=str(meta.key)) from exc
+    # Raised here, not within ``except``: msgspec's error may quote a value, and must not stay
+    # reachable as the context of ours.
+    raise error from cause
 
 
 def unreadable(exc: Exception, meta: ObjectMeta, *, path: str = "$") -> DecodeError:
@@ -115,8 +131,6 @@ def unreadable(exc: Exception, meta: ObjectMeta, *, path: str = "$") -> DecodeEr
     message = said.message
     if exc.__cause__ is not None:  # a __post_init__, a validator: its words may hold the value
         message = f"the model refused it with {type(exc.__cause__).__name__}"
-    elif message.startswith("Invalid enum value"):
-        message = "Invalid enum value"
     return DecodeError(message, path=path + said.path.removeprefix("$"), key=str(meta.key))
 
 
@@ -199,7 +213,8 @@ def _pydantic_decoder(model: _Validator) -> Callable[[bytes], object]:
         except ValueError as exc:
             if not hasattr(exc, "errors"):
                 raise
-            raise _pydantic_error(cast("_Complaints", exc)) from None  # its text quotes the input
+            error = _pydantic_error(cast("_Complaints", exc))
+        raise error  # out here, without the context: pydantic's error quotes the input
 
     return decode
 
@@ -209,9 +224,13 @@ def _pydantic_error(exc: _Complaints) -> DecodeError:
     complaints = exc.errors(include_url=False, include_context=False, include_input=False)
     first = complaints[0]
     path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"])
-    message = str(first["msg"])
-    if first["type"] in {"value_error", "assertion_error"}:  # the words of the user's validator
+    kind = str(first["type"])
+    if kind in {"value_error", "assertion_error"}:  # the words of the user's validator
         message = "the model's validator refused the value"
+    elif kind in _SCHEMA_ERRORS:
+        message = str(first["msg"])
+    else:  # its text may quote the value: a union's tag, an error of the user's own
+        message = f"the model refused the value ({kind})"
     more = f" (and {len(complaints) - 1} more)" if len(complaints) > 1 else ""
     return DecodeError(message + more, path=f"${path}")
 

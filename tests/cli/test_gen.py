@@ -234,6 +234,8 @@ async def test_kinds_of_a_cluster_are_found_by_any_of_their_names(scene: Scene) 
         ("kind: ConfigMap", "holds no CustomResourceDefinition"),
         (f"a: {'9' * 5000}", "is not YAML"),
         ("", "holds no CustomResourceDefinition"),
+        ("a: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]", "has nested aliases"),
+        (f"a: {'[' * 200}{']' * 200}", "is nested more than 100 levels deep"),
         ("[1, two]", "holds no CustomResourceDefinition"),
         ("kind: CustomResourceDefinition", "is not of apiextensions.k8s.io/v1"),
         (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import functools
 import json
 import os
@@ -231,6 +232,62 @@ async def test_clients_connect_as_a_service_account_with_its_token(pair: Control
 
 def test_strangers_may_not_list_anything(kinform_control_plane: ControlPlane) -> None:
     assert anybody(kinform_control_plane).request("GET", CONFIG_MAPS).status == 403
+
+
+ETCD_PATHS = {
+    "--listen-client-urls": ["/v3/kv/range", "/v3/maintenance/snapshot", "/metrics", "/readyz"],
+    "--listen-peer-urls": ["/members", "/raft", "/v3/kv/range"],
+}
+
+
+@pytest.mark.parametrize("way", ["in clear", "no certificate", "an administrator's certificate"])
+@pytest.mark.parametrize("port", ETCD_PATHS)
+def test_no_other_user_of_the_machine_gets_into_etcd(
+    kinform_control_plane: ControlPlane, tmp_path: Path, port: str, way: str
+) -> None:
+    """Whoever reaches etcd reads all Secrets and may become administrator."""
+    cp = kinform_control_plane
+    cp.raw_apis[0].request(
+        "POST",
+        "/api/v1/namespaces/default/secrets",
+        body={"metadata": {"name": "in-etcd"}, "stringData": {"password": "sword" + "fish"}},
+    )
+    context: ssl.SSLContext | None = None
+    if way != "in clear":
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE  # a thief is not picky
+    if context is not None and way != "no certificate":
+        user = cp.user("thief", groups=["system:masters"])
+        path = tmp_path / "user.pem"
+        path.write_bytes(user.cert_pem + user.key_pem)
+        context.load_cert_chain(path)
+    api = RawApi(etcd_port(cp, port), context=context, timeout=5.0)
+    key = base64.b64encode(b"/registry/secrets/default/in-etcd").decode()
+    for method, body in (("GET", None), ("POST", {"key": key})):
+        for path_of_etcd in ETCD_PATHS[port]:
+            try:
+                answer = api.request(method, path_of_etcd, body=body)
+            except ControlPlaneError:
+                continue  # the connection was ended
+            assert answer.status == 400  # HTTP on a port for HTTPS
+            assert b"HTTPS" in answer.body
+
+
+def etcd_port(cp: ControlPlane, flag: str) -> int:
+    """Return the port that etcd was given, as any user of the machine can find it out."""
+    command = Path(f"/proc/{pids(cp)[0]}/cmdline").read_text(encoding="utf-8").split("\0")
+    (url,) = [one.partition("=")[2] for one in command if one.startswith(f"{flag}=")]
+    port = urlsplit(url).port
+    assert port is not None
+    return port
+
+
+def test_no_private_key_can_be_read_by_others(kinform_control_plane: ControlPlane) -> None:
+    folder = kinform_control_plane.kubeconfig_path.parent
+    assert folder.stat().st_mode & 0o077 == 0
+    keys = list(folder.glob("*.key"))
+    assert len(keys) >= 5
+    assert not [key.name for key in keys if key.stat().st_mode & 0o077]
 
 
 async def test_a_revoked_token_is_refused_and_the_next_one_is_good(

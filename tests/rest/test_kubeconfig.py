@@ -229,6 +229,22 @@ def test_aliases_that_multiply_are_refused(tmp_path: Path, text: str) -> None:
         load(tmp_path, text)
 
 
+@pytest.mark.parametrize(
+    "key, value",
+    [
+        ("certificate-authority-data", ""),
+        ("certificate-authority-data", " "),
+        ("certificate-authority", ""),
+    ],
+)
+def test_an_empty_ca_is_an_error(tmp_path: Path, key: str, value: str) -> None:
+    """Unlike kubectl, which trusts the CAs of the system then."""
+    with pytest.raises(ConfigError, match="is empty, which would trust") as caught:
+        load(tmp_path, document(cluster={key: value}))
+    assert caught.value.key == f"clusters[dev].cluster.{key}"
+    assert load(tmp_path, document(cluster={key: None})).tls.ca_data is None
+
+
 def nested_json(levels: int) -> str:
     return '{"a":' * levels + "1" + "}" * levels
 

@@ -13,7 +13,7 @@ import pytest
 from kinform.errors import DecodeError, ResourceExpiredError, api_error, status_of_code
 from kinform.meta import Entry, ListMeta, ObjectMeta
 from kinform.rest.options import ListOptions
-from kinform.rest.pager import ListPager
+from kinform.rest.pager import MAX_BARREN_PAGES, ListPager
 from kinform.rest.results import ListResult, Unreadable
 from kinform.testing import in_virtual_time
 
@@ -154,6 +154,47 @@ async def test_a_token_that_leads_nowhere_is_not_followed_for_ever() -> None:
     with pytest.raises(DecodeError, match="same page"):
         async for _page in ListPager(fetch).pages(ListOptions()):
             pass
+
+
+@pytest.mark.parametrize("names", [[], ["a"], ["a", "b"]], ids=["empty", "one", "two"])
+@in_virtual_time
+async def test_a_list_whose_tokens_are_ever_new_comes_to_an_end(names: list[str]) -> None:
+    """Each page brings nothing, or the objects of the page before it."""
+    asked = 0
+
+    async def fetch(options: ListOptions) -> ListResult[int]:
+        nonlocal asked
+        asked += 1
+        entries = [Entry(ObjectMeta(name=name), asked) for name in names]
+        return ListResult(entries, metadata=ListMeta("1", f"token-{asked}"))
+
+    pager = ListPager(fetch)
+    for way in (pager.list(ListOptions()), exhaust(pager)):
+        asked = 0
+        with pytest.raises(DecodeError, match="1001 pages in a row have brought nothing new"):
+            await way
+        assert asked <= MAX_BARREN_PAGES + 3
+
+
+async def exhaust(pager: ListPager[int]) -> None:
+    async with contextlib.aclosing(pager.pages(ListOptions())) as pages:
+        async for _page in pages:
+            pass
+
+
+@in_virtual_time
+async def test_some_empty_pages_are_no_reason_to_give_up() -> None:
+    """A server that filters after it has read may send empty pages."""
+    asked = 0
+
+    async def fetch(options: ListOptions) -> ListResult[int]:
+        nonlocal asked
+        asked += 1
+        found = asked % 900 == 0
+        entries = [Entry(ObjectMeta(name=str(asked)), asked)] if found else []
+        return ListResult(entries, metadata=ListMeta("1", f"{asked}" if asked < 2700 else ""))
+
+    assert list(await ListPager(fetch).list(ListOptions())) == [900, 1800, 2700]
 
 
 @in_virtual_time

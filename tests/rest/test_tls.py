@@ -92,6 +92,29 @@ async def test_tls_is_at_least_1_2() -> None:
 
 
 @in_virtual_time
+async def test_a_server_cannot_renegotiate() -> None:
+    """With TLS 1.2 a server could make a client repeat the handshake without end."""
+    for context in (await context_of(ca_data=AUTHORITY.certificate), await context_of()):
+        assert context.options & ssl.OP_NO_RENEGOTIATION
+
+
+@pytest.mark.parametrize(
+    "tls, key",
+    [
+        (TlsConfig(ca_data=b""), "tls.ca_data"),
+        (TlsConfig(ca_data=b" \n"), "tls.ca_data"),
+        (TlsConfig(ca_data=b"", ca_file="/ca.crt"), "tls.ca_data"),
+        (TlsConfig(ca_file=""), "tls.ca_file"),
+    ],
+)
+@in_virtual_time
+async def test_an_empty_ca_is_an_error_and_not_the_systems(tls: TlsConfig, key: str) -> None:
+    with pytest.raises(ConfigError, match="is empty, which would trust") as caught:
+        await TlsSource(Config(server="https://localhost", tls=tls)).context()
+    assert caught.value.key == key
+
+
+@in_virtual_time
 async def test_the_host_name_is_checked() -> None:
     context = await context_of(ca_data=AUTHORITY.certificate)
     assert handshake(context, SERVER, hostname="127.0.0.1") is None

@@ -8,8 +8,9 @@ from functools import partial
 
 import pytest
 
-from kinform import SharedInformer, UsageError
+from kinform import DecodeError, ForbiddenError, SharedInformer, UsageError
 from kinform.cache.options import ReflectorOptions
+from kinform.meta import Status
 from kinform.runtime.health import Checks, HealthReport, informers_check, loop_check
 from kinform.testing import in_virtual_time
 from tests.cache.support_informer import CUT, REFUSED, source_of
@@ -106,7 +107,28 @@ async def test_an_informer_that_cannot_sync_says_why(caplog: pytest.LogCaptureFi
     source.fail_watches(REFUSED, forever=True)
     async with SharedInformer(source, name="pods") as informer:
         await asyncio.sleep(5)
-        assert informers_check([informer])() == f"pods has not synced (TransportError: {REFUSED})"
+        expected = "pods has not synced (TransportError: refused; see the log)"
+        assert informers_check([informer])() == expected
+
+
+@in_virtual_time
+async def test_no_name_and_no_text_of_an_error_is_shown(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.CRITICAL)
+    status = Status(code=403, reason="Forbidden", message='secrets "stripe-key" is forbidden')
+    url = "https://x/api/v1/namespaces/payments/secrets?fieldSelector=metadata.name%3Dstripe-key"
+    refused = ForbiddenError(status, method="GET", url=url)
+    unreadable = DecodeError("Invalid value", key="payments/stripe-key")
+    for error, said in ((refused, "ForbiddenError 403"), (unreadable, "DecodeError")):
+        source = source_of("a")
+        source.fail_lists(error, forever=True)
+        source.fail_watches(error, forever=True)
+        name = "v1/secrets in payments with metadata.name=stripe-key"
+        async with SharedInformer(source, name=name, label="v1/secrets") as informer:
+            await asyncio.sleep(5)
+            expected = f"v1/secrets has not synced ({said}; see the log)"
+            assert informers_check([informer])() == expected
 
 
 @in_virtual_time
@@ -125,7 +147,7 @@ async def test_a_cache_that_has_synced_and_fell_silent_is_not_well() -> None:
         await asyncio.sleep(600)
         wrong = informers_check([informer])()
         assert wrong is not None  # with the last error: of the watch, or of a look at the version
-        assert wrong.startswith("pods has heard nothing for 700 s (TransportError: the ")
+        assert wrong.startswith("pods has heard nothing for 700 s (TransportError: ")
         source.heal()
         await asyncio.sleep(30)
         assert informers_check([informer], 60)() is None
@@ -143,7 +165,7 @@ async def test_a_server_that_only_fails_is_named_with_its_last_error(
         source.fail_watches(REFUSED, forever=True)
         source.close_watches(CUT)
         await asyncio.sleep(200)
-        expected = f"pods has heard nothing for 200 s (TransportError: {REFUSED})"
+        expected = "pods has heard nothing for 200 s (TransportError: refused; see the log)"
         assert informers_check([informer], 180)() == expected
 
 

@@ -137,7 +137,7 @@ async def test_head_is_get_without_a_body() -> None:
     async with serving(ready=checks(bad="late")) as (server, session):
         assert await get(session, "/livez", "HEAD") == (200, "")
         assert await get(session, "/readyz", "HEAD") == (500, "")
-        answer = await raw(server, b"HEAD /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+        answer = await raw(server, b"HEAD /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
         head, _, body = answer.partition(b"\r\n\r\n")
         assert b"Content-Length: 2\r\n" in head + b"\r\n"
         assert body == b""
@@ -268,7 +268,7 @@ async def test_a_stop_that_is_cancelled_stops_all_the_same() -> None:
 
 async def test_every_answer_ends_its_connection() -> None:
     async with serving() as (server, _):
-        once = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+        once = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
         answer = await raw(server, once + once)
         assert answer.count(b"HTTP/1.1 200 OK") == 1
         assert b"Connection: close" in answer
@@ -278,10 +278,10 @@ async def test_every_answer_ends_its_connection() -> None:
     "sent",
     [
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03 TLS\r\n\r\n",
-        b"GET /" + b"x" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 10_000 + b"\r\n\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 5000 + b"\r\n",
-        b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+        b"GET /" + b"x" * 5000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 10_000 + b"\r\n\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 5000 + b"\r\n",
+        b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
     ],
     ids=["TLS", "long path", "long header", "many headers", "negative length"],
 )
@@ -299,7 +299,7 @@ async def test_what_is_no_request_is_refused_and_not_logged(
 async def test_a_body_that_never_comes_holds_nothing_up() -> None:
     async with serving() as (server, _):
         answer = await raw(
-            server, b"GET /livez HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nx"
+            server, b"GET /livez HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\nx"
         )
         assert answer.endswith(b"\r\n\r\nok")
 
@@ -319,7 +319,7 @@ async def test_too_many_connections_are_at_the_cost_of_the_oldest() -> None:
                 for reader, _ in idle[:6]:  # five of too many, and one for the session
                     assert await reader.read() == b""
             last, writer = idle[-1]
-            writer.write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")
+            writer.write(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert (await last.read()).endswith(b"ok")
         finally:
             for _, writer in idle:
@@ -330,7 +330,7 @@ async def test_it_stops_soon_whoever_is_connected() -> None:
     async with StatusServer(0, live=Checks()) as server:
         writers = [(await connect(server))[1] for _ in range(3)]
         writers[1].write(b"GET /livez HTTP/1.1\r\n")  # and no more
-        writers[2].write(b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n")  # and does not read
+        writers[2].write(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")  # and does not read
         async with asyncio.timeout(10):
             await server.stop()
         for writer in writers:
@@ -341,10 +341,99 @@ async def test_it_does_not_wait_for_who_does_not_read() -> None:
     body = b"x" * 50_000_000
     async with StatusServer(0, metrics=lambda _: ("text/plain", body)) as server:
         reader, writer = await connect(server)
-        writer.write(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
         await reader.readline()
         async with asyncio.timeout(10):
             await server.stop()
         with contextlib.suppress(ConnectionResetError):
             assert len(await reader.read()) < len(body)
         writer.close()
+
+
+# --- web pages
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1",
+        "127.0.0.1:8081",
+        "localhost:8081",
+        "LOCALHOST",
+        "op.localhost",
+        "[::1]:8081",
+        "10.244.0.17:8081",
+        "[fd00::17]:8081",
+        "",
+    ],
+)
+async def test_probes_by_address_or_a_loopback_name_are_answered(host: str) -> None:
+    """A kubelet sends the address of the pod; kubectl port-forward is reached as localhost."""
+    async with serving() as (server, _):
+        answer = await raw(server, f"GET /livez HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert answer.endswith(b"ok")
+
+
+async def test_a_probe_of_http_1_0_without_host_is_answered() -> None:
+    async with serving() as (server, _):
+        assert (await raw(server, b"GET /livez HTTP/1.0\r\n\r\n")).endswith(b"ok")
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz", "/metrics", "/"])
+@pytest.mark.parametrize(
+    "headers",
+    [
+        "Host: rebound.example",
+        "Host: rebound.example:8081",
+        "Host: 127.0.0.1.rebound.example",
+        "Host: localhost.rebound.example",
+        "Host: operator.prod.svc",
+        "Host: [rebound.example]",
+        "Host: a@127.0.0.1",
+    ],
+)
+async def test_a_web_page_that_made_a_name_lead_here_gets_nothing(
+    headers: str, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """DNS rebinding: the browser takes us for the page's own server, and lets the page read."""
+    async with serving(checks(secret="x")) as (server, _):
+        sent = f"GET {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode()
+        answers = [await raw(server, sent) for _ in range(2)]
+    for answer in answers:
+        assert answer.startswith((b"HTTP/1.1 421 ", b"HTTP/1.0 400 ", b"HTTP/1.1 400 "))
+        assert b"secret" not in answer
+        assert b"rebound" not in answer
+    assert caplog.text.count("a request was refused") <= 1
+    assert "rebound" not in caplog.text
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:8081", "[::]:8081", "10.244.0.17:8081"])
+def test_a_server_for_more_than_this_machine_is_reached_by_names_of_a_cluster(
+    address: str,
+) -> None:
+    """Prometheus may scrape the name of a Service; any other name has to be given."""
+    parsed = Address.parse(address)
+    for host in ("operator", "operator.prod.svc:8081", "operator.prod.svc.cluster.local"):
+        assert parsed.answers_to(host)
+        assert not Address.parse(8081).answers_to(host)
+        assert not Address.parse("localhost:8081").answers_to(host)
+    assert not parsed.answers_to("rebound.example:8081")
+    assert not parsed.answers_to("svc.rebound.example")
+
+
+def test_the_name_that_it_listens_on_is_known() -> None:
+    assert Address.parse("metrics.example:8081").answers_to("metrics.example:8081")
+
+
+async def test_a_name_that_was_given_is_known() -> None:
+    server = StatusServer(0, live=Checks(), hosts=["metrics.example"])
+    async with server, aiohttp.ClientSession(server.url) as session:
+        hosts = ["metrics.example", "METRICS.example:8081", "other.example"]
+        found = [await status_for(session, host) for host in hosts]
+    assert found == [200, 200, 421]
+
+
+async def status_for(session: aiohttp.ClientSession, host: str) -> int:
+    async with session.get("/livez", headers={"Host": host}) as answer:
+        return answer.status

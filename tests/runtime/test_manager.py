@@ -382,6 +382,19 @@ async def test_a_stop_while_it_waits_to_lead_ends_at_once() -> None:
 # --- telling ----------------------------------------------------------------------------------
 
 
+async def test_only_known_hosts_are_answered() -> None:
+    async with APIServer() as server, server.connect() as client:
+        manager = Manager(client, health=0, health_hosts=["metrics.example"], signals=False)
+        async with manager:
+            await manager.start()
+            async with aiohttp.ClientSession(manager.reporting.url) as http:
+                found: list[int] = []
+                for host in ("localhost", "metrics.example", "rebound.example"):
+                    async with http.get("/livez", headers={"Host": host}) as answer:
+                        found.append(answer.status)
+    assert found == [200, 200, 421]
+
+
 async def test_probes_and_metrics_are_served_over_http() -> None:
     log = Log()
     async with APIServer() as server, server.connect() as client:
@@ -423,7 +436,7 @@ async def test_a_stale_cache_is_not_ready() -> None:
             await asyncio.sleep(120)
             report = ready.report()
             assert not report.ok
-            assert any("v1/configmaps in default" in line for line in report.lines)
+            assert any("v1/configmaps has heard nothing" in line for line in report.lines)
             server.resume()
             await asyncio.sleep(120)
             assert ready.report().ok

@@ -15,7 +15,7 @@ import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
 from prometheus_client.parser import text_string_to_metric_families as plain
 
-from kinform import SharedInformer, UsageError
+from kinform import Client, Config, SharedInformer, UsageError
 from kinform.cache.statistics import InformerStatistics
 from kinform.clock import offload
 from kinform.runtime.metrics import MAX_NAMES, Collector, ElectionFigures, exposition
@@ -263,12 +263,28 @@ async def test_those_that_share_a_name_are_added_up(caplog: pytest.LogCaptureFix
 @in_virtual_time
 async def test_the_number_of_series_is_bounded() -> None:
     one = SharedInformer(source_of(), name="pods").statistics()
-    caches = [replace(one, name=f"i{n}", objects=1) for n in range(MAX_NAMES + 50)]
+    caches = [replace(one, label=f"i{n}", objects=1) for n in range(MAX_NAMES + 50)]
     found = samples(Source(caches=[*caches, caches[0]]))
     objects = {name: value for name, value in found.items() if "informer_objects" in name}
     assert len(objects) == MAX_NAMES + 1
     assert objects['kinform_informer_objects{informer="other"}'] == 50
     assert objects['kinform_informer_objects{informer="i0"}'] == 2
+
+
+async def test_no_label_of_an_informer_names_a_namespace_or_an_object() -> None:
+    client = Client(Config(server="http://127.0.0.1:1"))
+    async with client:
+        one = client.informer(
+            "v1/secrets",
+            namespace="payments",
+            label_selector="app=stripe",
+            field_selector="metadata.name=stripe-key",
+        )
+        named = client.informer("v1/secrets", namespace="payments", name="the keys")
+        assert "stripe-key" in one.statistics().name  # in logs
+        found = samples(Source(caches=[one.statistics(), named.statistics()]))
+    labels = {name.partition("informer=")[2] for name in found if "informer=" in name}
+    assert labels == {'"v1/secrets"}', '"the keys"}'}
 
 
 @in_virtual_time

@@ -93,6 +93,40 @@ def test_blocking_code_can_deny_them_as_well(plugin: Plugin, tmp_path: Path) -> 
 
 # --- allowlists -------------------------------------------------------------------------------
 
+VARIABLES = ["LD_PRELOAD", "PATH", "PYTHONPATH", "PYTHONWARNINGS", "BROWSER", "AWS_PROFILE"]
+
+
+def with_variable(plugin: Plugin, name: str) -> Entry:
+    env = [{"name": name, "value": "/tmp/evil"}]
+    return document(user={"exec": {"apiVersion": V1, "command": str(plugin.path), "env": env}})
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_kubeconfig_from_elsewhere_sets_no_variables_of_an_allowed_plugin(
+    plugin: Plugin, name: str
+) -> None:
+    """A plugin written in Python, for example, runs what PYTHONWARNINGS and BROWSER say."""
+    untrusted = with_variable(plugin, name)
+    with pytest.raises(ConfigError, match="can make an allowed program run other code") as caught:
+        Config.from_kubeconfig(untrusted, credential_plugin_policy=[str(plugin.path)])
+    assert caught.value.key == "users[dev].user.exec.env"
+    trusted = Config.from_kubeconfig(untrusted, credential_plugin_policy="AllowAll")
+    with pytest.raises(ConfigError, match="can make an allowed program run other code"):
+        load(trusted, credential_plugin_policy=[str(plugin.path)])
+    assert plugin.runs == 0
+
+
+async def test_code_and_files_may_set_variables(plugin: Plugin, tmp_path: Path) -> None:
+    policy = [str(plugin.path)]
+    config = Config.from_kubeconfig(kubeconfig(plugin.path), credential_plugin_policy=policy)
+    assert config.exec_plugin is not None
+    in_code = replace(config, exec_plugin=replace(config.exec_plugin, env={"AWS_PROFILE": "dev"}))
+    assert (await exec_plugin.run(in_code)).token == "from-the-plugin"
+    path = write(tmp_path / "config", with_variable(plugin, "AWS_PROFILE"))
+    from_file = await offload(load, path, credential_plugin_policy=policy)
+    assert (await exec_plugin.run(from_file)).token == "from-the-plugin"
+    assert plugin.runs == 2
+
 
 async def test_an_allowlist_admits_what_it_leads_to_and_nothing_else(
     plugin: Plugin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,16 @@ def apiserver(**options: object) -> list[str]:
     return make(**(defaults | options))  # type: ignore[arg-type]  # keywords by name, for brevity
 
 
+def etcd(*, client_port: int = 1, peer_port: int = 2, share_ports: bool = True) -> list[str]:
+    return flags.etcd_flags(
+        data=Path("/data"),
+        client_port=client_port,
+        peer_port=peer_port,
+        keys=KEYS,
+        share_ports=share_ports,
+    )
+
+
 def test_extra_flags_come_last_so_that_they_win() -> None:
     assert apiserver(extra=["--authorization-mode=AlwaysAllow"])[-1].endswith("AlwaysAllow")
 
@@ -38,10 +48,20 @@ def test_service_account_admission_is_on_only_where_its_controller_runs() -> Non
 
 
 def test_etcd_listens_on_loopback_alone() -> None:
-    arguments = flags.etcd_flags(data=Path("/data"), client_port=1, peer_port=2, share_ports=False)
+    arguments = etcd(client_port=1, peer_port=2, share_ports=False)
     addresses = [flag.partition("=")[2] for flag in arguments if "urls" in flag]
-    assert set(addresses) == {"http://127.0.0.1:1", "http://127.0.0.1:2"}
+    assert set(addresses) == {"https://127.0.0.1:1", "https://127.0.0.1:2"}
     assert "--socket-reuse-port" not in arguments
+
+
+def test_etcd_wants_certificates_of_an_authority_of_its_own() -> None:
+    arguments = etcd()
+    for kind in ("", "peer-"):
+        assert f"--{kind}client-cert-auth" in arguments
+        assert f"--{kind}trusted-ca-file={KEYS.etcd_ca_cert}" in arguments
+    assert KEYS.etcd_ca_cert != KEYS.ca_cert
+    assert f"--etcd-certfile={KEYS.etcd_client_cert}" in apiserver()
+    assert "--etcd-servers=https://127.0.0.1:2" in apiserver()
 
 
 def test_only_the_chosen_controllers_run() -> None:
@@ -56,8 +76,8 @@ def test_only_the_chosen_controllers_run() -> None:
 
 
 def test_a_restored_etcd_has_the_name_and_peer_of_the_one_that_will_run() -> None:
-    peer = "http://127.0.0.1:7"
+    peer = "https://127.0.0.1:7"
     restore = flags.restore_flags(Path("/snap"), data=Path("/data"), peer_port=7)
-    serve = flags.etcd_flags(data=Path("/data"), client_port=6, peer_port=7, share_ports=True)
+    serve = etcd(client_port=6, peer_port=7)
     assert f"--initial-cluster={flags.ETCD_NAME}={peer}" in set(restore) & set(serve)
     assert f"--initial-advertise-peer-urls={peer}" in set(restore) & set(serve)

@@ -79,3 +79,15 @@ def test_no_repr_shows_a_private_key() -> None:
     pair = pki.CertificateAuthority().client("reader")
     assert b"PRIVATE KEY" in pair.key_pem
     assert "PRIVATE" not in repr(pair)
+
+
+def test_a_peer_is_a_server_and_a_client(tmp_path: Path) -> None:
+    authority = pki.CertificateAuthority()
+    server, client = contexts(authority, tmp_path, trusts=authority)
+    pair = authority.peer("etcd")
+    (tmp_path / "peer.pem").write_bytes(pair.cert_pem + pair.key_pem)
+    server.load_cert_chain(tmp_path / "peer.pem")
+    client.load_cert_chain(tmp_path / "peer.pem")
+    near, far = shake_hands(server, client, name="127.0.0.1")
+    assert near.getpeercert()
+    assert far.getpeercert()

@@ -59,6 +59,7 @@ class InformerOptions(TypedDict, Generic[T], total=False):
     """The keywords of `SharedInformer` that whoever makes one for you passes on."""
 
     name: str
+    label: str | None
     indexers: Mapping[str, IndexFunc[T]] | None
     transform: TransformFunc[T] | None
     resync_period: float | None
@@ -100,6 +101,8 @@ class SharedInformer(Generic[T]):
     Args:
         lw: where the objects come from.
         name: stands in every line it logs.
+        label: what health checks and metrics call it, for anyone who reaches their port; by
+            default ``name``. Informers that a client makes have the kind alone.
         indexers: index functions by name; see `Indexer`. Where one fails on an object, the
             object is cached all the same, and is not found by that index.
         transform: runs once for each object, before it is cached.
@@ -122,6 +125,7 @@ class SharedInformer(Generic[T]):
         lw: ListerWatcher[T],
         *,
         name: str = "informer",
+        label: str | None = None,
         indexers: Mapping[str, IndexFunc[T]] | None = None,
         transform: TransformFunc[T] | None = None,
         resync_period: float | None = None,
@@ -138,6 +142,7 @@ class SharedInformer(Generic[T]):
             check_period(resync_period)
         self.name: Final = name
         self._parts = Parts(name)
+        self._label = label or name
         self._model = model
         self._options = options or ReflectorOptions()
         self._resync_period = resync_period
@@ -233,6 +238,7 @@ class SharedInformer(Generic[T]):
         """Return the figures of this moment."""
         return InformerStatistics(
             name=self.name,
+            label=self._label,
             objects=len(self._indexer),
             resource_version=self._version,
             has_synced=self.has_synced,

@@ -5,21 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, Callable
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from kinform.cache.intake import Intake
 from kinform.cache.listwatch import ListerWatcher
 from kinform.errors import DecodeError, ResourceExpiredError, SourceError
 from kinform.rest.options import ListOptions
-from kinform.rest.pager import ListPager
+from kinform.rest.pager import MAX_BARREN_PAGES, ListPager
 from kinform.rest.results import ListResult, list_too_large
 
 __all__ = ["Taken", "take_list"]
 
 T = TypeVar("T")
-
-MAX_BARREN_PAGES: Final = 1_000
-"""How many pages in a row may bring nothing new before a list counts as endless."""
 
 
 class Taken(NamedTuple):

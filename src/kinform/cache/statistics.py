@@ -20,6 +20,9 @@ class InformerStatistics:
     """How an informer stands, and what it has done so far."""
 
     name: str
+    """What it is called in logs: with the namespace and the selectors."""
+    label: str
+    """What it is called in health checks and metrics: it names no namespace and no object."""
     objects: int
     """Objects in the cache."""
     resource_version: str

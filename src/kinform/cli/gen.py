@@ -17,8 +17,14 @@ from kinform.cli.running import asynchronously, emit, warn
 from kinform.client import Client
 from kinform.clientset.codegen.crd import definitions_in, module_text
 from kinform.errors import NotFoundError
+from kinform.rest.documents import Refused, refuse_bombs
 
 __all__ = ["command"]
+
+MAX_SIZE: Final = 64 * 1024 * 1024
+MAX_VALUES: Final = 1_000_000
+"""A few times the largest bundles that projects publish; what an alias repeats counts again."""
+MAX_ALIASES: Final = 1000
 
 _TAG: Final = "tag:yaml.org,2002:"
 _GUESSED: Final = frozenset({"float", "int", "merge", "null"})
@@ -69,9 +75,18 @@ def command(
 
 
 def _read(file: str) -> Sequence[Mapping[str, object]]:
-    content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+    if file == "-":
+        content = sys.stdin.buffer.read(MAX_SIZE + 1)
+    else:
+        with Path(file).open("rb") as opened:
+            content = opened.read(MAX_SIZE + 1)
+    if len(content) > MAX_SIZE:
+        raise problems.Problem(f"{file} is larger than {MAX_SIZE} bytes")
     try:
+        refuse_bombs(content.decode(), max_values=MAX_VALUES, max_aliases=MAX_ALIASES, merges=True)
         documents = list(_documents(content.decode()))
+    except Refused as exc:
+        raise problems.Problem(f"{file} {exc}") from None
     except UnicodeDecodeError as exc:
         raise problems.Problem(f"{file} is not UTF-8: {exc.reason} at {exc.start}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as exc:  # ValueError: a number too long

@@ -19,6 +19,7 @@ from kinform.cli.targets import Target, resolve, split_words
 from kinform.client import Client
 from kinform.objects import Object
 from kinform.rest.options import ListOptions
+from kinform.rest.pager import Progress
 
 __all__ = ["command"]
 
@@ -107,7 +108,7 @@ async def _show_tables(wanted: Sequence[Wanted], output: Output) -> None:
 async def _rows(wanted: Wanted) -> list[Row]:
     """Return one kind's rows, or the one of an object, page by page."""
     rows: list[Row] = []
-    token = ""
+    token, progress = "", Progress()
     while True:
         request = collection(wanted).header("Accept", TABLE)
         if wanted.target.name:
@@ -123,6 +124,7 @@ async def _rows(wanted: Wanted) -> list[Row]:
             )
         kind = wanted.target.resource.kind
         table = parse_table((await request.do()).body, kind=kind)
+        progress.note(table.rows)
         rows += table.rows
         token = table.metadata.continue_token
         if not token:

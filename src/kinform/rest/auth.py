@@ -8,13 +8,12 @@ matter of `kinform.rest.tls`), and a plugin only where there is none of these.
 from __future__ import annotations
 
 import base64
-import ipaddress
 import re
 from collections.abc import ItemsView, Iterator, Mapping, Sequence
 from typing import Final, final
 from urllib.parse import urlsplit
 
-from kinform.rest import exec_plugin, plugin_policy, sources
+from kinform.rest import exec_plugin, plugin_policy, proxy, sources
 from kinform.rest.config import Config, Impersonation
 from kinform.rest.tls import TlsSource
 
@@ -153,9 +152,9 @@ def check(config: Config) -> None:
         if _CONTROL.search(value):
             raise config.error("impersonate", f"the value for {name} holds control characters")
     plugin_policy.check(config)
-    if config.is_tls or _is_loopback(config.server):
+    if config.is_tls or proxy.is_loopback(urlsplit(config.server).hostname or ""):
         return
-    if has_token or has_password or config.exec_plugin is not None:
+    if proxy.has_credentials(config):
         message = "must start with https://: credentials are not sent in clear to another machine"
         raise config.error("server", message)
 
@@ -177,14 +176,6 @@ def _source(config: Config) -> sources.CredentialSource:
 
 def _has_password(config: Config) -> bool:
     return bool(config.username or config.password)
-
-
-def _is_loopback(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _impersonation_fields(impersonate: Impersonation | None) -> list[tuple[str, str]]:

@@ -28,7 +28,8 @@ CredentialPluginPolicy: TypeAlias = Literal["AllowAll", "DenyAll"] | Sequence[st
 """Which credential plugins may run, in the words of kubectl's ``credentialPluginPolicy``.
 
 ``"AllowAll"``, ``"DenyAll"``, or the allowlist itself: absolute paths, and names that are looked
-up in PATH. A plugin may run if it is found at the same path as an entry.
+up in PATH. A plugin may run if it is found at the same path as an entry. Its arguments still come
+from the kubeconfig: put only programs on the list that are safe with any arguments.
 """
 
 _CLUSTER_KEYS: Final[Mapping[str, str]] = MappingProxyType(
@@ -52,6 +53,7 @@ _USER_KEYS: Final[Mapping[str, str]] = MappingProxyType(
         "username": "username",
         "exec_plugin": "exec",
         "exec_plugin.command": "exec.command",
+        "exec_plugin.env": "exec.env",
         "exec_plugin.api_version": "exec.apiVersion",
         "exec_plugin.interactive_mode": "exec.interactiveMode",
         "impersonate": "as",
@@ -193,7 +195,8 @@ class Config:
         """Return what a kubeconfig says that came from elsewhere: a Secret, an answer, a form.
 
         It is not trusted: no plugin runs unless ``credential_plugin_policy`` allows it, and it may
-        name no files, switch off no verification and impersonate nobody. What you want of that is
+        name no files, switch off no verification and impersonate nobody. Under an allowlist it may
+        set no environment variables for the plugin either. What you want of that is
         set in code, with `dataclasses.replace`. Nothing else is read, and nothing is run. The path
         of a file of your own goes to `kinform.connect` instead.
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple, final
+from typing import Final, NamedTuple, TypeVar, final
 
 import msgspec
 from msgspec import field
@@ -22,11 +23,13 @@ from kinform.meta import GroupVersion, GroupVersionResource
 from kinform.rest.client import RESTClient
 from kinform.rest.connection import Connection
 from kinform.rest.mapping import APIResource, ResourceMap
+from kinform.rest.request import Request
 from kinform.tasks import SharedCalls, gather
 
 __all__ = ["Discovery", "parse_group_discovery", "parse_resource_list"]
 
 log: Final = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _ACCEPT: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
@@ -36,6 +39,13 @@ _TIMEOUT: Final = 32.0
 _AT_ONCE: Final = 8
 DOUBT_EVERY: Final = 10.0
 """How many seconds apart a resource is looked up again whose path is not found."""
+
+MAX_SIZE: Final = 8 * 1024 * 1024
+"""The largest discovery document, in bytes: that of about 10,000 CRDs."""
+MAX_RESOURCES: Final = 20_000
+"""The most resources of one document, each version counted."""
+MAX_VERSIONS: Final = 2_000
+"""The most API versions that are asked for one by one."""
 
 
 class _ResponseKind(msgspec.Struct):
@@ -255,7 +265,7 @@ class Discovery:
     async def _is_unlisted(self, version: GroupVersion) -> bool:
         root = "/apis" if version.group else "/api"
         try:
-            answer = await self._rest.get().abs_path(root).timeout(_TIMEOUT).into(_Root)
+            answer = await _read(self._rest.get().abs_path(root).timeout(_TIMEOUT), _Root)
         except ApiError:
             return False
         return answer.kind in _ROOTS and version not in _versions(answer)
@@ -263,7 +273,7 @@ class Discovery:
     async def _fetch(self, root: str) -> Sequence[APIResource] | NotFoundError:
         request = self._rest.get().abs_path(root).header("Accept", _ACCEPT).timeout(_TIMEOUT)
         try:
-            answer = await request.into(_Root)
+            answer = await _read(request, _Root)
         except NotFoundError as exc:
             return exc
         if answer.items is not None:
@@ -272,6 +282,9 @@ class Discovery:
 
     async def _fetch_versions(self, versions: Iterable[GroupVersion]) -> Sequence[APIResource]:
         """Ask for each version; one that fails (a dead aggregated API) is left out and logged."""
+        versions = list(itertools.islice(versions, MAX_VERSIONS + 1))
+        if len(versions) > MAX_VERSIONS:
+            raise DecodeError(f"the server has more than {MAX_VERSIONS} API versions")
         places = asyncio.Semaphore(_AT_ONCE)
 
         async def one(version: GroupVersion) -> Sequence[APIResource]:
@@ -287,14 +300,39 @@ class Discovery:
 
     async def _list_version(self, version: GroupVersion) -> Sequence[APIResource]:
         request = self._rest.get().abs_path(version.path).timeout(_TIMEOUT)
-        answer = await request.into(_ResourceList)
+        answer = await _read(request, _ResourceList)
         if answer.resources is None and answer.kind != "APIResourceList":
             raise DecodeError(f"expected an APIResourceList of {version}, got {answer.kind!r}")
         return list(parse_resource_list(answer, version))
 
 
+async def _read(request: Request, model: type[T]) -> T:
+    """Send ``request``, and decode the answer on the loop, unless it is too large for that."""
+    answer = await request.do()
+    if len(answer.body) > MAX_SIZE:
+        message = f"the discovery document is larger than {MAX_SIZE} bytes"
+        raise DecodeError(message, method=answer.method, url=answer.url)
+    return answer.into(model)
+
+
+def _bounded(resources: Iterable[T]) -> Iterable[T]:
+    """Yield ``resources``; raise `DecodeError` at one too many."""
+    for count, resource in enumerate(resources):
+        if count >= MAX_RESOURCES:
+            raise DecodeError(f"the discovery document has more than {MAX_RESOURCES} resources")
+        yield resource
+
+
 def parse_group_discovery(groups: Iterable[_DiscoveredGroup]) -> Iterable[APIResource]:
-    """Yield the resources of an aggregated discovery document, in the server's order."""
+    """Yield the resources of an aggregated discovery document, in the server's order.
+
+    Raises:
+        DecodeError: there are more than `MAX_RESOURCES`.
+    """
+    return _bounded(_group_discovery(groups))
+
+
+def _group_discovery(groups: Iterable[_DiscoveredGroup]) -> Iterable[APIResource]:
     for group in groups:
         for version in group.versions or ():
             for found in version.resources or ():
@@ -313,7 +351,15 @@ def parse_group_discovery(groups: Iterable[_DiscoveredGroup]) -> Iterable[APIRes
 
 
 def parse_resource_list(answer: _ResourceList, version: GroupVersion) -> Iterable[APIResource]:
-    """Yield the resources in the list of one API version."""
+    """Yield the resources in the list of one API version.
+
+    Raises:
+        DecodeError: there are more than `MAX_RESOURCES`.
+    """
+    return _bounded(_resource_list(answer, version))
+
+
+def _resource_list(answer: _ResourceList, version: GroupVersion) -> Iterable[APIResource]:
     listed = answer.resources or ()
     subresources: dict[str, set[str]] = {}
     for one in listed:

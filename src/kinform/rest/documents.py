@@ -1,30 +1,35 @@
 """YAML and JSON documents of doubtful origin, read into plain values.
 
 What the YAML library does not guard against is refused before anything is built: deep nesting
-(its C code recurses), and aliases that multiply ("billion laughs"). No message quotes the
-document, because a kubeconfig holds secrets; for the same reason the library's own errors, which
-carry pieces of the text, never become the ``__cause__`` of ours.
+(its C code recurses), aliases that multiply ("billion laughs"), merge keys (which copy what they
+repeat), and more values than any kubeconfig has. No message quotes the document, because a
+kubeconfig holds secrets; for the same reason the library's own errors, which carry pieces of the
+text, never become the ``__cause__`` of ours.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast, final
 
 import msgspec
 import yaml
 
 from kinform.errors import ConfigError
 
-__all__ = ["Scalar", "Value", "native", "parse", "plain"]
+__all__ = ["Refused", "Scalar", "Value", "native", "parse", "plain", "refuse_bombs"]
 
 MAX_DEPTH: Final = 100
 MAX_ALIASES: Final = 32
 """More than any honest kubeconfig has; none may stand within what another one repeats."""
 
 MAX_VALUES: Final = 100_000
-"""The most values that `plain` copies: parts that are there several times count each time."""
+"""The most values of a document: parts that aliases repeat count each time."""
+
+_MAX_NUMBER: Final = 64
+"""An unquoted word that is longer is no number: converting it could take long."""
+_MERGE: Final = "tag:yaml.org,2002:merge"
 
 _TOO_DEEP: Final = f"is nested more than {MAX_DEPTH} levels deep"
 
@@ -48,8 +53,8 @@ Value: TypeAlias = "bool | int | float | str | Scalar | list[Value] | dict[str, 
 """What `parse` returns."""
 
 
-class _Refused(Exception):
-    """Why a document is not taken; the text is ours and quotes nothing."""
+class Refused(Exception):
+    """Why a document is not read; the text quotes nothing of it."""
 
 
 def parse(data: bytes, *, source: str) -> Value:
@@ -62,9 +67,9 @@ def parse(data: bytes, *, source: str) -> Value:
     try:
         if data.lstrip()[:1] == b"{" and (document := _json(data)) is not None:
             return document
-        _check(data)
+        refuse_bombs(data, max_values=MAX_VALUES, max_aliases=MAX_ALIASES)
         return _construct(data)
-    except _Refused as exc:
+    except Refused as exc:
         complaint = str(exc)
     except yaml.YAMLError as exc:
         complaint = _position(exc)
@@ -85,16 +90,16 @@ def plain(document: object, *, source: str) -> Value:
     """
     try:
         return _plain(document, [MAX_VALUES], depth=0)
-    except _Refused as exc:
+    except Refused as exc:
         raise ConfigError(str(exc), source=source) from None
 
 
 def _plain(value: object, left: list[int], *, depth: int) -> Value:
     left[0] -= 1
     if left[0] < 0:
-        raise _Refused(f"holds more than {MAX_VALUES} values; is it a kubeconfig?")
+        raise Refused(f"holds more than {MAX_VALUES} values; is it a kubeconfig?")
     if depth > MAX_DEPTH:
-        raise _Refused(_TOO_DEEP)
+        raise Refused(_TOO_DEEP)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):
@@ -104,7 +109,7 @@ def _plain(value: object, left: list[int], *, depth: int) -> Value:
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray | memoryview):
         items = cast("Sequence[object]", value)
         return [_plain(item, left, depth=depth + 1) for item in items]
-    raise _Refused(f"holds a {kind}, which no kubeconfig has; give it as text")
+    raise Refused(f"holds a {kind}, which no kubeconfig has; give it as text")
 
 
 def native(value: Value) -> object:
@@ -120,6 +125,8 @@ def native(value: Value) -> object:
 
 def _json(data: bytes) -> Value:
     """Return a JSON document; ``None`` if it is none (PyYAML alone takes no tabs in JSON)."""
+    if sum(map(data.count, (b",", b"{", b"["))) > MAX_VALUES:  # commas in texts count as well
+        raise Refused(f"holds more than {MAX_VALUES} values; is it a kubeconfig?")
     try:
         document = cast("Value", msgspec.json.decode(data))
     except msgspec.DecodeError:
@@ -128,7 +135,7 @@ def _json(data: bytes) -> Value:
     for _ in range(MAX_DEPTH):
         layer = [child for value in layer for child in _children(value)]
     if layer:
-        raise _Refused(_TOO_DEEP)
+        raise Refused(_TOO_DEEP)
     return document
 
 
@@ -138,37 +145,90 @@ def _children(value: Value) -> Iterable[Value]:
     return value if isinstance(value, list) else ()
 
 
-def _check(data: bytes) -> None:
-    """Refuse what would be harmful to build, by reading the events alone.
+def refuse_bombs(
+    data: bytes | str, *, max_values: int, max_aliases: int, merges: bool = False
+) -> None:
+    """Refuse YAML that would be expensive to build, by reading its events alone.
 
-    An alias inside an anchored part could double what it repeats at every level; without that,
-    all aliases together cost at most `MAX_ALIASES` times the document.
+    Every event counts, and an alias counts as much as what it repeats, so the document has at most
+    ``max_values`` scalars and collections however it is written. An alias inside an anchored part
+    could double its size at every level; it is refused.
+
+    Args:
+        data: one document or several.
+        max_values: the most events.
+        max_aliases: the most aliases.
+        merges: whether merge keys (``<<``) are allowed.
+
+    Raises:
+        Refused: the document exceeds a bound.
+        yaml.YAMLError: it is no YAML.
     """
-    depth = aliases = 0
-    anchored: list[int] = []  # depths of the open collections that have an anchor
-    loader = _Loader(data)
+    loader, bounds = _Loader(data), _Bounds(max_values, max_aliases, merges=merges)
     try:
         while loader.check_event():
             # types-PyYAML leaves this one without types
-            event = cast("yaml.Event", loader.get_event())  # type: ignore[no-untyped-call]
-            if isinstance(event, yaml.CollectionStartEvent):
-                depth += 1
-                if event.anchor is not None:
-                    anchored.append(depth)
-            elif isinstance(event, yaml.CollectionEndEvent):
-                if anchored[-1:] == [depth]:
-                    anchored.pop()
-                depth -= 1
-            elif isinstance(event, yaml.AliasEvent):
-                aliases += 1
-            if depth > MAX_DEPTH:
-                raise _Refused(_TOO_DEEP)
-            if aliases > MAX_ALIASES or (anchored and isinstance(event, yaml.AliasEvent)):
-                raise _Refused(
-                    f"has nested aliases, or more than {MAX_ALIASES}; write the values out"
-                )
+            bounds.count(cast("yaml.Event", loader.get_event()))  # type: ignore[no-untyped-call]
     finally:
         loader.dispose()
+
+
+@final
+class _Bounds:
+    """The counters of `refuse_bombs`."""
+
+    def __init__(self, max_values: int, max_aliases: int, *, merges: bool) -> None:
+        self._max_values = max_values
+        self._max_aliases = max_aliases
+        self._merges = merges
+        self._total = self._aliases = 0
+        self._open: list[tuple[str | None, int]] = []  # the anchor and the first event of each
+        self._anchored = 0  # how many open collections have an anchor
+        self._sizes: dict[str, int] = {}
+
+    def count(self, event: yaml.Event) -> None:
+        """Count one event, or raise `Refused`."""
+        self._total += 1
+        match event:
+            case yaml.AliasEvent():
+                self._repeat(str(event.anchor))
+            case yaml.CollectionStartEvent():
+                self._enter(event.anchor)
+            case yaml.CollectionEndEvent():
+                self._leave()
+            case yaml.ScalarEvent():
+                self._scalar(event)
+            case _:
+                pass
+        if self._total > self._max_values:
+            raise Refused(f"holds more than {self._max_values} values")
+
+    def _enter(self, anchor: str | None) -> None:
+        self._open.append((anchor, self._total))
+        self._anchored += anchor is not None
+        if len(self._open) > MAX_DEPTH:
+            raise Refused(_TOO_DEEP)
+
+    def _leave(self) -> None:
+        anchor, first = self._open.pop()
+        if anchor is not None:
+            self._anchored -= 1
+            self._sizes[anchor] = self._total - first
+
+    def _scalar(self, event: yaml.ScalarEvent) -> None:
+        if event.anchor is not None:
+            self._sizes[str(event.anchor)] = 0
+        is_plain = event.tag is None and not event.style  # ``"<<"`` in quotes is a text
+        if not self._merges and (event.tag == _MERGE or (is_plain and event.value == "<<")):
+            raise Refused("has a merge key (<<); write the values out")
+
+    def _repeat(self, anchor: str) -> None:
+        self._aliases += 1
+        self._total += self._sizes.get(anchor, 0)  # an unknown anchor is an error of the parser
+        if self._aliases > self._max_aliases or self._anchored:
+            raise Refused(
+                f"has nested aliases, or more than {self._max_aliases}; write the values out"
+            )
 
 
 def _construct(data: bytes) -> Value:
@@ -208,6 +268,8 @@ def _scalar(loader: yaml.SafeLoader, node: yaml.ScalarNode) -> Scalar:
     """Construct a bool, int, float or timestamp as a `Scalar`."""
     text = str(loader.construct_scalar(node))  # refuses a list with such a tag
     value: bool | int | float | str = text
+    if len(text) > _MAX_NUMBER:
+        return Scalar(text, text)
     match str(node.tag).rpartition(":")[2]:
         case "bool":
             value = bool(loader.construct_yaml_bool(node))

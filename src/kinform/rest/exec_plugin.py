@@ -1,7 +1,8 @@
 """Credential plugins (``exec`` in a kubeconfig): run one program once, and understand it.
 
 When to run it again is decided in `kinform.rest.auth`. The plugin's output is a credential:
-nothing of it appears in a log or an error, save a last line on stderr that can hold none.
+nothing of it appears in a log or an error. What it wrote to stderr may hold a password in any form,
+so errors say only which topics it mentions, in words of this module.
 """
 
 from __future__ import annotations
@@ -36,16 +37,18 @@ MAX_OUTPUT: Final = 1024 * 1024
 
 _COMMAND: Final = "exec_plugin.command"
 _STDERR_TAIL: Final = 4096
-_SHOWN_LENGTH: Final = 200
 _HINT_LENGTH: Final = 500
 _LINGER: Final = 0.5
 
-# Long unbroken words, words of letters and digits, and what follows "token:" or "Bearer".
-_SECRETIVE: Final = re.compile(
-    r"[\w+/=.~-]{16,}|(?=\w*\d)(?=\w*[a-z])\w{8,}"
-    r"|(?:token|secret|password|passwd|key)\W*[:=]\s*\S|bearer\s+\S",
-    re.IGNORECASE,
+# The first topic that the end of stderr mentions is named; each advice is a text of ours.
+_TOPICS: Final = (
+    (re.compile(rb"expired|sign[ -]?in|log[ -]?in|sso|credentials", re.IGNORECASE), "a login"),
+    (re.compile(rb"denied|forbidden|not authorized|unauthorized", re.IGNORECASE), "permissions"),
+    (re.compile(rb"timed? ?out|connect|network|unreachable|resolve", re.IGNORECASE), "the network"),
+    (re.compile(rb"not found|no such|usage:|unknown", re.IGNORECASE), "something that is missing"),
 )
+_ADVICE: Final = "run it by hand to see why"
+_KNOWN_KIND: Final = re.compile(r"client\.authentication\.k8s\.io/v[0-9a-z]{1,10} ExecCredential")
 
 
 @final
@@ -271,18 +274,18 @@ def _understand(running: _Running, *, config: Config, plugin: ExecPlugin) -> Exe
         message = f"{name!r} printed more than {MAX_OUTPUT} bytes; that is no credential"
         raise config.error(_COMMAND, message)
     if running.code != 0:
-        said = _harmless_line(bytes(running.stderr))
-        detail = f": {said}" if said else "; run it by hand to see why"
-        raise config.error(_COMMAND, f"{name!r} failed with exit code {running.code}{detail}")
+        advice = _advice(bytes(running.stderr))
+        raise config.error(_COMMAND, f"{name!r} failed with exit code {running.code}; {advice}")
     try:
         output = msgspec.json.decode(running.stdout, type=_Output)
     except msgspec.MsgspecError as exc:  # its text names a place and types, never a value
         message = f"{name!r} printed no ExecCredential as JSON: {exc}"
         raise config.error(_COMMAND, message) from None
     if output.kind != "ExecCredential" or output.api_version != plugin.api_version:
-        said = f"{output.api_version[:80]} {output.kind[:80]}"
+        said = f"{output.api_version} {output.kind}"
+        shown = repr(said) if _KNOWN_KIND.fullmatch(said) else "something else"
         wanted = f"{plugin.api_version} ExecCredential"
-        message = f"{name!r} printed {said!r} where {wanted!r} is configured; make them agree"
+        message = f"{name!r} printed {shown} where {wanted!r} is configured; make them agree"
         raise config.error("exec_plugin.api_version", message)
     try:
         return _credential(output.status or _Status())
@@ -314,10 +317,9 @@ def is_token(text: str) -> bool:
     return text.isascii() and text.isprintable() and bool(text) and " " not in text
 
 
-def _harmless_line(stderr: bytes) -> str | None:
-    """Return the last line, if it is short, printable, and can hold no secret."""
-    lines = stderr.decode("utf-8", "replace").strip().splitlines()
-    line = lines[-1].strip() if lines else ""
-    if not line or len(line) > _SHOWN_LENGTH or not line.isprintable():
-        return None
-    return None if _SECRETIVE.search(line) else line
+def _advice(stderr: bytes) -> str:
+    """Return what to do after a failure: one of a few fixed sentences, nothing of ``stderr``."""
+    for words, topic in _TOPICS:
+        if words.search(stderr):
+            return f"its output mentions {topic}; {_ADVICE}"
+    return _ADVICE

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, TypeAlias, final
 
 from kinform.errors import ConfigError
-from kinform.rest import documents, files
+from kinform.rest import documents, files, tls
 from kinform.rest.config import Config, ExecPlugin, Impersonation, Origin, TlsConfig
 
 __all__ = ["Kubeconfig", "Section", "merge", "parse", "read"]
@@ -306,7 +306,10 @@ def _cluster_config(cluster: Section) -> Config:
         raise cluster.error("server", "is not set; give the URL of the API server")
     ca_data, ca_file = cluster.data("certificate-authority-data"), None
     if ca_data is None:
+        _refuse_empty(cluster, "certificate-authority-data")
         ca_file = cluster.path("certificate-authority")
+        if ca_file is None:
+            _refuse_empty(cluster, "certificate-authority")
     return Config(
         server=server,
         tls=TlsConfig(
@@ -318,6 +321,12 @@ def _cluster_config(cluster: Section) -> Config:
         proxy_url=cluster.text("proxy-url") or None,
         compression=not cluster.flag("disable-compression"),
     )
+
+
+def _refuse_empty(cluster: Section, name: str) -> None:
+    """Refuse a CA that is set to nothing: that would trust every CA of the system instead."""
+    if cluster.body.get(name) is not None:
+        raise cluster.error(name, tls.EMPTY_CA)
 
 
 def _with_user(config: Config, *, user: Section, cluster: Section) -> Config:

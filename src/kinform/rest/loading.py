@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from kinform.errors import ConfigError, UsageError
-from kinform.rest import auth, files, proxy, tls
+from kinform.rest import auth, files, plugin_policy, proxy, tls
 from kinform.rest import kubeconfig as kubeconfigs
 from kinform.rest.config import Config, CredentialPluginPolicy, TlsConfig
 
@@ -77,6 +77,7 @@ def load(
         found = replace(found, namespace=namespace)
     if credential_plugin_policy is not None:
         found = replace(found, credential_plugin_policy=credential_plugin_policy)
+        plugin_policy.check_environment(found)
     found = _checked(found)
     _warn_of_readers(found)
     return found
@@ -99,7 +100,10 @@ def from_document(
         raise config.error("tls.insecure_skip_verify", f"switches off verification: {advice}")
     if config.impersonate is not None:
         raise config.error("impersonate", f"impersonates somebody: {advice}")
-    return _checked(replace(config, credential_plugin_policy=credential_plugin_policy))
+    config = replace(config, credential_plugin_policy=credential_plugin_policy)
+    checked = _checked(config)  # first, so that a policy that is none is reported as such
+    plugin_policy.check_environment(checked)
+    return checked
 
 
 def _is_url(given: object) -> bool:

@@ -8,14 +8,20 @@ kubectl; anything else that is ambiguous is an error.
 from __future__ import annotations
 
 import difflib
+import heapq
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import final
+from typing import Final, final
 
 from kinform.errors import AmbiguousResourceError, UnknownResourceError
 from kinform.meta import GroupVersionKind, GroupVersionResource
 
 __all__ = ["APIResource", "ResourceMap"]
+
+_MAX_NAME: Final = 63
+"""The longest name of a resource: a DNS label."""
+_MAX_COMPARED: Final = 400
+"""So many names, of about the same length, are compared for suggestions: below 0.2 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,12 @@ class ResourceMap:
     def _nearest(self, name: str) -> Sequence[str]:
         known = {r.gvr.resource: str(r.gvr) for r in reversed(self.resources)}
         wanted = _split(name)[0].lower()
-        return [known[match] for match in difflib.get_close_matches(wanted, known, n=3)]
+        if len(wanted) > _MAX_NAME:
+            return ()
+        # difflib takes time with the product of the lengths, for each name: a server may list any.
+        near = (known_name for known_name in known if len(known_name) <= _MAX_NAME)
+        compared = heapq.nsmallest(_MAX_COMPARED, near, key=lambda one: abs(len(one) - len(wanted)))
+        return [known[match] for match in difflib.get_close_matches(wanted, compared, n=3)]
 
 
 def _split(name: str) -> tuple[str, Callable[[GroupVersionResource], bool]]:

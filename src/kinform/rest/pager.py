@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Final, Generic, TypeVar, final
 
 from kinform.errors import DecodeError, ResourceExpiredError
@@ -14,7 +14,7 @@ from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, list_too_large
 from kinform.tasks import background
 
-__all__ = ["PAGE_BUFFER_SIZE", "PAGE_SIZE", "ListPager"]
+__all__ = ["MAX_BARREN_PAGES", "PAGE_BUFFER_SIZE", "PAGE_SIZE", "ListPager", "Progress"]
 
 T = TypeVar("T")
 
@@ -23,6 +23,31 @@ PAGE_SIZE: Final = 500
 
 PAGE_BUFFER_SIZE: Final = 10
 """Pages that may wait for a slow reader, unless told otherwise; client-go's figure."""
+
+MAX_BARREN_PAGES: Final = 1_000
+"""How many pages in a row may bring nothing new. A server that filters may send empty pages."""
+
+
+@final
+class Progress:
+    """Notices a list that never ends: its continue tokens are ever new, its pages are not."""
+
+    def __init__(self) -> None:
+        self._barren = 0
+        self._last: object = None
+
+    def note(self, page: Sequence[object], mark: object = None) -> None:
+        """Take note of a page; two pages with the same ``mark`` hold the same objects.
+
+        Raises:
+            DecodeError: more than `MAX_BARREN_PAGES` in a row were empty, or repeated the page
+                before them.
+        """
+        is_new = bool(page) and (mark is None or mark != self._last)
+        self._barren = 0 if is_new else self._barren + 1
+        self._last = mark
+        if self._barren > MAX_BARREN_PAGES:
+            raise DecodeError(f"{self._barren} pages in a row have brought nothing new")
 
 
 @final
@@ -73,14 +98,14 @@ class ListPager(Generic[T]):
 
         Raises:
             ResourceExpiredError: on the first page, or later with ``full_list_if_expired`` off.
-            DecodeError: it is larger than ``max_size``.
+            DecodeError: it is larger than ``max_size``, or has no end (see `Progress`).
         """
         first = page = await self._fetch(self._first(options))
         if not first.continue_token:
             return first
         entries: list[Entry[T]] = list(first.entries())
         unreadable = list(first.unreadable)
-        size = first.size
+        size, progress = first.size, Progress()
         while page.continue_token:
             try:
                 page = await self._follow(options, page.continue_token)
@@ -88,6 +113,7 @@ class ListPager(Generic[T]):
                 if not self._full_list_if_expired:
                     raise
                 return await self._fetch(dataclasses.replace(options, limit=None))
+            _note(progress, page)
             entries.extend(page.entries())
             unreadable.extend(page.unreadable)
             size += page.size
@@ -113,6 +139,7 @@ class ListPager(Generic[T]):
         Raises:
             ResourceExpiredError: the token expired. It comes after all pages that were read by
                 then; they stay valid, but the rest of that picture is gone: begin again.
+            DecodeError: the list has no end (see `Progress`).
         """
         first = await self._fetch(self._first(options))
         if not first.continue_token:
@@ -142,10 +169,12 @@ class ListPager(Generic[T]):
         room: asyncio.Semaphore,
     ) -> None:
         """Put the pages behind ``token`` into ``ready``, as there is room, then None."""
+        progress = Progress()
         try:
             while token:
                 await room.acquire()
                 page = await self._follow(options, token)
+                _note(progress, page)
                 token = page.continue_token
                 ready.put_nowait(page)
         finally:
@@ -178,3 +207,9 @@ class ListPager(Generic[T]):
         if page.continue_token == token:
             raise DecodeError("the server's continue token leads to the same page again")
         return page
+
+
+def _note(progress: Progress, page: ListResult[T]) -> None:
+    first = next(page.entries(), None)
+    mark = None if first is None else (len(page), first.metadata.key)
+    progress.note([first] if first is not None else page.unreadable, mark=mark)

@@ -2,7 +2,8 @@
 
 A kubeconfig names a program, so whoever writes the kubeconfig runs code. `check` refuses what can
 be refused before anything is looked for; `check_found` is asked about the very file that would be
-started. client-go: ``ExecConfig.PluginPolicy``.
+started; `check_environment` keeps an untrusted kubeconfig from turning an allowed program into
+another one. client-go: ``ExecConfig.PluginPolicy``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Final
 from kinform.errors import ConfigError, UsageError
 from kinform.rest.config import Config, CredentialPluginPolicy, ExecPlugin
 
-__all__ = ["check", "check_found", "is_used"]
+__all__ = ["check", "check_environment", "check_found", "is_used"]
 
 _SETTING: Final = "credential_plugin_policy"
 
@@ -52,6 +53,29 @@ def check_found(config: Config, plugin: ExecPlugin, found: str) -> None:
     if isinstance(policy, str) or all(shutil.which(entry) != found for entry in policy):
         why = "DenyAll" if isinstance(policy, str) else "an allowlist without it"
         raise _denied(config, plugin, why=why, found=found)
+
+
+def check_environment(config: Config) -> None:
+    """Refuse environment variables of a kubeconfig that is no file, under an allowlist.
+
+    An allowlist says which programs may run. Variables such as ``LD_PRELOAD``, ``PATH``,
+    ``PYTHONWARNINGS`` or ``AWS_CONFIG_FILE`` make an allowed program run other code, and no list of
+    such variables is complete. ``AllowAll`` trusts the document to run anything.
+
+    Raises:
+        ConfigError: names the key; says how to set variables in code.
+    """
+    origin, plugin = config.origin, config.exec_plugin
+    if origin is None or origin.is_file or plugin is None or not plugin.env:
+        return
+    if not isinstance(config.credential_plugin_policy, str):
+        message = (
+            "sets environment variables, which can make an allowed program run other code; remove"
+            " them from the document, and set what you need in code:"
+            " dataclasses.replace(config, exec_plugin=dataclasses.replace(config.exec_plugin,"
+            " env=...))"
+        )
+        raise config.error("exec_plugin.env", message)
 
 
 def _check_form(policy: CredentialPluginPolicy) -> None:

@@ -3,6 +3,9 @@
 A ``proxy-url`` in the kubeconfig always applies. Otherwise ``HTTPS_PROXY`` (``HTTP_PROXY`` for an
 ``http://`` server) applies unless ``NO_PROXY`` exempts the server. Proxy URLs may hold passwords:
 no message, ``repr()`` or exception of this module quotes one.
+
+An ``https://`` server is reached through a tunnel, so the proxy reads no header. Without TLS the
+proxy reads every request, so credentials go only through a proxy on this machine.
 """
 
 from __future__ import annotations
@@ -18,12 +21,16 @@ from urllib.parse import SplitResult, unquote, urlsplit
 from kinform.errors import ConfigError
 from kinform.rest.config import Config
 
-__all__ = ["Proxy", "bypasses", "proxy_for"]
+__all__ = ["Proxy", "bypasses", "has_credentials", "is_loopback", "proxy_for"]
 
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _EXAMPLE: Final = "'http://proxy.example:3128'"
+_READS: Final = (
+    "names a proxy on another machine, which would read the credentials: without TLS there is no"
+    " tunnel; use an https:// server, a proxy on this machine, or no proxy"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +51,15 @@ def proxy_for(config: Config, *, environ: Mapping[str, str] | None = None) -> Pr
         environ: stands in for the process's environment.
 
     Raises:
-        ConfigError: if the proxy is no http or https proxy (SOCKS is not supported); names the
-            key or the variable.
+        ConfigError: if the proxy is no http or https proxy (SOCKS is not supported), or if it is
+            on another machine and would read the credentials; names the key or the variable.
     """
     if config.proxy_url:
         proxy = _parse(config.proxy_url)
         if isinstance(proxy, str):
             raise config.error("proxy_url", proxy)
+        if _reads_credentials(proxy, config):
+            raise config.error("proxy_url", _READS)
         return proxy
     environ = os.environ if environ is None else environ
     server = urlsplit(config.server)
@@ -67,7 +76,39 @@ def proxy_for(config: Config, *, environ: Mapping[str, str] | None = None) -> Pr
     proxy = _parse(value)
     if isinstance(proxy, str):
         raise ConfigError(proxy, source="environment", key=name)
+    if _reads_credentials(proxy, config):
+        raise ConfigError(_READS, source="environment", key=name)
     return proxy
+
+
+def has_credentials(config: Config) -> bool:
+    """Tell whether requests carry a secret in a header: a token, a password, a plugin's token.
+
+    A client certificate is no header: it needs TLS, and its key is never sent. Impersonation alone
+    is no secret.
+    """
+    has_token = bool(config.token or config.token_file)
+    return has_token or bool(config.username or config.password) or config.exec_plugin is not None
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether ``host`` (a name, or an address without brackets) is this machine.
+
+    Names below ``localhost`` are loopback by RFC 6761; `kinform.rest.sockets.Lookups` never asks a
+    name server for them.
+    """
+    host = host.lower()
+    address = _address(host)
+    if address is not None:
+        return address.is_loopback
+    return host == "localhost" or host.endswith(".localhost")
+
+
+def _reads_credentials(proxy: Proxy, config: Config) -> bool:
+    """Tell whether ``proxy`` is another machine that would read the credentials of ``config``."""
+    if config.is_tls or not has_credentials(config):
+        return False
+    return not is_loopback(urlsplit(proxy.url).hostname or "")
 
 
 def bypasses(no_proxy: str, host: str, *, port: int) -> bool:
@@ -75,7 +116,8 @@ def bypasses(no_proxy: str, host: str, *, port: int) -> bool:
 
     Entries, separated by commas: ``*``; an address; a range like ``10.0.0.0/8``; a name, for
     itself and all below it; ``.name`` or ``*.name`` for what is below it. Each but ``*`` and
-    ranges may end in ``:port``. Loopback is never proxied. What cannot be read matches nothing.
+    ranges may end in ``:port``. Loopback (see `is_loopback`) is never proxied. What cannot be read
+    matches nothing.
 
     >>> bypasses("10.0.0.0/8,.example.com", "10.1.2.3", port=6443)
     True
@@ -84,7 +126,7 @@ def bypasses(no_proxy: str, host: str, *, port: int) -> bool:
     """
     host = _ascii(host.strip().lower())
     address = _address(host)
-    if host == "localhost" or (address is not None and address.is_loopback):
+    if is_loopback(host):
         return True
     for entry in (entry.strip().lower() for entry in no_proxy.split(",")):
         name, wanted_port = _split_port(entry)

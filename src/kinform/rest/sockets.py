@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import ipaddress
 import select
 import socket
 from collections.abc import Callable, Iterator
@@ -184,8 +185,17 @@ class Lookups:
 
 
 def _look_up(host: str, port: int) -> list[Address]:
+    name = host.lower()
+    if is_local := name == "localhost" or name.endswith(".localhost"):
+        host = "localhost"  # RFC 6761: no name server decides where credentials without TLS go
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-    return [(family, _numeric(address)) for family, _, _, _, address in found]
+    addresses = [(family, _numeric(address)) for family, _, _, _, address in found]
+    if not is_local:
+        return addresses
+    loopback = [one for one in addresses if ipaddress.ip_address(one[1]).is_loopback]
+    if not loopback:
+        raise socket.gaierror(socket.EAI_NONAME, "localhost leads to another machine")
+    return loopback
 
 
 def _numeric(address: tuple[str | int, ...] | tuple[int, bytes]) -> str:

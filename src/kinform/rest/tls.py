@@ -34,6 +34,11 @@ log: Final = logging.getLogger(__name__)
 CHECK_PERIOD: Final = 60.0
 """How often files are looked at, at most; `TlsSource.invalidate` makes it now."""
 
+EMPTY_CA: Final = (
+    "is empty, which would trust the certificate authorities of the system; give a certificate,"
+    " or remove the setting"
+)
+
 _CERTIFICATE: Final = re.compile(
     rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----", re.ASCII
 )
@@ -163,10 +168,14 @@ def check(config: Config) -> None:
     """Refuse TLS settings that contradict each other. Reads nothing.
 
     Raises:
-        ConfigError: a CA together with ``insecure_skip_verify``, a certificate without its key,
-            or a key without its certificate.
+        ConfigError: a CA that is empty, a CA together with ``insecure_skip_verify``, a certificate
+            without its key, or a key without its certificate.
     """
     tls = config.tls
+    if tls.ca_data is not None and not tls.ca_data.strip():
+        raise config.error("tls.ca_data", EMPTY_CA)
+    if tls.ca_file == "" and not tls.ca_data:
+        raise config.error("tls.ca_file", EMPTY_CA)
     if tls.insecure_skip_verify and (tls.ca_data or tls.ca_file):
         message = "cannot be combined with a certificate authority; remove one of the two"
         raise config.error("tls.insecure_skip_verify", message)
@@ -227,6 +236,7 @@ def _build(config: Config, material: _Material) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # verifies, and checks the host name
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.hostname_checks_common_name = False  # as Go: only the subject alternative names
+    context.options |= ssl.OP_NO_RENEGOTIATION  # Go's clients never renegotiate either
     context.set_alpn_protocols(["http/1.1"])
     if config.tls.insecure_skip_verify:
         log.warning("the server's certificate is not verified", extra={"server": config.server})

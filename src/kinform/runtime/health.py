@@ -1,7 +1,8 @@
 """Health checks, and the report kube-apiserver gives of its own.
 
-A check says nothing if all is well, and otherwise one sentence about what is wrong. Whoever asks
-may be a stranger: no sentence holds a traceback, and errors are cut short.
+A check says nothing if all is well, and otherwise one sentence about what is wrong. Anyone who
+reaches the port may read it: no sentence holds a traceback, the text of an error, or the name of an
+object. The log has those.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, final
 
 from kinform.cache.statistics import InformerStatistics
-from kinform.errors import UnknownResourceError, UsageError
+from kinform.errors import ApiError, TransportError, UnknownResourceError, UsageError
 
 __all__ = ["Check", "Checks", "HealthReport", "Watched", "informers_check", "loop_check"]
 
@@ -25,8 +26,6 @@ Check: TypeAlias = Callable[[], str | None]
 
 MAX_NAMED: Final = 10
 """So many informers are named in one sentence."""
-MAX_TEXT: Final = 200
-"""So much of an error's text is shown."""
 
 
 @final
@@ -156,18 +155,29 @@ def _wrong_with(informer: Watched, max_silence: float | None) -> str | None:
         return None
     figures = informer.statistics()
     if not informer.is_started:
-        return f"{figures.name} was not started"
+        return f"{figures.label} was not started"
     if informer.is_stopped:
-        return f"{figures.name} has stopped"
+        return f"{figures.label} has stopped"
     reflector = figures.reflector
     error = reflector.last_error if reflector.failures_in_a_row else None
-    because = "" if error is None else f" ({type(error).__name__}: {_short(str(error))})"
+    because = "" if error is None else f" ({_kind_of(error)}; see the log)"
     if not figures.has_synced or reflector.last_contact is None:
-        return f"{figures.name} has not synced{because}"
+        return f"{figures.label} has not synced{because}"
     if isinstance(error, UnknownResourceError) and error.served_in:
-        return f"{figures.name} is stale{because}"
+        return f"{figures.label} is stale{because}"
     silence = asyncio.get_running_loop().time() - reflector.last_contact
-    return f"{figures.name} has heard nothing for {silence:.0f} s{because}"
+    return f"{figures.label} has heard nothing for {silence:.0f} s{because}"
+
+
+def _kind_of(error: BaseException) -> str:
+    """Return what kind of error it is; its text may hold URLs, selectors and names."""
+    match error:
+        case ApiError():
+            return f"{type(error).__name__} {error.code}"
+        case TransportError():
+            return f"{type(error).__name__}: {error.failure.value}"
+        case _:
+            return type(error).__name__
 
 
 class Blocking(Protocol):
@@ -194,8 +204,3 @@ def loop_check(watchdog: Blocking, *, max_blocked: float = 10.0, window: float =
         return f"the event loop was blocked for {longest:.1f} s; the log says where"
 
     return check
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= MAX_TEXT else line[: MAX_TEXT - 1] + "…"

@@ -1,16 +1,18 @@
 """The server that probes and Prometheus ask: ``/livez``, ``/readyz`` and ``/metrics``.
 
-Anybody who reaches the port can talk to it, so it gives nobody a hold on the program: every answer
+Any client that reaches the port may read it, so no client may hold up the program: every answer
 ends its connection, no connection lives longer than ``PATIENCE``, and of too many the oldest goes.
+A web page is no such client: see `kinform.sansio.hosts`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import ipaddress
 import logging
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, TypeAlias, final
@@ -21,6 +23,7 @@ from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.listening import Connections, start_serving, stop_serving
 from kinform.runtime.health import Checks
+from kinform.sansio.hosts import is_known_host
 from kinform.tasks import finish
 
 __all__ = ["Address", "Exposition", "StatusServer"]
@@ -45,6 +48,10 @@ _GRACE: Final = 0.25
 """How long what is left may take at the end."""
 _LOOPBACK: Final = "127.0.0.1"
 _TEXT: Final = "text/plain; charset=utf-8"
+_UNKNOWN_HOST: Final = (
+    "its Host is a name that could belong to a web page; use an address, or name the host in "
+    "health_hosts="
+)
 
 
 @final
@@ -57,6 +64,18 @@ class Address:
 
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def answers_to(self, header: str, hosts: Collection[str] = ()) -> bool:
+        """Tell whether a request with this ``Host`` is answered here; ``hosts`` are known too."""
+        known = (self.host, *hosts)
+        return is_known_host(header, in_cluster=not self._is_loopback, known=known)
+
+    @property
+    def _is_loopback(self) -> bool:
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host.lower() == "localhost"
 
     @classmethod
     def parse(cls, address: str | int) -> Address:
@@ -115,6 +134,9 @@ class StatusServer:
             Other interfaces must be named: ``"0.0.0.0:8081"`` is all of them.
         live: for ``/livez`` and ``/healthz``; None: there is no such path. So for the others.
         metrics: is called in a thread, so that a large answer does not hold up the event loop.
+        hosts: names that requests may have in ``Host``, besides addresses, loopback names, the
+            host of ``address``, and, unless that is loopback, names of Services. Any other name
+            is answered with 421, because a web page could have made it lead here.
         patience: how long a connection may last.
 
     Raises:
@@ -128,9 +150,12 @@ class StatusServer:
         live: Checks | None = None,
         ready: Checks | None = None,
         metrics: Exposition | None = None,
+        hosts: Collection[str] = (),
         patience: float = PATIENCE,
     ) -> None:
         self._address = Address.parse(address)
+        self._hosts = tuple(hosts)
+        self._has_warned = False
         checks = {"livez": live, "healthz": live, "readyz": ready}
         self._checks = {path: one for path, one in checks.items() if one is not None}
         self._metrics = metrics
@@ -206,6 +231,12 @@ class StatusServer:
         if request.method not in ("GET", "HEAD"):
             answer = _text(405, f"{request.method[:16]} is not possible here, only GET and HEAD\n")
             answer.headers["Allow"] = "GET, HEAD"
+        elif not all(
+            self._address.answers_to(host, self._hosts)
+            for host in request.headers.getall("Host", [])
+        ):
+            self._warn_of_host()
+            answer = _text(421, f"{_UNKNOWN_HOST}\n")
         else:
             answer = await self._look_up(request)
         answer.headers["Server"] = "kinform"  # aiohttp would tell its version and Python's
@@ -213,6 +244,12 @@ class StatusServer:
         answer.headers["X-Content-Type-Options"] = "nosniff"
         answer.force_close()  # probes do not come back, and Prometheus much later
         return answer
+
+    def _warn_of_host(self) -> None:
+        """Log the first refusal, for whoever wonders about a probe; the name is not ours to log."""
+        if not self._has_warned:
+            self._has_warned = True
+            log.warning("a request was refused: %s", _UNKNOWN_HOST)
 
     async def _look_up(self, request: web.BaseRequest) -> web.Response:
         endpoint, slash, name = request.path.removeprefix("/").partition("/")

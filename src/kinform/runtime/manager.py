@@ -72,6 +72,8 @@ class Manager:
         namespaces: where controllers look that do not say so themselves; all by default.
         health: where to serve ``/livez``, ``/readyz`` and ``/metrics``: ``"0.0.0.0:8081"`` for
             kubelet's probes, a port for this machine alone. Nowhere by default.
+        health_hosts: names under which that is reached, where they are neither addresses nor
+            names within a cluster. Requests with another ``Host`` are refused.
         grace: seconds that work may take to finish after a stop.
         max_silence: not ready is who has heard nothing of the server for so many seconds.
         signals: whether SIGTERM and SIGINT stop it; needs the main thread.
@@ -88,6 +90,7 @@ class Manager:
         leader_election: LeaderElection | None = None,
         namespaces: str | Sequence[str] | None = "",
         health: str | int | None = None,
+        health_hosts: Sequence[str] = (),
         grace: float = GRACE,
         max_silence: float = MAX_SILENCE,
         signals: bool = True,
@@ -117,6 +120,7 @@ class Manager:
             is_stopping=lambda: self._stop.is_asked,
             max_silence=max_silence,
             address=health,
+            hosts=health_hosts,
         )
 
     def __repr__(self) -> str:

@@ -3,9 +3,10 @@
 Nothing is counted here: a scrape asks the source for its figures and writes them down. It needs
 the extra ``kinform[metrics]``; importing this module does not.
 
-The number of series is bounded: labels are the names of controllers, informers and leases, never
-of objects. Of more than 200 controllers or informers, the rest is added up as ``other``;
-so are those that share a name. The table of metrics is ``kinform.runtime.figures``.
+The number of series is bounded: labels are the names of controllers and of the lease, and the
+labels of informers, never names of other objects. Of more than 200 controllers or informers, the
+rest is added up as ``other``; so are those that share a name. The table of metrics is
+``kinform.runtime.figures``.
 """
 
 from __future__ import annotations
@@ -201,7 +202,8 @@ def _is_running(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _families(figures: _Figures) -> Iterator[Metric]:
-    by_controller, by_informer = _by_name(figures.controllers), _by_name(figures.informers)
+    by_controller = _by_name(figures.controllers, lambda one: one.name)
+    by_informer = _by_name(figures.informers, lambda one: one.label)
     election, recorders = figures.election, figures.recorders
     by_lease = {} if election is None else {election.lease: [election]}
     for figure in QUEUES:
@@ -222,18 +224,11 @@ def _families(figures: _Figures) -> Iterator[Metric]:
     yield _dropped(recorders)
 
 
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-N = TypeVar("N", bound=_Named)
-
-
-def _by_name(figures: Iterable[N]) -> dict[str, list[N]]:
-    groups = dict[str, list[N]]()
+def _by_name(figures: Iterable[S], name_of: Callable[[S], str]) -> dict[str, list[S]]:
+    groups = dict[str, list[S]]()
     for one in figures:
-        name = one.name if one.name in groups or len(groups) < MAX_NAMES else "other"
+        name = name_of(one)
+        name = name if name in groups or len(groups) < MAX_NAMES else "other"
         groups.setdefault(name, []).append(one)
     return groups
 

@@ -47,6 +47,7 @@ class Reporting:
         is_stopping: Callable[[], bool],
         max_silence: float,
         address: str | int | None,
+        hosts: Sequence[str] = (),
     ) -> None:
         self._controllers = controllers
         self._factory = factory
@@ -71,6 +72,7 @@ class Reporting:
                 live=self.live,
                 ready=self.ready,
                 metrics=self.metrics if find_spec("prometheus_client") else None,
+                hosts=hosts,
             )
         )
         self._exposition: Callable[[str], tuple[str, bytes]] | None = None
@@ -142,7 +144,7 @@ class Reporting:
         elector = self._elector()
         if elector is None or elector.healthy(TOLERANCE):
             return None
-        return f"{elector.lease} was lost, and what it allowed has not ended"
+        return "the lease was lost, and what it allowed has not ended"
 
 
 @final

@@ -128,11 +128,21 @@ def decode_error(exc: msgspec.DecodeError | UnicodeDecodeError | RecursionError)
     if isinstance(exc, UnicodeDecodeError):
         error = DecodeError(f"invalid UTF-8 at byte {exc.start}")
     else:
-        # msgspec names types and positions, never values; map keys appear as ``[...]``.
-        message, _, path = str(exc).partition(" - at `")
-        error = DecodeError(message, path=path.rstrip("`"))
+        # msgspec names types and positions; map keys appear as ``[...]``. The value that fits no
+        # enum and no tag of a union is quoted, and may itself look like a path.
+        message, _, path = str(exc).rpartition(" - at `")
+        if not message:
+            message, path = path, ""
+        error = DecodeError(_without_value(message), path=path.rstrip("`"))
     error.is_damaged = not isinstance(exc, msgspec.ValidationError)
     return error
+
+
+def _without_value(message: str) -> str:
+    for quoting in ("Invalid value", "Invalid enum value"):
+        if message.startswith(quoting):
+            return quoting
+    return message
 
 
 def detached(error: DecodeError) -> DecodeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import ssl
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, final
@@ -29,10 +30,15 @@ class Snapshot:
 
 @final
 class EtcdGateway:
-    """One etcd, spoken to in JSON. Every method blocks, and fails with `ControlPlaneError`."""
+    """One etcd, spoken to in JSON. Every method blocks, and fails with `ControlPlaneError`.
 
-    def __init__(self, port: int) -> None:
-        self._api = RawApi(port)
+    Args:
+        port: where it serves clients, on loopback.
+        context: trusts etcd's authority, and shows a certificate of it.
+    """
+
+    def __init__(self, port: int, *, context: ssl.SSLContext) -> None:
+        self._api = RawApi(port, context=context)
 
     def is_ready(self) -> bool:
         """Ask whether it serves; any failure to answer is a no."""

@@ -58,6 +58,31 @@ class KeyFiles:
         return self.folder / "admin.key"
 
     @property
+    def etcd_ca_cert(self) -> Path:
+        """The authority of etcd alone: no certificate of a user leads into etcd."""
+        return self.folder / "etcd-ca.crt"
+
+    @property
+    def etcd_cert(self) -> Path:
+        """What etcd shows, to clients and to peers."""
+        return self.folder / "etcd.crt"
+
+    @property
+    def etcd_key(self) -> Path:
+        """The private key of `etcd_cert`."""
+        return self.folder / "etcd.key"
+
+    @property
+    def etcd_client_cert(self) -> Path:
+        """What the apiservers, and the harness itself, show etcd."""
+        return self.folder / "etcd-client.crt"
+
+    @property
+    def etcd_client_key(self) -> Path:
+        """The private key of `etcd_client_cert`."""
+        return self.folder / "etcd-client.key"
+
+    @property
     def service_account_key(self) -> Path:
         """What signs the tokens of service accounts."""
         return self.folder / "service-account.key"
@@ -68,9 +93,14 @@ class KeyFiles:
         return self.folder / "service-account.pub"
 
 
-def etcd_flags(*, data: Path, client_port: int, peer_port: int, share_ports: bool) -> list[str]:
-    """Return the flags of a one-member etcd that forgets on power loss, and is fast for that."""
-    client, peer = f"http://{LOOPBACK}:{client_port}", f"http://{LOOPBACK}:{peer_port}"
+def etcd_flags(
+    *, data: Path, client_port: int, peer_port: int, keys: KeyFiles, share_ports: bool
+) -> list[str]:
+    """Return the flags of a one-member etcd that forgets on power loss, and is fast for that.
+
+    Every user of the machine can connect to a port on loopback, so both ports want a certificate.
+    """
+    client, peer = f"https://{LOOPBACK}:{client_port}", f"https://{LOOPBACK}:{peer_port}"
     return [
         f"--name={ETCD_NAME}",
         f"--data-dir={data}",
@@ -79,6 +109,15 @@ def etcd_flags(*, data: Path, client_port: int, peer_port: int, share_ports: boo
         f"--listen-peer-urls={peer}",
         f"--initial-advertise-peer-urls={peer}",
         f"--initial-cluster={ETCD_NAME}={peer}",
+        "--client-cert-auth",
+        f"--trusted-ca-file={keys.etcd_ca_cert}",
+        f"--cert-file={keys.etcd_cert}",
+        f"--key-file={keys.etcd_key}",
+        "--peer-client-cert-auth",
+        f"--peer-trusted-ca-file={keys.etcd_ca_cert}",
+        f"--peer-cert-file={keys.etcd_cert}",
+        f"--peer-key-file={keys.etcd_key}",
+        "--tls-min-version=TLS1.2",
         "--unsafe-no-fsync",
         "--log-level=warn",
         # Without it the bookmarks of quiet kinds do not advance.
@@ -89,7 +128,7 @@ def etcd_flags(*, data: Path, client_port: int, peer_port: int, share_ports: boo
 
 def restore_flags(snapshot: Path, *, data: Path, peer_port: int) -> list[str]:
     """Return the arguments of etcdutl that turn ``snapshot`` into a new data folder."""
-    peer = f"http://{LOOPBACK}:{peer_port}"
+    peer = f"https://{LOOPBACK}:{peer_port}"
     return [
         "snapshot",
         "restore",
@@ -113,7 +152,10 @@ def apiserver_flags(
 ) -> list[str]:
     """Return the flags of a kube-apiserver; ``extra`` come last and win."""
     flags = [
-        f"--etcd-servers=http://{LOOPBACK}:{etcd_port}",
+        f"--etcd-servers=https://{LOOPBACK}:{etcd_port}",
+        f"--etcd-cafile={keys.etcd_ca_cert}",
+        f"--etcd-certfile={keys.etcd_client_cert}",
+        f"--etcd-keyfile={keys.etcd_client_key}",
         "--etcd-compaction-interval=0",
         f"--bind-address={LOOPBACK}",
         f"--secure-port={port}",

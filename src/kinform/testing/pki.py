@@ -83,13 +83,15 @@ class CertificateAuthority:
 
     def server(self, name: str) -> KeyPair:
         """Return a certificate for a server on loopback: ``127.0.0.1`` and ``localhost``."""
-        names = x509.SubjectAlternativeName(
-            [
-                x509.DNSName("localhost"),
-                x509.IPAddress(ipaddress.IPv4Address("127.0.0.1")),
-            ]
-        )
-        return self._issue(_subject(name, ()), ExtendedKeyUsageOID.SERVER_AUTH, names=names)
+        return self._issue(_subject(name, ()), ExtendedKeyUsageOID.SERVER_AUTH, names=_loopback())
+
+    def peer(self, name: str) -> KeyPair:
+        """Return a certificate for a server on loopback that is a client as well.
+
+        etcd is: its HTTP gateway and its peers connect to etcd with the certificate it shows.
+        """
+        purposes = ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH
+        return self._issue(_subject(name, ()), *purposes, names=_loopback())
 
     def client(self, name: str, groups: Sequence[str] = ()) -> KeyPair:
         """Return a certificate that Kubernetes reads as user ``name`` in ``groups``."""
@@ -98,8 +100,7 @@ class CertificateAuthority:
     def _issue(
         self,
         subject: x509.Name,
-        purpose: x509.ObjectIdentifier,
-        *,
+        *purposes: x509.ObjectIdentifier,
         names: x509.SubjectAlternativeName | None,
     ) -> KeyPair:
         key = private_key()
@@ -108,7 +109,7 @@ class CertificateAuthority:
             x509.BasicConstraints(ca=False, path_length=None), critical=True
         )
         builder = builder.add_extension(_key_usage(signs_certificates=False), critical=True)
-        builder = builder.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(purposes), critical=False)
         builder = builder.add_extension(
             x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()),
             critical=False,
@@ -117,6 +118,11 @@ class CertificateAuthority:
             builder = builder.add_extension(names, critical=False)
         certificate = builder.sign(self._key, hashes.SHA256())
         return KeyPair(certificate.public_bytes(serialization.Encoding.PEM), private_key_pem(key))
+
+
+def _loopback() -> x509.SubjectAlternativeName:
+    address = x509.IPAddress(ipaddress.IPv4Address("127.0.0.1"))
+    return x509.SubjectAlternativeName([x509.DNSName("localhost"), address])
 
 
 def _subject(name: str, organizations: Sequence[str]) -> x509.Name:

@@ -79,6 +79,8 @@ class Servers:
     keys: flags.KeyFiles
     context: ssl.SSLContext
     """Trusts this control plane and shows the administrator's certificate."""
+    etcd_context: ssl.SSLContext
+    """Trusts etcd and shows the certificate of its clients."""
 
     @property
     def folder(self) -> Path:
@@ -233,6 +235,22 @@ class Servers:
         self.admin = admin
         self.context = ssl.create_default_context(cafile=keys.ca_cert)
         self.context.load_cert_chain(keys.admin_cert, keys.admin_key)
+        self._write_etcd_keys()
+
+    def _write_etcd_keys(self) -> None:
+        """Give etcd an authority of its own: certificates of users are none of etcd's clients."""
+        keys, authority = self.keys, pki.CertificateAuthority("kinform-testing-etcd")
+        server, client = authority.peer("etcd"), authority.client("etcd-client")
+        for path, data in (
+            (keys.etcd_ca_cert, authority.cert_pem),
+            (keys.etcd_cert, server.cert_pem),
+            (keys.etcd_key, server.key_pem),
+            (keys.etcd_client_cert, client.cert_pem),
+            (keys.etcd_client_key, client.key_pem),
+        ):
+            users.write_private(path, data)
+        self.etcd_context = ssl.create_default_context(cafile=keys.etcd_ca_cert)
+        self.etcd_context.load_cert_chain(keys.etcd_client_cert, keys.etcd_client_key)
 
     def _start_on_free_ports(self) -> None:
         for attempt in range(1, _PORT_ATTEMPTS + 1):
@@ -269,6 +287,7 @@ class Servers:
             data=self._data(),
             client_port=client_port,
             peer_port=peer_port,
+            keys=self.keys,
             share_ports=self._ports.are_held,
         )
         self._spawn(self._etcd, arguments, binary="etcd")
@@ -360,7 +379,7 @@ class Servers:
         return [i for i, server in enumerate(self._apiservers) if server.is_running]
 
     def _gateway(self) -> EtcdGateway:
-        return EtcdGateway(self._etcd_ports[0])
+        return EtcdGateway(self._etcd_ports[0], context=self.etcd_context)
 
     def _data(self) -> Path:
         return self.folder / f"etcd-{self._data_folders}"
