@@ -48,6 +48,11 @@ class Finder:
             self._must_ask = False
         return self._found
 
+    @property
+    def namespaced(self) -> bool | None:
+        """Whether the objects have namespaces; ``None`` while nothing was found."""
+        return None if self._found is None else self._found.namespaced
+
     @contextlib.contextmanager
     def doubted_if_not_found(self) -> Generator[None]:
         """Ask the server anew after a 404: a CRD may be gone, or back with another scope."""

@@ -57,6 +57,7 @@ class ListWatch(Generic[T]):
         reconnects: what a reflector waits for before it lists or watches again after a failure,
             so that all which use one server do not come back at once.
         max_list_size: how many bytes (`ListResult.size`) the pages of a list may have together.
+        namespaced: tells whether the objects have namespaces; ``None``: that is not known (yet).
     """
 
     def __init__(
@@ -68,6 +69,7 @@ class ListWatch(Generic[T]):
         supports_watch_list: bool = True,
         reconnects: RateLimiter | None = None,
         max_list_size: int | None = None,
+        namespaced: Callable[[], bool | None] = lambda: None,
     ) -> None:
         self._list = list
         self._watch = watch
@@ -75,6 +77,7 @@ class ListWatch(Generic[T]):
         self.supports_watch_list: Final = supports_watch_list
         self.reconnects: Final = reconnects
         self.max_list_size: Final = max_list_size
+        self.namespaced: Final = namespaced
 
     async def list(self, options: ListOptions | None = None) -> ListResult[T]:
         """List once, exactly as ``options`` say."""
@@ -151,6 +154,7 @@ class ListWatch(Generic[T]):
             disable_chunking=disable_chunking,
             reconnects=connection.reconnects if connection else None,
             max_list_size=connection.max_list_size if connection else None,
+            namespaced=lambda: True if namespace else None,
         )
 
 

@@ -13,8 +13,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, final
 
+from kinform.cache.permissions import missing_rule
 from kinform.cache.statistics import InformerStatistics
-from kinform.errors import UsageError
+from kinform.errors import KinformError, UsageError
 
 __all__ = ["Check", "Checks", "HealthReport", "Watched", "informers_check", "loop_check"]
 
@@ -161,7 +162,7 @@ def _wrong_with(informer: Watched, max_silence: float | None) -> str | None:
         return f"{figures.name} has stopped"
     reflector = figures.reflector
     error = reflector.last_error if reflector.failures_in_a_row else None
-    because = "" if error is None else f" ({type(error).__name__}: {_short(str(error))})"
+    because = "" if error is None else f" ({_why(error)})"
     if not figures.has_synced or reflector.last_contact is None:
         return f"{figures.name} has not synced{because}"
     silence = asyncio.get_running_loop().time() - reflector.last_contact
@@ -192,6 +193,12 @@ def loop_check(watchdog: Blocking, *, max_blocked: float = 10.0, window: float =
         return f"the event loop was blocked for {longest:.1f} s; the log says where"
 
     return check
+
+
+def _why(error: KinformError) -> str:
+    rule = missing_rule(error)
+    text = f"{type(error).__name__}: {_short(str(error))}"
+    return f"{text}; {_short(rule)}" if rule else text
 
 
 def _short(text: str) -> str:

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Final, Unpack, final
 
 from kinform.cache.factory import SharedInformerFactory
+from kinform.cache.guard import Role, role
 from kinform.cache.informer import InformerOptions
 from kinform.client import Client
 from kinform.errors import UsageError
@@ -297,6 +298,7 @@ class Manager:
 
     async def _supervise(self) -> None:
         _run_by.set(self)  # for this task, and those it starts
+        role.set(Role.MANAGER)
         with on_signals(self._signalled) if self._signals else contextlib.nullcontext():
             async with self._forcible(), self._reporting, self._informed():
                 await self._operate()

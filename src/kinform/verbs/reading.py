@@ -186,6 +186,7 @@ class Watches(ResourceBase[T]):
             watch=watch,
             reconnects=connection.reconnects,
             max_list_size=connection.max_list_size,
+            namespaced=lambda: self._find.namespaced,
         )
 
     def informer(
