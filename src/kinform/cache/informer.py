@@ -22,11 +22,12 @@ from kinform.cache.controller import Controller
 from kinform.cache.event_stream import EventStream
 from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.guard import ReadGuard
-from kinform.cache.handlers import EventHandler, check_period, handler
+from kinform.cache.handlers import EventHandler, handler
 from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
 from kinform.cache.indexes import FieldIndex, IndexFunc
 from kinform.cache.intake import TransformFunc
+from kinform.cache.keywords import check_values
 from kinform.cache.lifetime import GRACE, Lifetime
 from kinform.cache.lister import Lister
 from kinform.cache.listwatch import ListerWatcher
@@ -114,7 +115,7 @@ class SharedInformer(Generic[T]):
 
     Raises:
         UsageError: an index name is taken, ``resync_period`` is less than a second, the storage
-            is not to be had, or ``lw`` is no `ListerWatcher`.
+            is not to be had, a function is none or async, or ``lw`` is no `ListerWatcher`.
     """
 
     def __init__(
@@ -133,9 +134,17 @@ class SharedInformer(Generic[T]):
         model: type[object] = Object,
     ) -> None:
         _check_source(lw)
+        check_values(
+            {
+                "name": name,
+                "transform": transform,
+                "resync_period": resync_period,
+                "queue": queue,
+                "watch_error_handler": watch_error_handler,
+                "options": options,
+            }
+        )
         self._lw = lw
-        if resync_period is not None:
-            check_period(resync_period)
         self.name: Final = name
         self._model = model
         self._options = options or ReflectorOptions()
@@ -341,9 +350,7 @@ class SharedInformer(Generic[T]):
             UsageError: the informer has stopped.
         """
         self._life.refuse_unless_usable("events cannot be had")
-        return self._processor.subscribe(
-            present=self._entries.list(), synced=self._has_told_synced
-        )
+        return self._processor.subscribe(present=self._entries.list(), synced=self._has_told_synced)
 
     def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
         """Index the cache by more functions, before or after the start.
@@ -556,7 +563,9 @@ class SharedInformer(Generic[T]):
     def _trouble(self) -> KinformError | None:
         """Return what goes wrong at the moment, if anything."""
         statistics = self._controller.reflector.statistics()
-        return statistics.last_error if statistics.failures_in_a_row else None
+        # Before the first sync the last error is the reason, though the server was heard since.
+        is_going_on = statistics.failures_in_a_row or not self.has_synced
+        return statistics.last_error if is_going_on else None
 
     def _ended(self) -> None:
         self._waiters.fail(self._life.why_not)

@@ -59,8 +59,9 @@ class Store(Generic[T]):
 
     def release(self) -> None:
         """Let reads pass from now on: only keys that are not held are still checked."""
-        if isinstance(self._entries, Guarded):
-            self._entries = cast("ThreadSafeStore[T]", self._entries.store)
+        held = cast("object", self._entries)
+        if isinstance(held, Guarded):
+            self._entries = cast("Guarded[T]", held).store
 
     # --- reading, from any thread
 

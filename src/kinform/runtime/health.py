@@ -161,7 +161,8 @@ def _wrong_with(informer: Watched, max_silence: float | None) -> str | None:
     if informer.is_stopped:
         return f"{figures.name} has stopped"
     reflector = figures.reflector
-    error = reflector.last_error if reflector.failures_in_a_row else None
+    is_going_on = reflector.failures_in_a_row or not figures.has_synced
+    error = reflector.last_error if is_going_on else None
     because = "" if error is None else f" ({_why(error)})"
     if not figures.has_synced or reflector.last_contact is None:
         return f"{figures.name} has not synced{because}"

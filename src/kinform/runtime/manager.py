@@ -70,6 +70,7 @@ class Manager:
             others keep their caches warm and wait. Who loses the lease ends: `run` raises
             `LeadershipLost`, and the process should exit and be started again.
         namespaces: where controllers look that do not say so themselves; all by default.
+        namespace: the same for one namespace.
         health: where to serve ``/livez``, ``/readyz`` and ``/metrics``: ``"0.0.0.0:8081"`` for
             kubelet's probes, a port for this machine alone. Nowhere by default.
         grace: seconds that work may take to finish after a stop.
@@ -87,6 +88,7 @@ class Manager:
         *,
         leader_election: LeaderElection | None = None,
         namespaces: str | Sequence[str] | None = "",
+        namespace: str | None = None,
         health: str | int | None = None,
         grace: float = GRACE,
         max_silence: float = MAX_SILENCE,
@@ -95,7 +97,9 @@ class Manager:
     ) -> None:
         _check(client, leader_election, grace=grace, defaults=defaults)
         self._client = client
-        self._factory = SharedInformerFactory(client, namespaces=namespaces, **defaults)
+        self._factory = SharedInformerFactory(
+            client, namespaces=namespaces, namespace=namespace, **defaults
+        )
         self._election = leader_election
         self._elector: LeaderElector | None = None
         self._stack = contextlib.AsyncExitStack()
