@@ -11,7 +11,9 @@ import kinform
 from kinform.apiserver import APIServer
 from kinform.cache.events import Added
 from kinform.cache.factory import SharedInformerFactory
+from kinform.cache.handlers import handler
 from kinform.cache.indexer import Indexer
+from kinform.cache.indexer_informer import IndexerInformer
 from kinform.cache.indexes import NAMESPACE_INDEX
 from kinform.cache.informer import SharedInformer
 from kinform.cache.lister import Lister
@@ -155,6 +157,25 @@ async def test_handlers_may_read_while_the_first_list_is_delivered(
         await quiet()
     assert found == [True] * 50
     assert len(warnings(caplog)) <= (0 if queue is None else 1)
+
+
+@in_virtual_time
+async def test_indexer_informer_cannot_be_read_before_it_runs(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found: list[object] = []
+    informer: IndexerInformer[Object] = IndexerInformer(
+        source_of("a", "b"),
+        handler(on_add=lambda event: found.append(informer.indexer.get_by_key(event.key))),
+    )
+    with pytest.raises(UsageError, match="was not started"):
+        informer.indexer.list()
+    async with background(informer.run()):
+        await quiet()
+        assert found == informer.indexer.list() != []
+        with pytest.raises(UsageError, match="pass 'namespace/a'"):
+            informer.indexer.get_by_key("a")
+    assert not warnings(caplog)
 
 
 def test_stores_of_their_own_are_not_guarded() -> None:

@@ -139,7 +139,8 @@ class ReadGuard:
         if not _is_segment(name) or (namespace and not _is_segment(namespace)):
             raise UsageError(
                 f"{self._name}: no object can have the name {name!r} in the namespace "
-                f"{namespace!r}; pass 'namespace/name', or lister.namespace('namespace').get('name')"
+                f"{namespace!r}; pass 'namespace/name', or lister.namespace('namespace')"
+                ".get('name')"
             )
         namespaced = self._scope(by_content=not namespace)
         if namespaced and not namespace:
@@ -149,8 +150,8 @@ class ReadGuard:
             )
         if namespaced is False and namespace:
             raise UsageError(
-                f"{self._name}: '{namespace}/{name}' has a namespace, and objects of this kind have "
-                f"none; pass {name!r}"
+                f"{self._name}: '{namespace}/{name}' has a namespace, and objects of this kind "
+                f"have none; pass {name!r}"
             )
 
     def _scope(self, *, by_content: bool) -> bool | None:
