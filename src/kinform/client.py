@@ -12,7 +12,7 @@ from typing import TypeVar, Unpack, cast, final, overload
 import msgspec
 
 from kinform.cache.informer import InformerOptions, SharedInformer
-from kinform.cache.selection import Selection, select
+from kinform.cache.selection import Selection, check_namespace, select
 from kinform.clientset.groups import Groups
 from kinform.clock import offload
 from kinform.errors import UsageError
@@ -242,6 +242,9 @@ class Client(Groups):
                 (``__resource__``), or a `Resource`.
             model: read objects as this class instead of `Object`.
             namespace: instead of the default one; `ALL_NAMESPACES` for all.
+
+        Raises:
+            UsageError: kind or namespace cannot be named so, or the model cannot be decoded to.
         """
         return self._resource(resource, model, namespace=namespace)
 
@@ -253,7 +256,7 @@ class Client(Groups):
         namespace: str | None,
     ) -> ResourceClient[T]:
         connection = self._opened(self._connection)
-        place = self.config.namespace if namespace is None else namespace
+        place = self.config.namespace if namespace is None else check_namespace(namespace)
         if isinstance(resource, Resource):
             if model is not None:
                 raise UsageError("a Resource has its model; use resource.with_model(...)")

@@ -60,6 +60,11 @@ class Finder:
         """The resource, if it was found and is not in doubt."""
         return None if self._found is None else self._found.gvr
 
+    @property
+    def namespaced(self) -> bool | None:
+        """Whether the objects have namespaces; ``None`` while nothing was found."""
+        return None if self._found is None else self._found.namespaced
+
     async def has_moved(self, error: ApiError) -> bool:
         """Return whether the path that was refused is not the resource's path any more.
 

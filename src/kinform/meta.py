@@ -6,12 +6,13 @@ wire are spelled out one by one, because mechanical camel-casing gets names like
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType, field
+from msgspec.structs import force_setattr
 
 __all__ = [
     "Entry",
@@ -172,14 +173,18 @@ else:
     _Annotations = Raw | UnsetType  # what the decoder fills in
 
 _read_annotations: Final = msgspec.json.Decoder(dict[str, str] | None).decode
+_read_unset: Final[Callable[[Raw], dict[str, str | None]]] = msgspec.json.Decoder(
+    dict[str, str | None]
+).decode
 
 
 # gc=False: strings and their dicts have no cycles.
 class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1641 - dicts within
     """The metadata every object carries, read without decoding the rest of it.
 
-    Nothing is required: bookmarks have no name, some servers send null for labels. Absent
-    text is ``""``; absent collections are empty. ``managedFields`` is left out on purpose;
+    Nothing is required: bookmarks have no name, some servers send null for labels. Text that is
+    absent or null is ``""``; such collections are empty. A label, annotation or finalizer that is
+    null is the empty text, as in Go. ``managedFields`` is left out on purpose;
     ``obj.at("metadata", "managedFields")`` reads it. Times stay as the server wrote them.
 
     Annotations may be large, and ``kubectl apply`` repeats all of an object in one: they stay
@@ -222,7 +227,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1
         held = self.raw_annotations
         if isinstance(held, Raw):
             try:
-                held = _read_annotations(held)
+                held = _annotations(held)
             except (msgspec.DecodeError, RecursionError) as exc:
                 from kinform.sansio import heads  # which reads metadata: not before it is needed
 
@@ -256,6 +261,20 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1
         return self.raw_annotations == other.raw_annotations or _are_equal(self, other)
 
 
+def _annotations(raw: Raw) -> dict[str, str] | None:
+    try:
+        return _read_annotations(raw)
+    except msgspec.ValidationError:
+        # A null value is the empty text, as in Go. Anything else fails as it did before.
+        try:
+            found = _read_unset(raw)
+        except msgspec.ValidationError:
+            pass
+        else:
+            return {name: value or "" for name, value in found.items()}
+        raise
+
+
 _COMPARED: Final = frozenset(ObjectMeta.__struct_fields__) - {"raw_annotations"}
 
 
@@ -280,12 +299,26 @@ class Entry(msgspec.Struct, Generic[T], frozen=True, gc=False):
     object: T
 
 
-class ListMeta(msgspec.Struct, frozen=True, gc=False):
-    """The metadata of a list: the version it shows and the token for its next page."""
+if TYPE_CHECKING:
+    _Text: TypeAlias = str
+else:
+    _Text = str | None  # what the decoder takes: null means "not set"
 
-    resource_version: str = field(name="resourceVersion", default="")
-    continue_token: str = field(name="continue", default="")
+
+class ListMeta(msgspec.Struct, frozen=True, gc=False):
+    """The metadata of a list: the version it shows and the token for its next page.
+
+    Text that is absent or null is ``""``.
+    """
+
+    resource_version: _Text = field(name="resourceVersion", default="")
+    continue_token: _Text = field(name="continue", default="")
     remaining_item_count: int | None = field(name="remainingItemCount", default=None)
+
+    def __post_init__(self) -> None:
+        for name in ("resource_version", "continue_token"):
+            if getattr(self, name) is None:
+                force_setattr(self, name, "")
 
 
 class StatusCause(msgspec.Struct, frozen=True, gc=False):

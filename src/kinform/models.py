@@ -103,6 +103,8 @@ def resource_of(model: object) -> str | None:
 def read(decode: Callable[[bytes], T], raw: bytes, *, meta: ObjectMeta) -> T:
     """Return ``decode(raw)``; ``meta`` tells whose bytes they are.
 
+    Where that fails and metadata has nulls, ``decode`` is called again without them.
+
     Raises:
         DecodeError: whatever ``decode`` raised. The text holds no payload; what a model's own
             code said is the ``__cause__``.
@@ -111,14 +113,20 @@ def read(decode: Callable[[bytes], T], raw: bytes, *, meta: ObjectMeta) -> T:
         return decode(raw)
     except DecodeError as exc:
         key = exc.key or str(meta.key)
-        raise DecodeError(exc.message, path=exc.path, key=key) from exc.__cause__
+        failure, cause = DecodeError(exc.message, path=exc.path, key=key), exc.__cause__
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
-        error, cause = unreadable(exc, meta), exc.__cause__
-    except Exception as exc:  # the user's function: one bad object must not be a crash
-        raise DecodeError(f"the decoder raised {type(exc).__name__}", key=str(meta.key)) from exc
-    # Raised here, not within ``except``: msgspec's error may quote a value, and must not stay
-    # reachable as the context of ours.
-    raise error from cause
+        failure, cause = unreadable(exc, meta), exc.__cause__
+    except Exception as exc:  # noqa: BLE001 - the user's: one bad object must not be a crash
+        failure = DecodeError(f"the decoder raised {type(exc).__name__}", key=str(meta.key))
+        cause = exc
+    # Below, not within ``except``: msgspec's error may quote a value, and must not stay reachable
+    # as the context of ours.
+    # A null among the metadata means "not set", and few models declare that they take it. The
+    # second call cannot come here again: no null is left.
+    clean = heads.without_nulls(raw)
+    if clean is not None:
+        return read(decode, clean, meta=meta)
+    raise failure from cause
 
 
 def unreadable(exc: Exception, meta: ObjectMeta, *, path: str = "$") -> DecodeError:

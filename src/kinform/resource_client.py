@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TypeVar, final
 
+from kinform.cache.selection import check_namespace
 from kinform.objects import Object
 from kinform.verbs.base import ALL_NAMESPACES
 from kinform.verbs.reading import Gets, Lists, ReadsLogs, Watches
@@ -40,8 +41,8 @@ class ResourceClient(
     """
 
     def in_namespace(self, namespace: str) -> ResourceClient[T]:
-        """Return the same client for another namespace."""
-        place = self._elsewhere(namespace=namespace)
+        """Return the same client for another namespace; `ALL_NAMESPACES` for all."""
+        place = self._elsewhere(namespace=check_namespace(namespace))
         return ResourceClient(self._connection, self._find, self._model, **place)
 
     def subresource(self, name: str) -> ResourceClient[Object]:

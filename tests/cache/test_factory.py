@@ -554,7 +554,7 @@ async def test_a_group_can_be_filtered() -> None:
 
 
 def test_namespaces_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(UsageError, match="a factory needs a namespace"):
+    with pytest.raises(UsageError, match="namespaces is empty"):
         SharedInformerFactory(Servers(), namespaces=[])
     for odd in (["", "a"], ["a", ""], ["a", "", "b"]):
         with pytest.raises(UsageError, match="the empty namespace means all of them"):

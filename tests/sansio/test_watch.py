@@ -207,7 +207,7 @@ def test_poison_object_is_a_frame_and_the_stream_goes_on(raw: bytes, end: bytes)
     assert poison.error.__traceback__ is None
 
 
-@pytest.mark.parametrize("raw", [b'{"metadata":{"name":null}}', b'{"x":NaN}'])
+@pytest.mark.parametrize("raw", [b'{"metadata":{"name":null,"uid":7}}', b'{"x":NaN}'])
 def test_poison_object_without_a_name_has_no_key(raw: bytes) -> None:
     (poison,) = frames_of(event(raw) + b"\n")
     assert poison.error is not None
@@ -222,8 +222,10 @@ BROKEN = {
     "number": (b"5", "not a JSON object"),
     "byte order mark": (b"\xef\xbb\xbf" + event(b"{}"), "not a JSON object"),
     "closing brace": (b"}", "not a JSON object"),
-    "cut line": (b'{"type":"ADDED","object":{"a"', "inside an event"),
-    "newline in a string": (b'{"type":"ADDED","object":{"a":"x\ny"}}', "inside an event"),
+    "cut line": (b'{"type":"ADDED","object":{"a"', "malformed"),
+    "newline in a string": (b'{"type":"ADDED","object":{"a":"x\ny"}}', "malformed"),
+    "brackets that do not match": (b'{"type":"ADDED","object":{"a":[}', "malformed"),
+    "two commas": (b'{"type":"ADDED","object":{"a":1,,', "malformed"),
     "unknown type": (event(b"{}", "SYNC"), "unknown type"),
     "lower case type": (event(b"{}", "added"), "unknown type"),
     "no type": (b'{"object":{}}', "unknown type"),
@@ -255,6 +257,22 @@ def test_broken_stream_fails_behind_its_last_good_frame(text: bytes, message: st
 def test_what_is_no_event_fails_without_waiting_for_a_newline() -> None:
     decoder = WatchDecoder()
     assert decoder.feed(b"  <!DOCTYPE html>") == []
+    assert decoder.failure is not None
+
+
+def test_broken_line_fails_at_its_newline_unless_more_lines_could_complete_it() -> None:
+    decoder = WatchDecoder()
+    assert decoder.feed(b'{"type":"ADDED","object":{"a":"x') == []
+    assert decoder.failure is None
+    assert decoder.feed(b"\n") == []
+    assert decoder.failure is not None
+    decoder = WatchDecoder()
+    assert decoder.feed(b'{"type":"ADDED","object":{"a":[\n') == []
+    assert decoder.failure is None
+    # The next event could still be an element of that array, the one after it could not.
+    assert decoder.feed(event(pod("a")) + b"\n") == []
+    assert decoder.failure is None
+    assert decoder.feed(event(pod("b")) + b"\n") == []
     assert decoder.failure is not None
 
 
@@ -416,6 +434,75 @@ def test_every_split_of_any_bytes_gives_the_same(
         assert outcome(split(stream[:end], cuts), limit) == outcome([stream[:end]], limit)
 
 
+# --- events over several lines ------------------------------------------------------------------
+
+spaces = st.text(alphabet=" \t\r\n", max_size=3)
+
+
+def laid_out(value: object, draw: Callable[[], str]) -> str:
+    """Write JSON with any whitespace between any two tokens."""
+    if isinstance(value, dict):
+        members = [
+            f"{draw()}{json.dumps(name)}{draw()}:{laid_out(member, draw)}"
+            for name, member in value.items()
+        ]
+        return f"{draw()}{{{','.join(members) or draw()}}}{draw()}"
+    if isinstance(value, list):
+        elements = [laid_out(element, draw) for element in value]
+        return f"{draw()}[{','.join(elements) or draw()}]{draw()}"
+    return f"{draw()}{json.dumps(value, ensure_ascii=False)}{draw()}"
+
+
+def read_frames(pieces: Iterable[bytes]) -> list[tuple[str, object]]:
+    return [(frame.type, json.loads(frame.raw)) for frame in frames_of(*pieces)]
+
+
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"", b"\n\n"], ids=repr)
+def test_pretty_printed_events_are_read_at_every_cut(end: bytes) -> None:
+    bodies = [json.loads(text) for text in (*THREE, event(b"{}", "BOOKMARK"))]
+    stream = b"".join(json.dumps(body, indent=2).encode() + end for body in bodies)
+    expected = [(body["type"], body["object"]) for body in bodies]
+    for cut in range(len(stream) + 1):
+        assert read_frames([stream[:cut], stream[cut:]]) == expected
+
+
+def test_pretty_printed_event_is_returned_with_its_last_brace() -> None:
+    text = json.dumps(json.loads(event(pod("a"))), indent=2).encode()
+    decoder = WatchDecoder()
+    assert decoder.feed(text[:-1]) == []
+    assert [frame.type for frame in decoder.feed(text[-1:])] == ["MODIFIED"]
+    assert [frame.raw for frame in decoder.feed(b"\n" + event(pod("b")) + b"\n")] == [pod("b")]
+
+
+@pytest.mark.slow
+@given(parts=st.lists(st.tuples(objects, st.sampled_from(EventType)), max_size=4), data=st.data())
+def test_any_whitespace_and_any_split_give_the_same_events(
+    parts: list[tuple[bytes, EventType]], data: st.DataObject
+) -> None:
+    values = [{"type": kind, "object": json.loads(raw)} for raw, kind in parts]
+    stream = "".join(laid_out(value, lambda: data.draw(spaces)) for value in values).encode()
+    cuts = data.draw(st.lists(st.integers(0, len(stream)), max_size=8))
+    expected = [(kind, json.loads(raw)) for raw, kind in parts]
+    assert read_frames(split(stream, cuts)) == expected
+    assert read_frames(stream[i : i + 1] for i in range(len(stream))) == expected
+
+
+def test_limit_holds_for_an_event_over_several_lines() -> None:
+    text = json.dumps(json.loads(event(pod("a"))), indent=1).encode()
+    for pieces in ([text + b"\n"], [text[i : i + 1] for i in range(len(text))]):
+        assert len(outcome(pieces, len(text))[0]) == 1
+        frames, failure, _ = outcome(pieces, len(text) - 1)
+        assert (frames, f"larger than {len(text) - 1} bytes" in failure) == ([], True)
+
+
+def test_null_in_metadata_is_read_in_every_layout() -> None:
+    raw = pod("a").replace(b'"7"', b'"7","generation":null,"labels":{"x":null}')
+    for text in (event(raw), json.dumps(json.loads(event(raw)), indent=2).encode()):
+        (frame,) = frames_of(text + b"\n")
+        assert frame.head is not None
+        assert (frame.head.metadata.generation, frame.head.metadata.labels) == (0, {"x": ""})
+
+
 # --- linear time (F-R24) -----------------------------------------------------------------------
 
 
@@ -437,6 +524,16 @@ def big(length: int, *, size: int) -> list[bytes]:
 @pytest.mark.slow
 def test_long_line_in_small_pieces_is_linear() -> None:
     assert_linear(lambda n: reading(big(n, size=16 * 1024)), 1 << 20)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [7, 4_096])
+def test_event_of_many_lines_is_linear(size: int) -> None:
+    def pieces(count: int) -> list[bytes]:
+        text = b'{"type":"ADDED",\n"object":{"a":[{}\n%b]}}\n' % (b',{"b":\n"c"}\n' * count)
+        return [text[i : i + size] for i in range(0, len(text), size)]
+
+    assert_linear(lambda n: reading(pieces(n)), 1_000)
 
 
 @pytest.mark.slow

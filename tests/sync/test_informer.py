@@ -434,3 +434,48 @@ def test_a_stream_that_nobody_holds_is_gone_at_once(client: Client, maps: Resour
             eventually(lambda: not informer.statistics().handlers)
         finally:
             gc.enable()
+
+
+def test_a_cache_that_was_never_filled_cannot_be_read(
+    server: APIServerThread, client: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    informer = client.informer("v1/configmaps")
+    for read in (
+        informer.lister.list,
+        lambda: informer.lister.get("default/a"),
+        lambda: len(informer.indexer),
+    ):
+        with pytest.raises(kinform.UsageError, match="v1/configmaps was not started"):
+            read()
+    server.faults.add(faults.status(403, resource="configmaps"))
+    with informer:
+        assert informer.lister.list() == []
+        assert informer.lister.list() == []
+        with pytest.raises(TimeoutError, match=r"has not synced .* needs the rule") as caught:
+            informer.wait_for(lambda maps: maps.get("default/a") is None, 0.5)
+        assert isinstance(caught.value.__cause__, kinform.ForbiddenError)
+    assert informer.lister.list() == []
+    assert len([one for one in caplog.records if "before its first sync" in one.msg]) == 1
+
+
+def test_a_key_that_no_object_can_have_is_refused(client: Client, maps: ResourceClient) -> None:
+    maps.create(body("a"))
+    with client.informer("v1/configmaps") as informer:
+        informer.wait_synced(10)
+        for key in ("a", ("default", "a"), maps.get("a"), None):
+            with pytest.raises(kinform.UsageError, match="pass"):
+                informer.lister.get(key)  # type: ignore[arg-type]
+        with pytest.raises(kinform.UsageError, match="pass"):
+            informer.lister.namespace("default").get("default/a")
+
+
+def test_keywords_are_checked_when_they_are_given(client: Client) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'indexer'"):
+        client.informer("v1/configmaps", indexer={})  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="unexpected keyword argument 'indexer'"):
+        SharedInformerFactory(client, indexer={})  # type: ignore[call-arg]
+    with pytest.raises(kinform.UsageError, match="transform is of type str"):
+        SharedInformerFactory(client, transform="x")  # type: ignore[arg-type]
+    assert SharedInformerFactory(client, namespace="a").namespaces == ("a",)
+    with pytest.raises(kinform.UsageError, match="no namespace can be called"):
+        client.resource("v1/configmaps", namespace="A")

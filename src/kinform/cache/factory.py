@@ -11,10 +11,11 @@ from types import TracebackType
 from typing import TypeVar, Unpack, cast, final, overload
 
 from kinform.cache.group import InformerGroup
-from kinform.cache.indexes import IndexFunc, check_indexers
+from kinform.cache.indexes import IndexFunc
 from kinform.cache.informer import InformerOptions, SharedInformer
+from kinform.cache.keywords import check_keywords
 from kinform.cache.lifetime import GRACE
-from kinform.cache.selection import InformerSource, Kind, Selection, check_namespace, select
+from kinform.cache.selection import InformerSource, Kind, Selection, check_namespaces, select
 from kinform.cache.sync import wait_for_all
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource
@@ -47,12 +48,15 @@ class SharedInformerFactory:
         source: a `Client`.
         namespaces: where its informers look that are not asked for in one namespace: in all of
             them, or in these. For more than one, use `informers`.
+        namespace: the same for one namespace.
         defaults: keywords of `SharedInformer` for every informer it makes; those of `configure`
             win over them, and those of the first request over both. ``indexers`` add up.
             ``transform`` and ``storage`` are for `Object`: informers of a model go without.
 
     Raises:
-        UsageError: the namespaces make no sense, or ``source`` is no `Client`.
+        UsageError: the namespaces make no sense, a value cannot be used, or ``source`` is no
+            `Client`.
+        TypeError: there is no such keyword.
     """
 
     def __init__(
@@ -60,6 +64,7 @@ class SharedInformerFactory:
         source: InformerSource,
         *,
         namespaces: str | Sequence[str] | None = "",
+        namespace: str | None = None,
         **defaults: Unpack[InformerOptions[Object]],
     ) -> None:
         if not hasattr(source, "informer_of"):
@@ -68,13 +73,8 @@ class SharedInformerFactory:
                 "none; SharedInformer(lw) is the informer of a ListerWatcher"
             )
         self._source = source
-        given = [namespaces] if namespaces is None or isinstance(namespaces, str) else namespaces
-        self._namespaces: tuple[str, ...] = tuple(check_namespace(one) for one in given)
-        if not self._namespaces:
-            raise UsageError("a factory needs a namespace; the empty text means all of them")
-        if "" in self._namespaces[:-1] or "" in self._namespaces[1:]:
-            raise UsageError("the empty namespace means all of them, so it stands alone")
-        check_indexers(defaults.get("indexers"))
+        self._namespaces = check_namespaces(namespace, namespaces)
+        _check("SharedInformerFactory()", defaults)
         self._defaults = defaults
         self._of_kind: dict[str, tuple[type[object], InformerOptions[Object]]] = {}
         self._informers: dict[Selection[object], SharedInformer[object]] = {}
@@ -124,7 +124,7 @@ class SharedInformerFactory:
         Raises:
             UsageError: one has been made already.
         """
-        check_indexers(options.get("indexers"))
+        _check("configure()", options)
         selection = select(resource, model=model)
         kind = selection.name
         made = [one for of, one in self._informers.items() if of.name == kind]
@@ -197,12 +197,13 @@ class SharedInformerFactory:
             fields=field_selector,
             metadata_only=metadata_only,
         )
-        return self._shared(selection, options)
+        return self.informer_of(selection, **options)
 
     def informer_of(
         self, selection: Selection[T], **options: Unpack[InformerOptions[T]]
     ) -> SharedInformer[T]:
         """Return the informer of what is selected: `informer` for those who pass it on."""
+        _check("informer()", options)
         return self._shared(selection, options)
 
     @overload
@@ -317,6 +318,10 @@ class SharedInformerFactory:
         traceback: TracebackType | None,
     ) -> None:
         await self.shut_down()
+
+
+def _check(caller: str, options: Mapping[str, object]) -> None:
+    check_keywords(options, InformerOptions.__annotations__, caller=caller)
 
 
 def _suited(

@@ -55,9 +55,18 @@ class InformerGroup(Generic[T]):
         await wait_for_all(self.informers.values(), timeout)
 
     def get(self, key: Key) -> T | None:
-        """Return the object of ``key``, if its namespace is one of these and has it."""
+        """Return the object of ``key``, if its namespace is one of these and has it.
+
+        Raises:
+            ValueError: text that is not ``namespace/name`` or ``name``.
+            UsageError: as `SharedInformer.indexer`: it cannot be read, or no object has such a key.
+        """
         key = ObjectName.parse(key) if isinstance(key, str) else key
-        informer = self.informers.get(key.namespace) or self.informers.get("")
+        namespace = key.namespace if isinstance(key, ObjectName) else ""  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+        informer = self.informers.get(namespace) or self.informers.get("")
+        if informer is None and not namespace:
+            # Of a kind without namespaces each informer has all; of others this is no key.
+            informer = next(iter(self.informers.values()))
         return None if informer is None else informer.lister.get(key)
 
     def list(self, label_selector: LabelSelectorLike = None) -> builtins.list[T]:

@@ -63,6 +63,7 @@ class Indexer(Store[T]):
             Index(NAMESPACE_INDEX, namespace_of, keeps_values=False),
             Index(OWNER_INDEX, owners_of, keeps_values=False),
         ]
+        self._guard = None
         self._entries = ThreadSafeStore(indexes=built_in, on_index_error=on_index_error)
         self.add_indexers(indexers or {})
 

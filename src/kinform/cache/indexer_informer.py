@@ -15,6 +15,7 @@ from typing import Final, Generic, TypeVar, final
 from kinform.cache.applying import apply_in_turns
 from kinform.cache.controller import Controller
 from kinform.cache.forking import filled, no_longer_filled
+from kinform.cache.guard import ReadGuard
 from kinform.cache.handlers import Caller, EventHandler
 from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
@@ -33,6 +34,15 @@ __all__ = ["IndexerInformer"]
 T = TypeVar("T")
 
 log: Final = logging.getLogger(__name__)
+
+
+@final
+class _Life:
+    """What a `ReadGuard` asks: only whether it was ever run."""
+
+    def __init__(self) -> None:
+        self.is_started = False
+        self.is_over = False
 
 
 @final
@@ -75,12 +85,25 @@ class IndexerInformer(Generic[T]):
         self.indexer: Final[Indexer[T]] = Indexer(
             indexers=indexers, on_index_error=IndexErrors(name)
         )
-        """The cache; to be read only, from any thread."""
+        """The cache; to be read only, from any thread, and not before `run`: see
+        `SharedInformer.indexer`."""
+        self._entries = self.indexer.entries
+        self._life = _Life()
+        # Its handler reads before `has_synced`, when the first list is in the cache: no warning.
+        self.indexer.guard(
+            ReadGuard(
+                name,
+                self._life,
+                has_synced=lambda: bool(self._entries.resource_version),
+                namespaced=getattr(lw, "namespaced", lambda: None),
+                known=self._entries,
+            )
+        )
         self.controller: Final[Controller[T]] = Controller(
             lw,
             process=self._process,
             queue=queue,
-            known=self.indexer.entries,
+            known=self._entries,
             name=name,
             transform=transform,
             resync_period=None if handler is None else handler.resync_period,
@@ -105,14 +128,16 @@ class IndexerInformer(Generic[T]):
         Raises:
             UsageError: it was run before, or the source cannot be used this way.
         """
-        filled(self.indexer.entries)
+        self._life.is_started = True
+        filled(self._entries)
         try:
             await self.controller.run()
         finally:
-            no_longer_filled(self.indexer.entries)
+            no_longer_filled(self._entries)
 
     async def _process(self, batch: Batch[T]) -> None:
-        applied = await apply_in_turns(batch, self.indexer.entries)
+        applied = await apply_in_turns(batch, self._entries)
+        self.indexer.release()
         for notification in applied.notifications:
             await self._tell(notification)
         for entry in applied.resynced:

@@ -22,15 +22,18 @@ from kinform.cache.controller import Controller
 from kinform.cache.event_stream import EventStream
 from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.forking import filled, no_longer_filled
-from kinform.cache.handlers import EventHandler, check_period, handler
+from kinform.cache.guard import ReadGuard
+from kinform.cache.handlers import EventHandler, handler
 from kinform.cache.index_errors import IndexErrors
 from kinform.cache.indexer import Indexer
 from kinform.cache.indexes import FieldIndex, IndexFunc
 from kinform.cache.intake import TransformFunc
+from kinform.cache.keywords import check_values
 from kinform.cache.lifetime import GRACE, Lifetime
 from kinform.cache.lister import Lister
 from kinform.cache.listwatch import ListerWatcher
 from kinform.cache.options import ReflectorOptions
+from kinform.cache.permissions import explained
 from kinform.cache.processor import Processor, Registration
 from kinform.cache.reports import WatchErrorHandler
 from kinform.cache.statistics import InformerStatistics
@@ -117,7 +120,7 @@ class SharedInformer(Generic[T]):
 
     Raises:
         UsageError: an index name is taken, ``resync_period`` is less than a second, the storage
-            is not to be had, or ``lw`` is no `ListerWatcher`.
+            is not to be had, a function is none or async, or ``lw`` is no `ListerWatcher`.
     """
 
     def __init__(
@@ -137,9 +140,17 @@ class SharedInformer(Generic[T]):
         model: type[object] = Object,
     ) -> None:
         _check_source(lw)
+        check_values(
+            {
+                "name": name,
+                "transform": transform,
+                "resync_period": resync_period,
+                "queue": queue,
+                "watch_error_handler": watch_error_handler,
+                "options": options,
+            }
+        )
         self._lw = lw
-        if resync_period is not None:
-            check_period(resync_period)
         self.name: Final = name
         self._parts = Parts(name)
         self._label = label or name
@@ -149,13 +160,14 @@ class SharedInformer(Generic[T]):
         self._index_errors = IndexErrors(name)
         self._indexer: Indexer[T] = Indexer(indexers=indexers, on_index_error=self._index_errors)
         _check_indexers(indexers, model)
+        self._entries = self._indexer.entries  # ours to read at any time; see the guard below
         self._lister = Lister(self._indexer)
-        self._compactor = Compactor(self._indexer.entries, storage=storage, model=model)
+        self._compactor = Compactor(self._entries, storage=storage, model=model)
         self._controller: Controller[T] = Controller(
             lw,
             process=self._process,
             queue=queue,
-            known=self._indexer.entries,
+            known=self._entries,
             on_done=self._batch_done,
             name=name,
             expected_kind=expected_kind,
@@ -186,22 +198,37 @@ class SharedInformer(Generic[T]):
             on_reading_over=self._controller.queue.close,
             on_end=self._ended,
         )
+        self._guard = ReadGuard(
+            name,
+            self._life,
+            has_synced=lambda: self.has_synced,
+            namespaced=getattr(lw, "namespaced", _unknown),
+            known=self._entries,
+        )
+        self._indexer.guard(self._guard)
 
     def __repr__(self) -> str:
         running = "running" if self._life.is_started else "not started"
         state = "stopped" if self._life.is_over else running
-        return f"<SharedInformer {self.name} {state}, {len(self._indexer)} objects>"
+        return f"<SharedInformer {self.name} {state}, {len(self._entries)} objects>"
 
     # --- reading, from any thread
 
     @property
     def indexer(self) -> Indexer[T]:
-        """The cache; to be read only."""
+        """The cache; to be read only.
+
+        To read it before the start is a `UsageError`: it would look as if nothing existed. The
+        first read before the first sync logs a warning, and so does one after a stop that came
+        before the first sync. In a reconcile, a cache of the `Manager` that has not synced cannot
+        be read. A key that no object can have (without a namespace where the kind has
+        namespaces, or no key at all) is a `UsageError` as well.
+        """
         return self._indexer
 
     @property
     def lister(self) -> Lister[T]:
-        """The cache, as most want to read it."""
+        """The cache, as most want to read it; for when it can be read, see `indexer`."""
         return self._lister
 
     @property
@@ -239,7 +266,7 @@ class SharedInformer(Generic[T]):
         return InformerStatistics(
             name=self.name,
             label=self._label,
-            objects=len(self._indexer),
+            objects=len(self._entries),
             resource_version=self._version,
             has_synced=self.has_synced,
             unreadable=len(self.unreadable),
@@ -320,7 +347,7 @@ class SharedInformer(Generic[T]):
         return self._life.own_context().run(
             self._processor.add,
             handlers,
-            present=self._indexer.entries.list(),
+            present=self._entries.list(),
             synced=self._has_told_synced,
         )
 
@@ -342,9 +369,7 @@ class SharedInformer(Generic[T]):
             UsageError: the informer has stopped.
         """
         self._life.refuse_unless_usable("events cannot be had")
-        return self._processor.subscribe(
-            present=self._indexer.entries.list(), synced=self._has_told_synced
-        )
+        return self._processor.subscribe(present=self._entries.list(), synced=self._has_told_synced)
 
     def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
         """Index the cache by more functions, before or after the start.
@@ -366,7 +391,8 @@ class SharedInformer(Generic[T]):
         """
         self._parts.join()
         self._life.start()
-        filled(self._indexer.entries)
+        filled(self._entries)
+        self._guard.started()
 
     async def stop(self, grace: float = GRACE) -> None:
         """End it: no callback begins any more, and those that run have ``grace`` seconds left.
@@ -432,7 +458,8 @@ class SharedInformer(Generic[T]):
         """Wait until the first list is in the cache.
 
         Raises:
-            TimeoutError: it takes longer; ``__cause__`` is what went wrong last, if anything.
+            TimeoutError: it takes longer; ``__cause__`` is what went wrong last, if anything: a
+                `ForbiddenError`, for example, and the text then names the missing RBAC rule.
             UsageError: the informer was not started, or stops meanwhile.
         """
         await self._wait(lambda: self.has_synced, timeout, "has not synced")
@@ -471,8 +498,8 @@ class SharedInformer(Generic[T]):
 
             pod = await informer.wait_for(lambda pods: pods.get("default/web-0"), 30)
 
-        It is asked now and after every change, so it should be quick. What it raises ends the
-        wait.
+        It is called once the first list is in the cache, so that what it does not find does not
+        exist, and after every change: it should be quick. What it raises ends the wait.
 
         Raises:
             TimeoutError: it takes longer; ``__cause__`` is what went wrong last, if anything.
@@ -480,7 +507,11 @@ class SharedInformer(Generic[T]):
         """
         if inspect.iscoroutinefunction(predicate):
             raise UsageError("the predicate is an async function; expected one that cannot wait")
-        found = await self._wait(lambda: predicate(self._lister), timeout, "does not show it")
+
+        def question() -> R | None:
+            return predicate(self._lister) if self.has_synced else None
+
+        found = await self._wait(question, timeout, "does not show it")
         return cast("R", found)  # true, so not None
 
     async def _wait(self, question: Callable[[], R], timeout: float | None, what: str) -> R:
@@ -498,7 +529,8 @@ class SharedInformer(Generic[T]):
             if not limit.expired():
                 raise  # the question's own
             cause = self._trouble()
-            hint = f"; last error: {cause}" if cause else ""
+            hint = f"; last error: {explained(cause)}" if cause else ""
+            what = what if self.has_synced else "has not synced"
             text = f"{self.name} {what} within {timeout} s{hint}"
             raise TimeoutError(text) from cause
 
@@ -531,7 +563,7 @@ class SharedInformer(Generic[T]):
         version = self._version
         if not self.has_synced or version == past or version != self._indexer.resource_version:
             return None
-        entries = self._indexer.entries.list()
+        entries = self._entries.list()
         return Picture(version, identities(entries), frozenset(self.unreadable))
 
     # --- how it works
@@ -552,21 +584,23 @@ class SharedInformer(Generic[T]):
     def _trouble(self) -> KinformError | None:
         """Return what goes wrong at the moment, if anything."""
         statistics = self._controller.reflector.statistics()
-        return statistics.last_error if statistics.failures_in_a_row else None
+        # Before the first sync the last error is the reason, though the server was heard since.
+        is_going_on = statistics.failures_in_a_row or not self.has_synced
+        return statistics.last_error if is_going_on else None
 
     def _ended(self) -> None:
-        no_longer_filled(self._indexer.entries)
+        no_longer_filled(self._entries)
         self._waiters.fail(self._life.why_not)
 
     def _process(self, batch: Batch[T]) -> Awaitable[None] | None:
         """Write a batch and tell what it did: at once, or if it is large in several turns."""
         if is_large(batch):
             return self._process_in_turns(batch)
-        self._tell(apply(batch, self._indexer.entries))
+        self._tell(apply(batch, self._entries))
         return None
 
     async def _process_in_turns(self, batch: Batch[T]) -> None:
-        self._tell(await apply_in_turns(batch, self._indexer.entries))
+        self._tell(await apply_in_turns(batch, self._entries))
 
     def _tell(self, applied: Applied[T]) -> None:
         self._replayed += applied.replayed
@@ -579,6 +613,7 @@ class SharedInformer(Generic[T]):
             self._version = self._indexer.resource_version
         if not self._has_told_synced and queue.has_synced:
             self._has_told_synced = True
+            self._indexer.release()
             self._compactor.begin()
             self._processor.upstream_synced()
         self._waiters.ask()
@@ -586,7 +621,11 @@ class SharedInformer(Generic[T]):
     def _resync(self) -> None:
         # Past the queue: a resync that comes out of it in several batches would be told to
         # nobody but by its first.
-        self._processor.distribute_resync(self._indexer.entries.list())
+        self._processor.distribute_resync(self._entries.list())
+
+
+def _unknown() -> None:
+    return None
 
 
 def _check_indexers(indexers: Mapping[str, IndexFunc[T]] | None, model: type[object]) -> None:

@@ -51,6 +51,8 @@ class Lister(Generic[T_co]):
 
         Raises:
             ValueError: text that is not ``namespace/name`` or ``name``.
+            UsageError: the informer's cache cannot be read yet, or no object can have that key:
+                see `SharedInformer.indexer`.
         """
         return self._indexer.get_by_key(key)
 
@@ -78,7 +80,11 @@ class NamespaceLister(Generic[T_co]):
         self._namespace = namespace
 
     def get(self, name: str) -> T_co | None:
-        """Return the object of that name in the namespace, if the cache holds it."""
+        """Return the object of that name in the namespace, if the cache holds it.
+
+        Raises:
+            UsageError: as `Lister.get`.
+        """
         return self._indexer.get_by_key(ObjectName(self._namespace, name))
 
     def list(self, label_selector: LabelSelectorLike = None) -> builtins.list[T_co]:

@@ -60,6 +60,7 @@ class ListWatch(Generic[T]):
         probed_resource: names the resource whose version a list shows. Reflectors with the same
             ``reconnects`` and the same name share the probes of that version. ``None``, or a
             function that returns it: they do not.
+        namespaced: tells whether the objects have namespaces; ``None``: that is not known (yet).
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class ListWatch(Generic[T]):
         reconnects: RateLimiter | None = None,
         max_list_size: int | None = None,
         probed_resource: Callable[[], Hashable | None] | None = None,
+        namespaced: Callable[[], bool | None] = lambda: None,
     ) -> None:
         self._list = list
         self._watch = watch
@@ -80,6 +82,7 @@ class ListWatch(Generic[T]):
         self.reconnects: Final = reconnects
         self.max_list_size: Final = max_list_size
         self.probed_resource: Final = probed_resource
+        self.namespaced: Final = namespaced
 
     async def list(self, options: ListOptions | None = None) -> ListResult[T]:
         """List once, exactly as ``options`` say."""
@@ -158,6 +161,7 @@ class ListWatch(Generic[T]):
             reconnects=connection.reconnects if connection else None,
             max_list_size=connection.max_list_size if connection else None,
             probed_resource=lambda: name,
+            namespaced=lambda: True if namespace else None,
         )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias, final
 
+from kinform.cache.permissions import explained
 from kinform.errors import (
     KinformError,
     ResourceVersionRegressed,
@@ -132,7 +133,7 @@ class Reports:
             level = logging.DEBUG
         else:
             self._logged = text, now
-        log.log(level, "%s: %s", self._name, text, exc_info=self._user_failure(error))
+        log.log(level, "%s: %s", self._name, explained(error), exc_info=self._user_failure(error))
 
     def _user_failure(self, error: KinformError) -> BaseException | None:
         """Return what a user's own function raised, the first time: only its frames say where."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, Unpack, cast, final
 
@@ -14,7 +14,14 @@ from kinform.objects import Object
 from kinform.resource import Resource, model_decoder, resource_of
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike, field_selector, label_selector
 
-__all__ = ["InformerSource", "Kind", "Selection", "check_namespace", "select"]
+__all__ = [
+    "InformerSource",
+    "Kind",
+    "Selection",
+    "check_namespace",
+    "check_namespaces",
+    "select",
+]
 
 T = TypeVar("T")
 
@@ -100,6 +107,34 @@ def check_namespace(namespace: object) -> str:
             "dashes, or the empty text for all namespaces"
         )
     return namespace
+
+
+def check_namespaces(namespace: object, namespaces: object) -> tuple[str, ...]:
+    """Return the namespaces that these two keywords mean, each once; ``("",)`` means all of them.
+
+    ``namespace`` is one, ``namespaces`` one or several. ``None`` is as if it was not given.
+
+    Raises:
+        UsageError: both are given, no namespace can be called that, or several are given of which
+            one means all.
+    """
+    if namespaces is None or namespaces == "":
+        return (check_namespace(namespace),)
+    if namespace is not None:
+        raise UsageError("give namespace= for one or namespaces= for several, not both")
+    if isinstance(namespaces, str):
+        return (check_namespace(namespaces),)
+    if not isinstance(namespaces, Iterable):
+        raise UsageError(
+            f"namespaces is of type {type(namespaces).__name__}; expected texts, or one text"
+        )
+    given = list(cast("Iterable[object]", namespaces))
+    if not given:
+        raise UsageError("namespaces is empty; expected a namespace, or '' for all of them")
+    found = tuple(dict.fromkeys(check_namespace(one) for one in given))
+    if "" in found and len(given) > 1:
+        raise UsageError("the empty namespace means all of them, so it stands alone")
+    return found
 
 
 class InformerSource(Protocol):

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Mapping
-from typing import Generic, TypeAlias, TypeVar
+from typing import Generic, TypeAlias, TypeVar, cast
 
+from kinform.cache.guard import Guard, Guarded
 from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.cache.transitions import Replacement, Transition
 from kinform.errors import UsageError
@@ -38,13 +39,29 @@ class Store(Generic[T]):
     it is given, whatever version the store has: whoever fills it knows the order of events.
     Lists are the caller's own; the objects in them are everybody's, to be read only.
 
-    Wherever a key may be given as text, text that is no key raises ``ValueError``.
+    Wherever a key may be given as text, text that is no key raises ``ValueError``. An informer's
+    store also checks its readers: see `SharedInformer.indexer`.
     """
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_entries", "_guard")
 
     def __init__(self) -> None:
         self._entries: ThreadSafeStore[T] = ThreadSafeStore()
+        self._guard: Guard | None = None
+
+    def guard(self, guard: Guard) -> None:
+        """Have ``guard`` asked before each read, until `release`, and for keys that are not held.
+
+        For the owner of the store: an informer. What `entries` returned before is not guarded.
+        """
+        self._guard = guard
+        self._entries = cast("ThreadSafeStore[T]", Guarded(self._entries, guard.check))
+
+    def release(self) -> None:
+        """Let reads pass from now on: only keys that are not held are still checked."""
+        held = cast("object", self._entries)
+        if isinstance(held, Guarded):
+            self._entries = cast("Guarded[T]", held).store
 
     # --- reading, from any thread
 
@@ -63,18 +80,19 @@ class Store(Generic[T]):
 
     def get(self, item: Entry[T] | Key) -> T | None:
         """Return the object of that key, or what the store holds of the object in that entry."""
-        entry = self._entries.get(_key(item))
-        return None if entry is None else entry.object
+        key = _key(item)
+        entry = self._entries.get(key)
+        return self._absent(key) if entry is None else entry.object
 
     def get_by_key(self, key: Key) -> T | None:
         """Return the object of ``key``, if there is one."""
         entry = self._entries.get(ObjectName.parse(key) if isinstance(key, str) else key)
-        return None if entry is None else entry.object
+        return self._absent(key) if entry is None else entry.object
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):
             item = ObjectName.parse(item)
-        return item in self._entries
+        return item in self._entries or self._absent(item) is not None
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -86,6 +104,10 @@ class Store(Generic[T]):
     def list_keys(self) -> builtins.list[ObjectName]:
         """Return all keys, in no particular order."""
         return self._entries.keys()
+
+    def _absent(self, key: object) -> None:
+        if self._guard is not None:
+            self._guard.check_key(key)
 
     # --- writing, from one thread
 
@@ -154,7 +176,18 @@ class Store(Generic[T]):
 def _key(item: Entry[T] | Key) -> ObjectName:
     if isinstance(item, ObjectName):
         return item
-    return ObjectName.parse(item) if isinstance(item, str) else item.metadata.key
+    if isinstance(item, str):
+        return ObjectName.parse(item)
+    try:
+        return item.metadata.key
+    except AttributeError:
+        raise _no_key(item) from None
+
+
+def _no_key(item: object) -> UsageError:
+    return UsageError(
+        f"{type(item).__name__} is no key; pass text like 'namespace/name' or an ObjectName"
+    )
 
 
 def _own_key(entry: Entry[T]) -> ObjectName:

@@ -79,7 +79,7 @@ class _Document(msgspec.Struct):
     """A Table, or the list that a server sends instead if it makes none."""
 
     kind: str = ""
-    metadata: ListMeta = ListMeta()
+    metadata: ListMeta | None = None
     columns: tuple[Column, ...] | None = msgspec.field(name="columnDefinitions", default=None)
     rows: list[_TableRow] | None = None
     items: list[msgspec.Raw] | None = None
@@ -110,19 +110,20 @@ def parse_table(
         msgspec.DecodeError: it is neither.
     """
     document = _decoder.decode(raw)
+    metadata = document.metadata or ListMeta()
     if document.kind != "Table":
         objects = [
             _typed(bytes(item), document.kind.removesuffix("List") or kind)
             for item in document.items or ()
         ]
         rows = [plain(obj, received) for obj in objects]
-        return Table(rows, document.metadata, PLAIN_COLUMNS)
+        return Table(rows, metadata, PLAIN_COLUMNS)
     columns = document.columns or columns
     found = [
         Row(Object.from_bytes(bytes(row.of)), tuple(row.cells), columns, received)
         for row in document.rows or ()
     ]
-    return Table(found, document.metadata, columns)
+    return Table(found, metadata, columns)
 
 
 def plain(obj: Object, received: float = 0.0) -> Row:

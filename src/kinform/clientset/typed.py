@@ -6,6 +6,7 @@ import functools
 from collections.abc import Hashable
 from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, final
 
+from kinform.cache.selection import check_namespace
 from kinform.errors import UsageError
 from kinform.finder import Finder
 from kinform.meta import GroupVersionKind, GroupVersionResource
@@ -105,7 +106,8 @@ class GroupClient:
         resource = resource_for(model)
         place = ""
         if resource.namespaced:
-            place = self._client.config.namespace if namespace is None else namespace
+            default = self._client.config.namespace
+            place = default if namespace is None else check_namespace(namespace)
         connection = self.rest.connection
         return make(connection, Finder(resource), model, namespace=place, label=str(resource))
 
@@ -115,7 +117,7 @@ class InNamespaces(ResourceBase[T]):
 
     def in_namespace(self, namespace: str) -> Self:
         """Return the same client for another namespace; `ALL_NAMESPACES` for all."""
-        place = self._elsewhere(namespace=namespace)
+        place = self._elsewhere(namespace=check_namespace(namespace))
         return type(self)(self._connection, self._find, self._model, **place)
 
 

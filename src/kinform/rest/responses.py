@@ -31,7 +31,7 @@ _MESSAGE_LIMIT: Final = 2048
 
 
 class _KindOnly(msgspec.Struct):
-    kind: str = ""
+    kind: str | None = None
 
 
 _kind: Final = msgspec.json.Decoder(_KindOnly)

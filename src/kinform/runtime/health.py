@@ -14,8 +14,15 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias, final
 
+from kinform.cache.permissions import missing_rule
 from kinform.cache.statistics import InformerStatistics
-from kinform.errors import ApiError, TransportError, UnknownResourceError, UsageError
+from kinform.errors import (
+    ApiError,
+    KinformError,
+    TransportError,
+    UnknownResourceError,
+    UsageError,
+)
 
 __all__ = ["Check", "Checks", "HealthReport", "Watched", "informers_check", "loop_check"]
 
@@ -159,14 +166,20 @@ def _wrong_with(informer: Watched, max_silence: float | None) -> str | None:
     if informer.is_stopped:
         return f"{figures.label} has stopped"
     reflector = figures.reflector
-    error = reflector.last_error if reflector.failures_in_a_row else None
-    because = "" if error is None else f" ({_kind_of(error)}; see the log)"
+    is_going_on = reflector.failures_in_a_row or not figures.has_synced
+    error = reflector.last_error if is_going_on else None
+    because = "" if error is None else f" ({_why(error)})"
     if not figures.has_synced or reflector.last_contact is None:
         return f"{figures.label} has not synced{because}"
     if isinstance(error, UnknownResourceError) and error.served_in:
         return f"{figures.label} is stale{because}"
     silence = asyncio.get_running_loop().time() - reflector.last_contact
     return f"{figures.label} has heard nothing for {silence:.0f} s{because}"
+
+
+def _why(error: KinformError) -> str:
+    rule = missing_rule(error, names_namespace=False)
+    return f"{_kind_of(error)}; {rule or 'see the log'}"
 
 
 def _kind_of(error: BaseException) -> str:

@@ -10,10 +10,11 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final, overload
 
-from kinform.cache.indexes import IndexFunc, check_indexers
+from kinform.cache.indexes import IndexFunc
 from kinform.cache.informer import SharedInformer
+from kinform.cache.keywords import check_values
 from kinform.cache.processor import Registration
-from kinform.cache.selection import Kind, Selection, select
+from kinform.cache.selection import Kind, Selection, check_namespaces, select
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource, ObjectName
 from kinform.objects import Object
@@ -78,6 +79,7 @@ class KindSource(Generic[T]):
         indexers: index functions by name, for ``ctx.lister(...).by_index``; see `Indexer`.
         model: read objects as this class instead of `Object`.
         namespace: the only one to look at, ``""`` for all; else the manager's.
+        namespaces: the same for several namespaces.
         label_selector: the labels objects must have.
         field_selector: the fields objects must have.
         metadata_only: have the server send metadata alone.
@@ -100,6 +102,7 @@ class KindSource(Generic[T]):
         when: Predicate[Object] | None = None,
         indexers: Mapping[str, IndexFunc[Object]] | None = None,
         namespace: str | None = None,
+        namespaces: str | Sequence[str] | None = None,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
         metadata_only: bool = False,
@@ -116,6 +119,7 @@ class KindSource(Generic[T]):
         when: Predicate[T] | None = None,
         indexers: Mapping[str, IndexFunc[T]] | None = None,
         namespace: str | None = None,
+        namespaces: str | Sequence[str] | None = None,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
         resync_period: float | None = None,
@@ -130,6 +134,7 @@ class KindSource(Generic[T]):
         when: Predicate[T] | None = None,
         indexers: Mapping[str, IndexFunc[T]] | None = None,
         namespace: str | None = None,
+        namespaces: str | Sequence[str] | None = None,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
         resync_period: float | None = None,
@@ -144,13 +149,14 @@ class KindSource(Generic[T]):
         when: Predicate[T] | Predicate[Object] | None = None,
         indexers: Mapping[str, IndexFunc[T]] | Mapping[str, IndexFunc[Object]] | None = None,
         namespace: str | None = None,
+        namespaces: str | Sequence[str] | None = None,
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
         metadata_only: bool = False,
         resync_period: float | None = None,
     ) -> None:
         _check(map=map, lookup=lookup, when=when)
-        check_indexers(indexers)
+        check_values({"indexers": indexers, "resync_period": resync_period})
 
         def selection(place: str) -> Selection[T]:
             return select(
@@ -167,9 +173,10 @@ class KindSource(Generic[T]):
         self._lookup = cast("LookupFunc[T] | None", lookup)
         self._when = cast("Predicate[T] | None", when)
         self._indexers = cast("Mapping[str, IndexFunc[T]] | None", indexers)
-        self._namespace = namespace
+        is_placed = namespace is not None or namespaces is not None
+        self._namespaces = check_namespaces(namespace, namespaces) if is_placed else None
         self._resync_period = resync_period
-        self.kind_name: Final = selection("" if namespace is None else namespace).name
+        self.kind_name: Final = selection("").name
         """What the kind is called."""
 
     def __repr__(self) -> str:
@@ -202,7 +209,7 @@ class KindSource(Generic[T]):
         return self._map if lookup is None else lambda obj: lookup(obj, wiring.caches)
 
     def _informers(self, wiring: Wiring) -> Sequence[SharedInformer[T]]:
-        namespaces = wiring.factory.namespaces if self._namespace is None else (self._namespace,)
+        namespaces = wiring.factory.namespaces if self._namespaces is None else self._namespaces
         selections = {place: self._selection(place) for place in namespaces}
         return wiring.informers(self, selections, self._indexers)
 

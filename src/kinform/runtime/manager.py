@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Final, Unpack, final
 
 from kinform.cache.factory import SharedInformerFactory
+from kinform.cache.guard import Role, role
 from kinform.cache.informer import InformerOptions
 from kinform.client import Client
 from kinform.errors import UsageError
@@ -70,6 +71,7 @@ class Manager:
             others keep their caches warm and wait. Who loses the lease ends: `run` raises
             `LeadershipLost`, and the process should exit and be started again.
         namespaces: where controllers look that do not say so themselves; all by default.
+        namespace: the same for one namespace.
         health: where to serve ``/livez``, ``/readyz`` and ``/metrics``: ``"0.0.0.0:8081"`` for
             kubelet's probes, a port for this machine alone. Nowhere by default.
         health_hosts: names under which that is reached, where they are neither addresses nor
@@ -89,6 +91,7 @@ class Manager:
         *,
         leader_election: LeaderElection | None = None,
         namespaces: str | Sequence[str] | None = "",
+        namespace: str | None = None,
         health: str | int | None = None,
         health_hosts: Sequence[str] = (),
         grace: float = GRACE,
@@ -98,7 +101,9 @@ class Manager:
     ) -> None:
         _check(client, leader_election, grace=grace, defaults=defaults)
         self._client = client
-        self._factory = SharedInformerFactory(client, namespaces=namespaces, **defaults)
+        self._factory = SharedInformerFactory(
+            client, namespaces=namespaces, namespace=namespace, **defaults
+        )
         self._election = leader_election
         self._elector: LeaderElector | None = None
         self._stack = contextlib.AsyncExitStack()
@@ -335,6 +340,7 @@ class Manager:
     async def _supervise(self) -> None:
         _run_by.set(self)  # for this task, and those it starts
         self._parts.own_context()
+        role.set(Role.MANAGER)
         with on_signals(self._signalled) if self._signals else contextlib.nullcontext():
             async with (
                 self._forcible(),

@@ -8,9 +8,10 @@ that one poison object costs its kind nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
+from msgspec.structs import force_setattr
 
 from kinform.errors import DecodeError
 from kinform.meta import ObjectMeta
@@ -25,10 +26,13 @@ __all__ = [
     "decode_head",
     "decode_outline",
     "detached",
+    "head_without_nulls",
     "is_utf8",
     "read_head",
     "salvage",
     "try_head",
+    "try_strict",
+    "without_nulls",
 ]
 
 
@@ -104,6 +108,21 @@ def try_head(raw: bytes) -> Head | DecodeError:
 
     The error was never raised: it carries no traceback and so keeps no buffer alive.
     """
+    found = try_strict(raw)
+    # A type error may be a null, which means "not set". The slower pass is only for these.
+    if isinstance(found, DecodeError) and found.path and (clean := without_nulls(raw)) is not None:
+        found = try_strict(clean)
+        if not isinstance(found, DecodeError):
+            return _own(found)
+    if not isinstance(found, DecodeError):
+        return found
+    saved = salvage(raw)
+    found.key = str(saved.key) if saved.name else ""
+    return found
+
+
+def try_strict(raw: bytes) -> Head | DecodeError:
+    """Do as `try_head`, but refuse nulls, and leave the error's ``key`` empty."""
     # msgspec's skipping pass does not look inside strings it skips: check UTF-8 apart, and
     # first, so that the same bytes give the same message wherever the bad ones are. isascii()
     # runs at memory speed and is true of nearly all objects; decode() builds a throw-away str.
@@ -114,11 +133,111 @@ def try_head(raw: bytes) -> Head | DecodeError:
     except UNREADABLE as exc:
         # Depth limits differ by Python version and by how deep the caller already is: what is
         # poison here may be readable there. Nothing may depend on where the line is.
-        error = decode_error(exc)
-    # Outside of the handler, or the error would carry the decoder's exception as its context.
-    saved = salvage(raw)
-    error.key = str(saved.key) if saved.name else ""
-    return error
+        return decode_error(exc)
+
+
+def head_without_nulls(raw: bytes) -> Head | None:
+    """Return the head of an object that `decode_head` refused, if only nulls were the reason.
+
+    A head proves that ``raw`` is exactly one JSON object; UTF-8 is unchecked, as there.
+    """
+    clean = without_nulls(raw)
+    if clean is None:
+        return None
+    try:
+        return _own(decode_head(clean))
+    except UNREADABLE:
+        return None
+
+
+def _own(head: Head) -> Head:
+    """Return ``head`` without windows into the bytes it was read from, which are not kept."""
+    metadata = head.metadata
+    if isinstance(metadata.raw_annotations, msgspec.Raw):
+        force_setattr(metadata, "raw_annotations", metadata.raw_annotations.copy())
+    return head.without_windows()
+
+
+def without_nulls(raw: bytes) -> bytes | None:
+    """Return the object without the nulls in its kind, apiVersion and metadata.
+
+    A null is a field that is not set: Go reads it as the zero value. So a null member is left
+    out, and a null that is the value of a label or an element of an array becomes the zero value
+    of its type. The rest of the object stays byte for byte. ``None``: no null was found there, or
+    ``raw`` is not one JSON object.
+    """
+    # Slow, and only for bytes that the strict pass has refused.
+    try:
+        members = _read_members(raw)
+        metadata = _read_fields(members.get("metadata", _NULL)) or {}
+        fields = {name: _CLEANERS.get(name, _as_is)(value) for name, value in metadata.items()}
+    except UNREADABLE:
+        return None
+    fields = {name: value for name, value in fields.items() if value != _NULL}
+    kept = {
+        name: value for name, value in members.items() if value != _NULL or name not in _HEADING
+    }
+    if fields == metadata and kept == members:
+        return None
+    if "metadata" in kept:
+        kept["metadata"] = _raw(fields)
+    return msgspec.json.encode(kept)
+
+
+def _raw(value: object) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.json.encode(value))
+
+
+def _as_is(value: msgspec.Raw) -> msgspec.Raw:
+    return value
+
+
+def _zero_texts(value: msgspec.Raw) -> msgspec.Raw:
+    """Replace the nulls in labels or annotations by the empty text."""
+    found = _read_fields(value) or {}
+    if _NULL not in found.values():
+        return value
+    return _raw({name: _ZERO_TEXT if one == _NULL else one for name, one in found.items()})
+
+
+def _zero_names(value: msgspec.Raw) -> msgspec.Raw:
+    """Replace the nulls in finalizers by the empty text."""
+    found = _read_names(value) or []
+    if _NULL not in found:
+        return value
+    return _raw([_ZERO_TEXT if one == _NULL else one for one in found])
+
+
+def _zero_members(value: msgspec.Raw) -> msgspec.Raw:
+    """Leave the null members of owners or managed fields out."""
+    found = _read_elements(value) or []
+    kept = [
+        {name: one for name, one in (element or {}).items() if one != _NULL} for element in found
+    ]
+    return value if kept == found else _raw(kept)
+
+
+_Fields: TypeAlias = dict[str, msgspec.Raw]
+_read_members: Final[Callable[[bytes], _Fields]] = msgspec.json.Decoder(_Fields).decode
+_read_fields: Final[Callable[[msgspec.Raw], _Fields | None]] = msgspec.json.Decoder(
+    _Fields | None
+).decode
+_read_names: Final[Callable[[msgspec.Raw], list[msgspec.Raw] | None]] = msgspec.json.Decoder(
+    list[msgspec.Raw] | None
+).decode
+_read_elements: Final[Callable[[msgspec.Raw], list[_Fields | None] | None]] = msgspec.json.Decoder(
+    list[_Fields | None] | None
+).decode
+_HEADING: Final = frozenset({"apiVersion", "kind", "metadata"})
+_NULL: Final = msgspec.Raw(b"null")
+_ZERO_TEXT: Final = msgspec.Raw(b'""')
+_CLEANERS: Final[Mapping[str, Callable[[msgspec.Raw], msgspec.Raw]]] = {
+    "labels": _zero_texts,
+    "annotations": _zero_texts,
+    "finalizers": _zero_names,
+    "ownerReferences": _zero_members,
+    "managedFields": _zero_members,
+}
 
 
 def decode_error(exc: msgspec.DecodeError | UnicodeDecodeError | RecursionError) -> DecodeError:

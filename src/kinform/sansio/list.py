@@ -441,8 +441,15 @@ class ListDecoder:
         """Return the item if ``view`` is exactly one object, ``None`` if the guess was wrong."""
         try:
             head = heads.decode_outline(view)
-        except (msgspec.ValidationError, UnicodeDecodeError, RecursionError):
-            # Cut right or wrong, this item cannot be read: only the scanner can tell its end.
+        except msgspec.ValidationError:
+            # A null among the metadata, perhaps. If not: cut right or wrong, this item cannot be
+            # read, and only the scanner can tell its end.
+            raw = bytes(view)
+            if heads.head_without_nulls(raw) is not None:
+                return self._read_item(raw)
+            self._is_guessing = False
+            return None
+        except (UnicodeDecodeError, RecursionError):
             self._is_guessing = False
             return None
         except msgspec.DecodeError:
@@ -456,7 +463,12 @@ class ListDecoder:
     def _read_item(self, raw: bytes) -> Item:
         """Return the item of bytes that are certainly one item, readable or not."""
         # A function of the bytes alone, whoever found their end: Rule 1 holds for errors too.
-        head = heads.try_head(raw)
+        head = heads.try_strict(raw)
+        if isinstance(head, DecodeError):
+            head = heads.try_head(raw)
+            if not isinstance(head, DecodeError) and not _has_no_kind(raw):
+                # Kind and apiVersion may be null: they must not stand behind those of the list.
+                raw = raw if head.kind or head.api_version else heads.without_nulls(raw) or raw
         if not isinstance(head, DecodeError):
             return self._completed(raw, head)
         if self._splice is not None and _has_no_kind(raw):

@@ -7,11 +7,13 @@ without a separator, objects too broken or too deep for the decoder, lists of an
 Rule 1: each byte is looked at a constant number of times, however the input is split.
 Rule 2: nesting costs a counter, never the stack, so depth is no limit here.
 Rule 3: brackets are counted, not matched, and scalars are not validated. A cut made here says
-"no other place is possible", not "this is JSON"; the decoder judges what was cut out.
+"no other place is possible", not "this is JSON"; the decoder judges what was cut out. Only
+`Cursor.check` knows the grammar: it finds out early that a value will never end.
 """
 
 from __future__ import annotations
 
+import enum
 import re
 from typing import Final, final
 
@@ -35,10 +37,56 @@ _CLOSINGS: Final = re.compile(rb"[}\]]*+")
 # A number or literal, or what else stands in its place: the decoder will say.
 _SCALAR: Final = re.compile(rb"[^ \t\r\n,:\"{}\[\]]*+")
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
+# One token. No token holds a raw newline, so text up to a newline is made of whole tokens; a
+# quote alone is a string that the line does not finish.
+_TOKENS: Final = re.compile(
+    rb'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|[^ \t\r\n,:"{}\[\]]++|[,:{}\[\]"]'
+)
+_MAX_TOKENS: Final = 1_000_000
 
+_BRACE: Final = ord("{")
+_COMMA: Final = ord(",")
 _QUOTE: Final = ord('"')
 _BACKSLASH: Final = ord("\\")
 _OPENING: Final = frozenset(b"{[")
+_CLOSING: Final = {ord("}"): ord("{"), ord("]"): ord("[")}
+_PUNCTUATION: Final = frozenset(b"{}[],:")
+_SCALAR_TOKEN: Final = -1
+
+
+class _Expect(enum.Enum):
+    """What the grammar of JSON allows next."""
+
+    VALUE = enum.auto()
+    FIRST_ELEMENT = enum.auto()
+    FIRST_KEY = enum.auto()
+    KEY = enum.auto()
+    COLON = enum.auto()
+    NEXT = enum.auto()
+    NOTHING = enum.auto()
+
+
+# What follows which token: the byte it starts with, or _SCALAR_TOKEN. Closing brackets and commas
+# also depend on the bracket around them.
+_VALUES: Final = {
+    _QUOTE: _Expect.NEXT,
+    _SCALAR_TOKEN: _Expect.NEXT,
+    ord("{"): _Expect.FIRST_KEY,
+    ord("["): _Expect.FIRST_ELEMENT,
+}
+_FOLLOWING: Final[dict[_Expect, dict[int, _Expect]]] = {
+    _Expect.VALUE: _VALUES,
+    _Expect.FIRST_ELEMENT: {**_VALUES, ord("]"): _Expect.NEXT},
+    _Expect.FIRST_KEY: {_QUOTE: _Expect.COLON, ord("}"): _Expect.NEXT},
+    _Expect.KEY: {_QUOTE: _Expect.COLON},
+    _Expect.COLON: {ord(":"): _Expect.VALUE},
+    _Expect.NEXT: {
+        ord(","): _Expect.VALUE,
+        ord("}"): _Expect.NEXT,
+        ord("]"): _Expect.NEXT,
+    },
+    _Expect.NOTHING: {},
+}
 
 
 def skip_whitespace(data: bytes | bytearray, start: int = 0) -> int:
@@ -149,13 +197,53 @@ class Scanner:
 
 
 @final
+class _Syntax:
+    """Follows the grammar of one value over several lines; scalars are not validated."""
+
+    __slots__ = ("_expected", "_open")
+
+    def __init__(self) -> None:
+        self._open = bytearray()
+        self._expected = _Expect.VALUE
+
+    def take(self, data: bytes | bytearray, start: int) -> None:
+        """Take ``data[start:]``, which ends with a line, as what follows.
+
+        Raises:
+            ValueError: no value goes on like this.
+        """
+        opened, expected = self._open, self._expected
+        for count, match in enumerate(_TOKENS.finditer(data, start)):
+            first, end = match.span()
+            byte = data[first]
+            if byte == _QUOTE and end - first == 1:
+                raise ValueError("a line ends inside a string")
+            if count == _MAX_TOKENS:
+                raise ValueError("too many tokens in one line")
+            token = byte if byte == _QUOTE or byte in _PUNCTUATION else _SCALAR_TOKEN
+            following = _FOLLOWING[expected].get(token)
+            if following is None:
+                raise ValueError("unexpected token")
+            expected = following
+            if byte in _OPENING:
+                opened.append(byte)
+            elif byte in _CLOSING:
+                if opened.pop() != _CLOSING[byte]:
+                    raise ValueError("brackets do not match")
+                expected = expected if opened else _Expect.NOTHING
+            elif token == _COMMA and opened[-1] == _BRACE:
+                expected = _Expect.KEY
+        self._expected = expected
+
+
+@final
 class Cursor:
     """The bytes of a stream that wait to be read, and the place in them.
 
     Append to ``data`` what arrives, read on from ``pos``, and `compact` once per feed.
     """
 
-    __slots__ = ("_scanned", "_scanner", "data", "pos")
+    __slots__ = ("_checked", "_scanned", "_scanner", "_syntax", "data", "pos")
 
     data: bytearray
     """What waits, behind what is consumed but not yet freed. Appending costs amortised constant
@@ -171,6 +259,9 @@ class Cursor:
         # empty, so the two cannot be confused.
         self._scanner = Scanner()
         self._scanned = 0
+        # The same for the grammar, which few streams need: None if it has not begun.
+        self._syntax: _Syntax | None = None
+        self._checked = 0
 
     @property
     def left(self) -> int:
@@ -191,9 +282,30 @@ class Cursor:
         self._scanned = len(self.data)
         return end
 
+    def check(self) -> None:
+        """Check that what waits, which ends with a line, can be the first lines of the value.
+
+        Goes on where the last call for the same value stopped.
+
+        Raises:
+            ValueError: it cannot, whatever comes.
+        """
+        if self._syntax is None:
+            self._syntax = _Syntax()
+        self._syntax.take(self.data, max(self.pos, self._checked))
+        self._checked = len(self.data)
+
+    @property
+    def is_checked(self) -> bool:
+        """Whether the value at `pos` has lines that were checked."""
+        return self._syntax is not None
+
     def move(self, pos: int) -> None:
         """Consume everything before ``pos``, where another token or value starts."""
         self.pos = pos
+        if self._syntax is not None:
+            self._syntax = None
+            self._checked = 0
         # Also when the scanner had only begun: somebody else found the end of that value.
         if self._scanned:
             self._scanner.reset()
@@ -214,6 +326,7 @@ class Cursor:
         # Deleting the front of a bytearray moves its start and copies at most what is left.
         del self.data[: self.pos]
         self._scanned = max(0, self._scanned - self.pos)
+        self._checked = max(0, self._checked - self.pos)
         self.pos = 0
 
 

@@ -1,11 +1,14 @@
 """Cut a watch response body into frames. Knows no sockets and no clock.
 
 First stage of the flow: bytes from the transport in, `Frame` values for the reflector out. An
-event is one JSON object, ``{"type": ..., "object": {...}}``; kube-apiserver ends each with a
-newline, client-go's decoder needs none, so neither do we.
+event is one JSON object, ``{"type": ..., "object": {...}}``; kube-apiserver writes each on a line
+of its own. client-go's decoder needs no newline and takes one between any two tokens, and so does
+this one.
 
 Rule 1: the frames are a function of the bytes, not of how they were split into feeds.
-Rule 2: a newline (0x0A, nothing else) always ends a value, so a broken one is noticed there.
+Rule 2: an event ends with its last brace. Most lines (0x0A, nothing else) are one event, so a
+line is tried as one first. An event that a line does not end must be the start of a JSON value:
+that is checked line by line, so that a broken event does not swallow the events behind it.
 Rule 3: three ways to read an event, quickest first; each later one reads all that the earlier
 reads, to the same frame. Only the last one may say that an event is broken.
 """
@@ -127,8 +130,9 @@ class WatchDecoder:
         self.failure = None
         self.truncated = 0
         self._max_frame = max_frame
-        # Invariant: between calls the tail holds no newline, and is empty or starts with the
-        # first byte of a value that is not known to be complete; nothing in it is consumed.
+        # Invariant: between calls the tail is empty or starts with the first byte of a value that
+        # is not known to be complete; nothing in it is consumed. It holds a newline only if the
+        # value goes over several lines, and then is checked up to the last one.
         self._tail = scan.Cursor()
         # Whether one value was seen right behind another: a server that needs no newlines. It
         # only decides how eagerly tails are scanned, never what comes out of them.
@@ -147,25 +151,23 @@ class WatchDecoder:
             raise self.failure
         # A list, not a generator: nothing is lost if the caller stops early.
         frames: list[Frame] = []
-        # Only new bytes are searched for the newline: the tail has none. So each byte is
-        # searched once, appended once and decoded once, whatever the length of a line.
-        end = data.find(b"\n")
-        start = 0
-        if end >= 0 and self._tail.left:
-            if not self._end_tail(data[:end], frames):
-                return frames
-            start = end + 1
-            end = data.find(b"\n", start)
+        # Only new bytes are searched for the newline: those of the tail have been. So each byte
+        # is searched once, appended once and decoded once, whatever the length of a line.
+        start = self._end_tail(data, 0, frames) if self._tail.left else 0
+        end = data.find(b"\n", start) if self.failure is None else -1
         # The hot loop: lines that lie whole in ``data``, cut out of it with a single copy.
         while end >= 0:
             frame = self._read_quick(data, start, end=end)
             if frame is not None:
                 frames.append(frame)
-            elif not self._take_line(data[start:end], frames):
-                return frames
-            start = end + 1
+                start = end + 1
+            else:
+                self._take_line(data[start:end], frames)
+                start = self._end_tail(data, end + 1, frames)
+                if self.failure is not None:
+                    return frames
             end = data.find(b"\n", start)
-        if start < len(data):
+        if start < len(data) and self.failure is None:
             self._keep(data[start:], frames)
         return frames
 
@@ -208,36 +210,46 @@ class WatchDecoder:
         ):
             self._drain(frames, closed=False)
 
-    def _end_tail(self, rest: bytes, frames: list[Frame]) -> bool:
-        """Take the tail and ``rest`` as one line; false if the stream is broken there."""
+    def _end_tail(self, data: bytes, start: int, frames: list[Frame]) -> int:
+        """Take lines from ``start`` on while they belong to the tail; return where they end."""
         tail = self._tail
-        # Should the scanner have been at work on the tail, that was for nothing: a whole line
-        # is read quicker without it.
-        tail.data += rest
-        line = tail.take(len(tail.data))
-        tail.compact()
-        return self._take_line(line, frames)
+        while tail.left and (end := data.find(b"\n", start)) >= 0:
+            if tail.is_checked:
+                tail.data += data[start : end + 1]
+                self._drain(frames, closed=True)
+            else:
+                # Should the scanner have been at work on the tail, that was for nothing: a whole
+                # line is read quicker without it.
+                tail.data += data[start:end]
+                line = tail.take(len(tail.data))
+                tail.compact()
+                self._take_line(line, frames)
+            start = end + 1
+        return start
 
-    def _take_line(self, line: bytes, frames: list[Frame]) -> bool:
-        """Take one line, as it may come from any server; false if the stream is broken there."""
+    def _take_line(self, line: bytes, frames: list[Frame]) -> None:
+        """Take one line, as it may come from any server. What it does not end is left in the tail.
+
+        Sets `failure` if the stream is broken there.
+        """
         value = line.strip(scan.WHITESPACE)
         if not value:  # a blank line keeps the connection alive and says nothing
-            return True
+            return
         # Success proves that the line is one value, so the scanner would cut the same.
         if len(value) <= self._max_frame and (frame := self._read(value)):
             frames.append(frame)
-            return True
-        # Several values, a poison object or rubbish: let the scanner decide. The line goes
-        # there unstripped, for spaces in it count towards the limit as they do in the tail.
-        # The tail is empty here: its owner has just been taken out, or there was none.
+            return
+        # Several values, a part of one, a poison object or rubbish: let the scanner decide. The
+        # line goes there unstripped, for spaces in it count towards the limit as they do in the
+        # tail. The tail is empty here: its owner has just been taken out, or there was none.
         self._tail.data += line
-        return self._drain(frames, closed=True)
+        self._tail.data += b"\n"
+        self._drain(frames, closed=True)
 
-    def _drain(self, frames: list[Frame], *, closed: bool) -> bool:
+    def _drain(self, frames: list[Frame], *, closed: bool) -> None:
         """Cut every complete value from the tail. This is what defines the frames of a stream.
 
-        ``closed`` says that a newline follows, so that nothing may be left over. Returns false
-        if the stream is broken.
+        ``closed`` says that the tail ends with a newline. Sets `failure` if the stream is broken.
         """
         tail = self._tail
         try:
@@ -254,15 +266,12 @@ class WatchDecoder:
                     break
                 frames.append(self._frame(tail.take(end)))
                 self._is_unseparated = self._is_unseparated or tail.peek() >= 0
-            # Rule 2. Waiting for the rest instead would join the broken event with the next
-            # one, and lose both.
             if closed and tail.left:
-                raise DecodeError("a line of the watch ends inside an event")
+                _check(tail)
         except DecodeError as exc:
             self.failure = heads.detached(exc)
             tail.move(len(tail.data))
         tail.compact()
-        return self.failure is None
 
     def _read_quick(self, text: bytes, start: int, *, end: int) -> Frame | None:
         """Return the frame if ``text[start:end]`` is written exactly as kube-apiserver does.
@@ -288,9 +297,11 @@ class WatchDecoder:
             head = heads.decode_head(raw)
             if not raw.isascii():
                 raw.decode()
-        except heads.UNREADABLE:
+        except heads.UNREADABLE as exc:
             # Poison, two values in one line, or a key behind the object: not decided here.
-            return None
+            is_typed_wrong = isinstance(exc, msgspec.ValidationError)
+            found = heads.head_without_nulls(raw) if is_typed_wrong else None
+            return Frame(event_type, raw, found) if found and heads.is_utf8(raw) else None
         return Frame(event_type, raw, head)
 
     def _read(self, value: bytes) -> Frame | None:
@@ -315,6 +326,18 @@ class WatchDecoder:
     def _frame(self, value: bytes) -> Frame:
         """Return the frame of one complete value, a poison object's too."""
         return self._read(value) or _read_by_structure(value)
+
+
+def _check(tail: scan.Cursor) -> None:
+    """Check that the unfinished event in ``tail``, which ends with a newline, may go on.
+
+    Raises:
+        DecodeError: it never becomes JSON. To wait for its end would lose the events behind it.
+    """
+    try:
+        tail.check()
+    except ValueError:
+        raise DecodeError("the watch sent a malformed event") from None
 
 
 def _read_by_structure(value: bytes) -> Frame:

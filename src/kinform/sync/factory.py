@@ -46,10 +46,13 @@ class SharedInformerFactory:
         client: Client,
         *,
         namespaces: str | Sequence[str] | None = "",
+        namespace: str | None = None,
         **defaults: Unpack[InformerOptions[Object]],
     ) -> None:
         self._loop, inner = parts_of(client)
-        self._inner = aio.SharedInformerFactory(inner, namespaces=namespaces, **defaults)
+        self._inner = aio.SharedInformerFactory(
+            inner, namespaces=namespaces, namespace=namespace, **defaults
+        )
         self._facades: dict[aio_informer.SharedInformer[object], SharedInformer[object]] = {}
 
     @property

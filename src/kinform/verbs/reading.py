@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import TypeVar, Unpack
 
 from kinform.cache.informer import InformerOptions, SharedInformer
+from kinform.cache.keywords import check_keywords
 from kinform.cache.listwatch import ListWatch
 from kinform.meta import ObjectName
 from kinform.resource import body_reader
@@ -195,6 +196,7 @@ class Watches(ResourceBase[T]):
             reconnects=connection.reconnects,
             max_list_size=connection.max_list_size,
             probed_resource=lambda: self._find.known,
+            namespaced=lambda: self._find.namespaced,
         )
 
     def informer(
@@ -211,7 +213,9 @@ class Watches(ResourceBase[T]):
         Raises:
             SelectorError: a selector cannot be read.
             UsageError: an option makes no sense.
+            TypeError: there is no such keyword.
         """
+        check_keywords(options, InformerOptions.__annotations__, caller="informer()")
         source = self.list_watch(label_selector=label_selector, field_selector=field_selector)
         options.setdefault("name", self._label)
         return SharedInformer(source, model=self._model, **options)
