@@ -8,7 +8,8 @@ or an order that it does not have is invented.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from msgspec import Struct
@@ -106,15 +107,18 @@ def _sequences(script: Script, ours: Outcome, theirs: Outcome) -> Iterator[Diffe
         mine, its = ours_seen.get(key, [(-1.0, "")]), theirs_seen.get(key, [(-1.0, "")])
         if [state for _, state in mine] == [state for _, state in its]:
             continue
-        by_us = list(_invented("invented", key, mine, true.get(key, [])))
-        by_them = list(_invented("client-go invented", key, its, true.get(key, [])))
+        by_us = list(_invented("invented", key, seen=mine, true=true.get(key, [])))
+        by_them = list(_invented("client-go invented", key, seen=its, true=true.get(key, [])))
         both = {one.text for one in by_us} & {one.text for one in by_them}
         yield from (one for one in (*by_us, *by_them) if one.text not in both)
-        yield from _lost("lost", key, (mine, its), (ours, script))
-        yield from _lost("client-go lost", key, (its, mine), (theirs, script))
+        since = {state: at for at, state in true.get(key, [])}
+        for state, at in _jumped(mine, its, since=since, outcome=ours):
+            yield Difference("lost", key, f"{state} is missing", at)
+        for state, at in _jumped(its, mine, since=since, outcome=theirs):
+            yield Difference("client-go lost", key, f"{state} is missing", at)
 
 
-def _invented(kind: str, key: str, seen: Seen, true: Seen) -> Iterator[Difference]:
+def _invented(kind: str, key: str, *, seen: Seen, true: Seen) -> Iterator[Difference]:
     """Find states that the server had not, or not then, or not after the one before."""
     place = 0
     states = [state for _, state in true]
@@ -128,24 +132,18 @@ def _invented(kind: str, key: str, seen: Seen, true: Seen) -> Iterator[Differenc
             yield Difference(kind, key, f"{state or 'absence'} after {after}", at)
 
 
-def _lost(
-    kind: str, key: str, pair: tuple[Seen, Seen], context: tuple[Outcome, Script]
-) -> Iterator[Difference]:
+def _jumped(
+    mine: Seen, other: Seen, *, since: Mapping[str, float], outcome: Outcome
+) -> Iterator[tuple[str, float]]:
     """Find states that the other client saw and this one jumped over without a relist."""
-    (mine, other), (outcome, script) = pair, context
     known = {state for _, state in mine}
-    missing = [state for _, state in other if state and state not in known]
-    if not missing:
-        return
     lists = [asked.at for asked in outcome.asked if asked.kind in {"list", "stream", "page"}]
-    since = {state: at for at, state in truth(script).get(key, [])}
-    for state in missing:
-        if state not in since:
-            continue
-        before = max((at for at, _ in mine if at <= since[state]), default=0.0)
-        after = min((at for at, _ in mine if at > since[state]), default=script.duration)
-        if not any(before <= at <= after for at in lists):
-            yield Difference(kind, key, f"{state} is missing", since[state])
+    for _, state in other:
+        if state and state in since and state not in known:
+            before = max((at for at, _ in mine if at <= since[state]), default=0.0)
+            after = min((at for at, _ in mine if at > since[state]), default=FOREVER)
+            if not any(before <= at <= after for at in lists):
+                yield state, since[state]
 
 
 # --- the end ----------------------------------------------------------------------------------
@@ -201,7 +199,7 @@ def staleness(script: Script, outcome: Outcome) -> float:
 def _apart(script: Script, true: Seen, seen: Seen) -> float:
     times = sorted({0.0, *(at for at, _ in (*true, *seen) if at > 0), script.duration})
     total, t, s = 0.0, 0, 0
-    for start, end in zip(times, times[1:], strict=False):
+    for start, end in pairwise(times):
         while t + 1 < len(true) and true[t + 1][0] <= start:
             t += 1
         while s + 1 < len(seen) and seen[s + 1][0] <= start:

@@ -12,7 +12,17 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from tools.differential.script import FOREVER, Change, Fault, Script, Style, Verb, held, history
+from tools.differential.script import (
+    FOREVER,
+    Change,
+    Fault,
+    Handler,
+    Script,
+    Style,
+    Verb,
+    held,
+    history,
+)
 
 __all__ = ["DURATION", "HEALED", "THEMES", "draw"]
 
@@ -47,16 +57,18 @@ def draw(seed: int) -> Script:
         unknown_fields=dice.random() < 0.2,
         pieces=dice.choice((0, 0, 0, 0, 11, 40, 150)),
     )
-    return Script(
+    handlers: tuple[Handler, ...] = ("plain", "taskgroup", "timeout", "thread")
+    drawn = Script(
         seed=seed,
         theme=theme,
         duration=DURATION,
         changes=changes,
         style=style,
         aggregated=dice.random() < 0.7,
-        handler=dice.choices(("plain", "taskgroup", "timeout", "thread"), (85, 5, 5, 5))[0],
-        **{"name": dice.choices(("example.dev/v1/widgets", "widgets"), (8, 2))[0], **parts},
+        handler=dice.choices(handlers, (85, 5, 5, 5))[0],
+        name=dice.choices(("example.dev/v1/widgets", "widgets"), (8, 2))[0],
     )
+    return msgspec.structs.replace(drawn, **parts)
 
 
 # --- objects ----------------------------------------------------------------------------------
@@ -278,8 +290,3 @@ THEMES: Final[Mapping[str, Callable[[Dice], Parts]]] = {
     "pages": _pages,
     "compacted": _compacted,
 }
-
-
-def encoded(script: Script) -> bytes:
-    """Return the script as JSON, for people."""
-    return msgspec.json.format(msgspec.json.encode(script), indent=1)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 import random
 import sys
@@ -38,10 +37,6 @@ _FAILURES = {
     "silence": TransportFailure.TIMEOUT,
 }
 MAX_REQUESTS = 3000
-
-
-class _TooManyRequestsError(BaseException):
-    """Ends a script whose client repeats requests without a pause."""
 
 
 def _error(request: HttpRequest, name: str) -> TransportError:
@@ -147,7 +142,7 @@ async def _user_code(mode: str) -> None:
                 async with asyncio.timeout(0):
                     await asyncio.sleep(1)
         case "thread":
-            await asyncio.to_thread(len, "a thread")
+            await asyncio.to_thread(len, "a thread")  # noqa: TID251 - as users do
         case _:
             pass
 
@@ -188,15 +183,13 @@ async def _play(script: Script) -> Outcome:
         informer = client.informer(script.name)
         _listen(informer, notes, script.handler)
         async with informer:
+            with contextlib.suppress(TimeoutError, kinform.KinformError):
+                async with asyncio.timeout_at(script.duration):
+                    await informer.wait_synced()
+                    synced = loop.time()
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(script.duration) as limit:
-                    hot = loop.create_task(transport.is_hot.wait())
-                    hot.add_done_callback(lambda _: limit.reschedule(loop.time()))
-                    with contextlib.suppress(kinform.KinformError):
-                        await informer.wait_synced()
-                        synced = loop.time()
-                    await loop.create_future()
-            hot.cancel()
+                async with asyncio.timeout_at(script.duration):
+                    await transport.is_hot.wait()
             error = "hot" if transport.is_hot.is_set() else ""
             error = "the informer has ended" if informer.is_stopped else error
             cache = {str(name): _state(obj) for name, obj in _items(informer)}
@@ -227,7 +220,7 @@ def play(script: Script) -> Outcome:
             if getattr(outcome, name) != getattr(plain, name)
         ]
         return msgspec.structs.replace(outcome, unlike_plain=", ".join(unlike))
-    except BaseException as exc:  # noqa: BLE001 - Deadlock and Livelock, and what ends an informer
+    except BaseException as exc:  # Deadlock and Livelock, and what ends an informer
         if isinstance(exc, KeyboardInterrupt):
             raise
         return Outcome(error=f"{type(exc).__name__}: {exc}"[:300])

@@ -27,7 +27,7 @@ PATIENCE: Final = 120.0
 """Seconds of real time that a script may take."""
 
 
-class Broken(RuntimeError):  # noqa: N818 - the player is what is broken
+class Broken(RuntimeError):
     """A player has ended, or says nothing."""
 
 

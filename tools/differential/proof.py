@@ -1,10 +1,10 @@
-"""The harness proves itself: on old sources it finds known defects, and in copies of ours mutants."""
+"""The harness proves itself: it finds known defects in an old source, and mutants of ours."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -78,7 +78,7 @@ def hunted() -> list[Patch]:
 
 
 @contextmanager
-def _mutated(patch: Patch) -> Iterator[Path]:
+def _mutated(patch: Patch) -> Generator[Path]:
     with tempfile.TemporaryDirectory(prefix=f"kinform-{patch.name}-") as folder:
         shutil.copytree(ROOT / "src" / "kinform", Path(folder) / "src" / "kinform")
         for path, text in patch.applied(lambda path: (ROOT / path).read_text("utf-8")).items():

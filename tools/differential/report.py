@@ -24,19 +24,19 @@ _HEAD: Final = """\
 `make differential` plays scripts of server behaviour to client-go's informer and to kinform's, both
 in virtual time, and compares the outcomes. A script is drawn from a seed: a history of objects, and
 faults by verb, time and count (status codes, resets, cuts at any byte, silence, clean short
-watches, ERROR events, odd bookmarks, pages that expire, versions that are no longer served, restores
-of etcd, failing discovery, JSON nulls, odd formatting). Both clients are served by the same code,
-`tools/differential/server.py`; client-go is the module that the benchmark pins.
+watches, ERROR events, odd bookmarks, pages that expire, versions that are no longer served,
+restores of etcd, failing discovery, JSON nulls, odd formatting). Both clients are served by the
+same code, `tools/differential/server.py`; client-go is the module that the benchmark pins.
 
 Compared are:
 
-- the states of each object in the order in which handlers were notified; only a relist may jump over
-  states, and no state may be shown that the server did not have then
+- the states of each object in the order in which handlers were notified; only a relist may jump
+  over states, and no state may be shown that the server did not have then
 - the cache at the end, also with what the server has
 - the time until the cache was synced, and for how long it was stale: at most 75 s more than
   client-go, and 75 s more for each fault that ends
-- requests: at most 8 lists and 8 watches in any minute, and not more than client-go makes, plus 8 per
-  fault; probes (lists of one object) are not counted
+- requests: at most 8 lists and 8 watches in any minute, and not more than client-go makes, plus 8
+  per fault; probes (lists of one object) are not counted
 - for handlers that use task groups, time-outs or threads, the outcome without them
 
 A difference is a defect unless one of the rules below explains it.
@@ -76,8 +76,7 @@ def _rules(record: Mapping[str, Any]) -> str:
     themes = ", ".join(f"{name} {count}" for name, count in sorted(record["themes"].items()))
     lines = [
         "## Rules\n\n",
-        f"In the last full run {scripts} scripts had no difference that no rule explains. "
-        f"Their themes: {themes}.\n\n",
+        f"{scripts} scripts have no difference that no rule explains. Themes: {themes}.\n\n",
         "| rule | scripts | share |\n|---|---|---|\n",
         *(
             f"| {rule.name} | {hits.get(rule.name, 0)} | {hits.get(rule.name, 0) / scripts:.1%} |\n"
@@ -110,13 +109,13 @@ def _defects(record: Mapping[str, Any]) -> str:
 def _mutants(record: Mapping[str, Any]) -> str:
     mutants: Mapping[str, int] = record.get("mutants", {})
     caught = {name: seed for name, seed in mutants.items() if seed >= 0}
-    lines = [
+    head = (
         f"Of the {len(mutants)} mutants (see [mutants](mutants.md)) that change how the reflector "
         f"lists, watches and applies what it reads, {len(caught)} are found "
         f"({len(caught) / max(1, len(mutants)):.0%}). Not found:\n\n"
-    ]
-    lines += [
+    )
+    lines = [
         f"- `{name}`: {SURVIVORS.get(name, 'no reason is known')}\n"
         for name in sorted(mutants.keys() - caught.keys())
     ]
-    return "".join(lines)
+    return head + "".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -57,15 +58,14 @@ class Runner:
     """
 
     def __init__(self, *, jobs: int) -> None:
-        self._jobs: Final = jobs
+        self._pool: Final = ThreadPoolExecutor(jobs)
         self._theirs: dict[int, Outcome] = {}
         self._local = threading.local()
         self._players: list[ClientGo | Kinform] = []
 
     def run(self, seeds: Iterable[int], source: Path) -> Iterator[Result]:
         """Yield the result of each seed, in order."""
-        with ThreadPoolExecutor(self._jobs) as pool:
-            yield from pool.map(lambda seed: self.one(seed, source), seeds)
+        yield from self._pool.map(self.one, seeds, itertools.repeat(source))
 
     def one(self, seed: int, source: Path) -> Result:
         """Return the result of one seed."""
@@ -76,22 +76,21 @@ class Runner:
 
     def _client_go(self) -> ClientGo:
         if not hasattr(self._local, "client_go"):
-            self._local.client_go = self._kept(ClientGo())
+            self._local.client_go = ClientGo()
+            self._players.append(self._local.client_go)
         return self._local.client_go
 
     def _kinform(self, source: Path) -> Kinform:
         if getattr(self._local, "source", None) != source:
             if hasattr(self._local, "kinform"):
                 self._local.kinform.close()
-            self._local.kinform, self._local.source = self._kept(Kinform(source)), source
+            self._local.kinform, self._local.source = Kinform(source), source
+            self._players.append(self._local.kinform)
         return self._local.kinform
-
-    def _kept(self, player: ClientGo | Kinform) -> ClientGo | Kinform:
-        self._players.append(player)
-        return player
 
     def close(self) -> None:
         """End all players."""
+        self._pool.shutdown(cancel_futures=True)
         for player in self._players:
             player.close()
 

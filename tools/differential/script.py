@@ -18,14 +18,16 @@ __all__ = [
     "PATH",
     "Change",
     "Fault",
+    "Handler",
     "Script",
     "Style",
     "Verb",
-    "history",
     "held",
+    "history",
 ]
 
 Verb: TypeAlias = Literal["list", "stream", "watch", "discovery"]
+Handler: TypeAlias = Literal["plain", "taskgroup", "timeout", "thread"]
 PATH = "/apis/example.dev/v1/widgets"
 KIND = "Widget"
 FOREVER = 1e9
@@ -97,7 +99,7 @@ class Script(Struct, frozen=True):
     """Whether the server knows aggregated discovery."""
     name: str = "example.dev/v1/widgets"
     """How our client is asked for the resource; client-go never uses discovery."""
-    handler: Literal["plain", "taskgroup", "timeout", "thread"] = "plain"
+    handler: Handler = "plain"
     """What our handlers do besides; it must make no difference."""
 
     def versions(self, now: float) -> Sequence[str]:

@@ -92,7 +92,7 @@ class Server:
         if fault is not None and (plan := _refusal(fault)) is not None:
             return plan
         if verb == "discovery":
-            return self._discovery(parts.path, now, "apidiscovery" in accept)
+            return self._discovery(parts.path, now, aggregated="apidiscovery" in accept)
         if "v1" not in self.script.versions(now):
             return _NO_PAGE
         if verb == "list":
@@ -204,7 +204,7 @@ class Server:
             chunks += [(0.0, self._change(one)) for one in changes if one.rv > start]
         future = [one for one in script.changes if now < one.at < now + ends and one.rv > start]
         chunks += [(one.at - now, self._change(one)) for one in future if one.op != "restore"]
-        chunks += self._bookmarks(now, ends, max(start, version), fault)
+        chunks += self._bookmarks(now, ends, start=max(start, version), fault=fault)
         chunks.sort(key=lambda chunk: chunk[0])
         plan = Plan(chunks=chunks, end="reset" if ends in restores else "eof", ends=ends)
         return self._paced(self._disturbed(plan, fault) if fault is not None else plan)
@@ -212,7 +212,7 @@ class Server:
     def _change(self, change: Change) -> bytes:
         return self._event(change.op, self._object(change))
 
-    def _bookmarks(self, now: float, ends: float, start: int, fault: Fault | None) -> Chunks:
+    def _bookmarks(self, now: float, ends: float, *, start: int, fault: Fault | None) -> Chunks:
         if fault is not None and fault.what == "no bookmarks":
             return []
         chunks: Chunks = []
@@ -239,21 +239,21 @@ class Server:
         sent = [chunk for chunk in plan.chunks if chunk[0] <= fault.after]
         match fault.what:
             case "closed":
-                return _replaced(plan, sent, "eof", fault.after)
+                return replace(plan, chunks=sent, end="eof", ends=fault.after)
             case "lost":
-                return _replaced(plan, sent, "reset", fault.after)
+                return replace(plan, chunks=sent, end="reset", ends=fault.after)
             case "mute":
-                return _replaced(plan, sent, "silence", fault.after)
+                return replace(plan, chunks=sent, end="silence", ends=fault.after)
             case "error":
                 document = _failure(fault.code, fault.reason, "as the script says")
                 event = (fault.after, self._event("ERROR", document))
-                return _replaced(plan, [*sent, event], "eof", fault.after)
+                return replace(plan, chunks=[*sent, event], end="eof", ends=fault.after)
             case "unknown type":
                 event = (fault.after, self._event("SHRUGGED", {"kind": KIND}))
-                return _replaced(plan, [*sent, event], "eof", fault.after)
+                return replace(plan, chunks=[*sent, event], end="eof", ends=fault.after)
             case "doubled":
                 doubled = [chunk for chunk in plan.chunks for _ in range(2)]
-                return _replaced(plan, doubled, plan.end, plan.ends)
+                return replace(plan, chunks=doubled)
             case _:
                 return plan
 
@@ -266,12 +266,13 @@ class Server:
             for at, data in plan.chunks
             for start in range(0, len(data), size)
         ]
-        return _replaced(plan, chunks, plan.end, plan.ends)
+        return replace(plan, chunks=chunks)
 
     # --- discovery
 
-    def _discovery(self, path: str, now: float, aggregated: bool) -> Plan:
+    def _discovery(self, path: str, now: float, *, aggregated: bool) -> Plan:
         versions = self.script.versions(now)
+        document: Json
         names = [{"groupVersion": f"{GROUP}/{name}", "version": name} for name in versions]
         group = {"name": GROUP, "versions": names, "preferredVersion": names[0] if names else None}
         match path.strip("/").split("/"):
@@ -374,13 +375,9 @@ def _refusal(fault: Fault) -> Plan | None:
             return None
 
 
-def _replaced(plan: Plan, chunks: Sequence[tuple[float, bytes]], end: str, ends: float) -> Plan:
-    return replace(plan, chunks=chunks, end=end, ends=ends)
-
-
 def _damaged(plan: Plan, fault: Fault) -> Plan:
     """Apply what happens to the bytes of a body, whatever they mean."""
-    size, left = fault.size, fault.size
+    left = fault.size
     chunks: Chunks = []
     for at, data in plan.chunks:
         if len(data) >= left:
@@ -394,15 +391,15 @@ def _damaged(plan: Plan, fault: Fault) -> Plan:
     match fault.what:
         case "cut" | "broken":
             end = "cut" if fault.what == "cut" else "reset"
-            return _replaced(plan, [*chunks, (at, data[:left])], end, at)
+            return replace(plan, chunks=[*chunks, (at, data[:left])], end=end, ends=at)
         case "stalled":
-            return _replaced(plan, [*chunks, (at, data[:left])], "silence", at)
+            return replace(plan, chunks=[*chunks, (at, data[:left])], end="silence", ends=at)
         case "garbage":
             wrong = data[:left] + b'\x00{"type":"' + data[left:]
-            return _replaced(plan, [*chunks, (at, wrong)], "eof", at)
+            return replace(plan, chunks=[*chunks, (at, wrong)], end="eof", ends=at)
         case "slow":
             late = [(max(at, n * fault.after), data) for n, (at, data) in enumerate(plan.chunks)]
             ends = max(plan.ends, late[-1][0] if late else 0.0)
-            return _replaced(plan, late, plan.end, ends)
+            return replace(plan, chunks=late, end=plan.end, ends=ends)
         case _:
             return plan
