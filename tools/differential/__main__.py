@@ -29,6 +29,8 @@ from tools.differential.rules import RULES
 from tools.differential.running import Runner, Tally, judge
 
 SHARE = 0.05
+SHOWN = 60
+"""How many scripts with defects are printed."""
 
 
 def main() -> None:
@@ -83,7 +85,7 @@ def _compare(runner: Runner, arguments: argparse.Namespace) -> int:
         range(arguments.first, arguments.first + arguments.seeds), arguments.source
     ):
         tally.add(result)
-        if result.defects:
+        if result.defects and len(tally.defects) <= SHOWN:
             print(f"seed {result.script.seed} ({result.script.theme}):", flush=True)
             for one in result.defects[:4]:
                 print(f"    {one.kind} {one.key} {one.text[:200]}", flush=True)

@@ -229,6 +229,9 @@ def play(script: Script) -> Outcome:
 def main() -> None:
     """Play what comes on stdin."""
     logging.disable(logging.CRITICAL)
+    _run(Script(seed=0, theme="calm", duration=1.0))  # a source that cannot be used ends here
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     for line in sys.stdin.buffer:
         script = msgspec.json.decode(line, type=Script)
         sys.stdout.buffer.write(msgspec.json.encode(play(script)) + b"\n")

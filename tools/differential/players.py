@@ -100,11 +100,16 @@ class Kinform:
         self._process: _Process | None = None
 
     def play(self, script: Script) -> Outcome:
-        """Play one script."""
+        """Play one script.
+
+        Raises:
+            Broken: there is no kinform in the source folder that plays anything.
+        """
         if self._process is None:
             path = os.pathsep.join((str(self._source), str(ROOT)))
             command = [self._python, "-P", "-m", "tools.differential.ours"]
             self._process = _Process(command, PYTHONPATH=path, PYTHONHASHSEED="0")
+            self._process.line()
         try:
             self._process.write(msgspec.json.encode(script) + b"\n")
             return msgspec.json.decode(self._process.line(), type=Outcome)

@@ -35,8 +35,8 @@ Compared are:
 - the cache at the end, also with what the server has
 - the time until the cache was synced, and for how long it was stale: at most 75 s more than
   client-go, and 75 s more for each fault that ends
-- requests: at most 8 lists and 8 watches in any minute, and not more than client-go makes, plus 8
-  per fault; probes (lists of one object) are not counted
+- requests: at most 8 lists and 8 watches in any minute, and not more than client-go makes, plus a
+  quarter and 8 per fault; probes (lists of one object) are not counted
 - for handlers that use task groups, time-outs or threads, the outcome without them
 
 A difference is a defect unless one of the rules below explains it.

@@ -63,6 +63,9 @@ def _silent(case: Case, difference: Difference) -> bool:
     silent = case.faults("silence", "mute", "stalled")
     if difference.kind == "stale":  # a watch is ended 10 s after its time-out at the latest
         return bool(silent) and lag(case.script, case.ours) <= 610 + LATER
+    if difference.kind == "requests":  # it waits: no watch of client-go lives longer
+        waits = case.theirs.asked[-1].at < case.script.duration - 610
+        return bool(silent) and waits
     return difference.kind in _THEIRS and bool(silent)
 
 
@@ -114,6 +117,15 @@ def _polls(case: Case, difference: Difference) -> bool:
     ]
     slow = lag(case.script, case.ours) <= 2 * LATER
     return difference.kind in {"stale", "lost"} and bool(opening) and slow
+
+
+def _tries_again(case: Case, difference: Difference) -> bool:
+    def lists(outcome: Outcome) -> int:
+        return sum(one.kind in {"list", "stream"} for one in outcome.asked)
+
+    fails = [one for one in case.script.faults if one.verbs == ("watch",) and one.code]
+    fewer = lists(case.ours) <= lists(case.theirs) + 2
+    return difference.kind == "requests" and bool(fails) and fewer
 
 
 def _helpless(case: Case, difference: Difference) -> bool:
@@ -193,6 +205,13 @@ RULES: Final[Sequence[Rule]] = (
         "at the pace of their back-off; kinform's is slower (30 to 60 s, client-go's starts again "
         "every 2 minutes), so it jumps over more states.",
         _polls,
+    ),
+    Rule(
+        "tries the watch again",
+        "A watch is refused, and streamed lists work. client-go lists everything again at once, "
+        "and that stream is its watch; kinform first tries the watch again, which costs the "
+        "server less, and lists after five refusals: more requests, and no more lists.",
+        _tries_again,
     ),
     Rule(
         "client-go without watches",
