@@ -45,6 +45,7 @@ class Rule:
 
 
 _THEIRS: Final = frozenset({"client-go cache", "client-go lost", "client-go invented"})
+_AT_OPENING: Final = ("reset", "eof", "silence", "empty")
 _BREAKS: Final = ("lost", "broken", "cut", "garbage", "error", "unknown type", "closed", "slow")
 
 
@@ -112,7 +113,7 @@ def _backs_off(case: Case, difference: Difference) -> bool:
 def _polls(case: Case, difference: Difference) -> bool:
     opening = [
         one
-        for one in case.faults("status", "page", "reset", "eof", "silence", "empty")
+        for one in case.faults(*_AT_OPENING, "status", "page", "broken", "cut")
         if "watch" in one.verbs and one.until == FOREVER
     ]
     slow = lag(case.script, case.ours) <= 2 * LATER
@@ -123,7 +124,11 @@ def _tries_again(case: Case, difference: Difference) -> bool:
     def lists(outcome: Outcome) -> int:
         return sum(one.kind in {"list", "stream"} for one in outcome.asked)
 
-    fails = [one for one in case.script.faults if one.verbs == ("watch",) and one.code]
+    fails = [
+        one
+        for one in case.faults(*_AT_OPENING, "status", "page", "broken", "cut")
+        if one.verbs == ("watch",)
+    ]
     fewer = lists(case.ours) <= lists(case.theirs) + 2
     return difference.kind == "requests" and bool(fails) and fewer
 
@@ -131,7 +136,8 @@ def _tries_again(case: Case, difference: Difference) -> bool:
 def _helpless(case: Case, difference: Difference) -> bool:
     opening = [
         one
-        for one in case.faults("reset", "eof", "silence", "empty")
+        for one in case.script.faults
+        if one.what in _AT_OPENING or one.code == 429
         if "watch" in one.verbs or "stream" in one.verbs
     ]
     return difference.kind in _THEIRS and bool(opening)
@@ -201,23 +207,23 @@ RULES: Final[Sequence[Rule]] = (
     ),
     Rule(
         "follows by lists",
-        "No watch can be opened, for as long as the script lasts. Both follow the server by lists "
+        "No watch can be opened, or none brings an event, for as long as the script lasts. Both follow the server by lists "
         "at the pace of their back-off; kinform's is slower (30 to 60 s, client-go's starts again "
         "every 2 minutes), so it jumps over more states.",
         _polls,
     ),
     Rule(
         "tries the watch again",
-        "A watch is refused, and streamed lists work. client-go lists everything again at once, "
+        "Watches fail, and streamed lists work. client-go lists everything again at once, "
         "and that stream is its watch; kinform first tries the watch again, which costs the "
-        "server less, and lists after five refusals: more requests, and no more lists.",
+        "server less, and lists after five failures: more requests, and no more lists.",
         _tries_again,
     ),
     Rule(
         "client-go without watches",
-        "Connections for watches are reset, closed without an answer, or never answered. "
-        "client-go takes that for a watch that was short, or waits for ever, and shows an old "
-        "state; kinform lists.",
+        "Requests for watches are reset, closed without an answer, never answered, or always "
+        "answered by 429. client-go tries again or waits for ever, and shows an old state; kinform "
+        "lists.",
         _helpless,
     ),
 )
