@@ -44,12 +44,14 @@ class Difference(Struct, frozen=True):
 def truth(script: Script) -> dict[str, Seen]:
     """Return the states of each key over time."""
     seen: dict[str, Seen] = {change.key: [(-2.0, "")] for change in script.changes if change.key}
-    for at in sorted({change.at for change in script.changes}):
-        objects = held(history(script, at))
-        for key, states in seen.items():
-            state = objects[key].state if key in objects else ""
-            if states[-1][1] != state:
-                states.append((at, state))
+    for change in script.changes:
+        states = {change.key: change.state}
+        if change.op == "restore":
+            objects = held(history(script, change.at))
+            states = {key: objects[key].state if key in objects else "" for key in seen}
+        for key, state in states.items():
+            if seen[key][-1][1] != state:
+                seen[key].append((change.at, state))
     return seen
 
 

@@ -156,7 +156,7 @@ def _calm(_: Dice) -> Parts:
 def _opening(dice: Dice) -> Parts:
     """Watches fail at opening, and plain lists work: for a while, or for ever."""
     verbs: tuple[Verb, ...] = dice.choice((("stream",), _WATCHES, _WATCHES, ("watch",)))
-    when = {"until": FOREVER} if dice.random() < 0.5 else _some(dice)
+    when: Parts = {"until": FOREVER} if dice.random() < 0.5 else _some(dice)
     if dice.random() < 0.2:  # opened, and broken before the first event
         return {"faults": [Fault(dice.choice(("broken", "cut")), verbs, size=1, **when)]}
     return {"faults": [_failure(dice, verbs, when)]}

@@ -14,7 +14,7 @@ from tools.differential.running import Result, Runner
 from tools.differential.script import FOREVER, Script
 from tools.mutants.patches import ROOT, Patch, load
 
-__all__ = ["BEFORE", "DEFECTS", "defects", "hunted", "mutants"]
+__all__ = ["BEFORE", "DEFECTS", "defects", "hunted", "mutants", "mutated"]
 
 BEFORE: Final = "04ddca8"
 """The commit in which all of `DEFECTS` are."""
@@ -78,7 +78,8 @@ def hunted() -> list[Patch]:
 
 
 @contextmanager
-def _mutated(patch: Patch) -> Generator[Path]:
+def mutated(patch: Patch) -> Generator[Path]:
+    """Have a copy of our source in which the mistake is made."""
     with tempfile.TemporaryDirectory(prefix=f"kinform-{patch.name}-") as folder:
         shutil.copytree(ROOT / "src" / "kinform", Path(folder) / "src" / "kinform")
         for path, text in patch.applied(lambda path: (ROOT / path).read_text("utf-8")).items():
@@ -95,7 +96,7 @@ def mutants(
     """
     sound = [one.script.seed for one in runner.run(seeds, ROOT / "src") if not one.defects]
     for patch in patches:
-        with _mutated(patch) as source:
+        with mutated(patch) as source:
             found = next((one for one in _until(runner, sound, source) if one.defects), None)
         if found is None:
             yield patch.name, -1, ""

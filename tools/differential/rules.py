@@ -207,9 +207,9 @@ RULES: Final[Sequence[Rule]] = (
     ),
     Rule(
         "follows by lists",
-        "No watch can be opened, or none brings an event, for as long as the script lasts. Both follow the server by lists "
-        "at the pace of their back-off; kinform's is slower (30 to 60 s, client-go's starts again "
-        "every 2 minutes), so it jumps over more states.",
+        "No watch can be opened, or none brings an event, for as long as the script lasts. Both "
+        "follow the server by lists at the pace of their back-off; kinform's is slower (30 to "
+        "60 s, client-go's starts again every 2 minutes), so it jumps over more states.",
         _polls,
     ),
     Rule(

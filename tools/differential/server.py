@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias, final
@@ -24,6 +25,7 @@ LATENCY: Final = 0.01
 BOOKMARK_PERIOD: Final = 60.0
 TOO_LARGE_AFTER: Final = 3.0
 GROUP: Final = "example.dev"
+_ENDINGS: Final = frozenset({"closed", "lost", "mute", "error", "unknown type"})
 
 Json: TypeAlias = dict[str, Any]
 Chunks: TypeAlias = list[tuple[float, bytes]]
@@ -76,6 +78,9 @@ class Server:
         self.script: Final = script
         self.asked: Final[list[Asked]] = []
         self._matched: Counter[int] = Counter()
+        self._times = [change.at for change in script.changes]
+        self._histories: dict[int, list[Change]] = {}
+        self._events: dict[Change, bytes] = {}
 
     def answer(self, target: str, now: float, *, accept: str = "") -> Plan:
         """Answer a GET for ``target`` (path and query) that arrives at ``now``."""
@@ -108,6 +113,12 @@ class Server:
                 if fault.skip < self._matched[index] <= fault.skip + fault.times:
                     return fault
         return None
+
+    def _history(self, now: float) -> list[Change]:
+        place = bisect_right(self._times, now)
+        if place not in self._histories:
+            self._histories[place] = history(self.script, now)
+        return self._histories[place]
 
     # --- documents
 
@@ -149,7 +160,7 @@ class Server:
     # --- lists
 
     def _list(self, query: Mapping[str, str], now: float, fault: Fault | None) -> Plan:
-        changes = history(self.script, now)
+        changes = self._history(now)
         newest, start = _newest(changes), 0
         if token := query.get("continue"):
             if fault is not None and fault.what == "expired pages":
@@ -181,7 +192,7 @@ class Server:
     def _watch(
         self, query: Mapping[str, str], now: float, fault: Fault | None, *, is_list: bool
     ) -> Plan:
-        script, changes = self.script, history(self.script, now)
+        script, changes = self.script, self._history(now)
         newest, version = _newest(changes), int(query.get("resourceVersion") or 0)
         if is_list and version > newest:
             return _too_large(newest)
@@ -192,6 +203,8 @@ class Server:
         restores = [one.at - now for one in script.changes if one.op == "restore" and one.at > now]
         unserved = [at - now for at, names in script.served if at > now and "v1" not in names]
         ends = min([limit, *restores, *unserved])
+        if fault is not None and fault.what in _ENDINGS:
+            ends = min(ends, fault.after + LATENCY)  # no need to know what would have come later
         chunks: Chunks = []
         start = newest
         if is_list or not version:  # begins with the objects that exist
@@ -210,7 +223,9 @@ class Server:
         return self._paced(self._disturbed(plan, fault) if fault is not None else plan)
 
     def _change(self, change: Change) -> bytes:
-        return self._event(change.op, self._object(change))
+        if change not in self._events:
+            self._events[change] = self._event(change.op, self._object(change))
+        return self._events[change]
 
     def _bookmarks(self, now: float, ends: float, *, start: int, fault: Fault | None) -> Chunks:
         if fault is not None and fault.what == "no bookmarks":
@@ -218,7 +233,7 @@ class Server:
         chunks: Chunks = []
         after = BOOKMARK_PERIOD
         while after < ends:
-            newest = _newest(history(self.script, now + after))
+            newest = _newest(self._history(now + after))
             if newest >= start:  # a real server sends no bookmark from before the watch
                 rv = str(newest)
                 if fault is not None and fault.what == "odd bookmarks":
