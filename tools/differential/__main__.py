@@ -85,6 +85,8 @@ def _compare(runner: Runner, arguments: argparse.Namespace) -> int:
         range(arguments.first, arguments.first + arguments.seeds), arguments.source
     ):
         tally.add(result)
+        if not tally.scripts % 200:
+            print(f"{tally.scripts} scripts", file=sys.stderr, flush=True)
         if result.defects and len(tally.defects) <= SHOWN:
             print(f"seed {result.script.seed} ({result.script.theme}):", flush=True)
             for one in result.defects[:4]:
@@ -102,7 +104,7 @@ def _compare(runner: Runner, arguments: argparse.Namespace) -> int:
         found = proof.defects(tally.defects)
         print("known defects found:", json.dumps(found))
         if arguments.record:
-            report.write(defects=found)
+            report.write(defects=found, defects_in=tally.scripts)
     elif arguments.record and not wrong:
         report.write(scripts=tally.scripts, themes=dict(tally.themes), hits=dict(tally.hits))
     return wrong

@@ -76,7 +76,7 @@ def _rules(record: Mapping[str, Any]) -> str:
     themes = ", ".join(f"{name} {count}" for name, count in sorted(record["themes"].items()))
     lines = [
         "## Rules\n\n",
-        f"{scripts} scripts have no difference that no rule explains. Themes: {themes}.\n\n",
+        f"{scripts:,} scripts have no difference that no rule explains. Themes: {themes}.\n\n",
         "| rule | scripts | share |\n|---|---|---|\n",
         *(
             f"| {rule.name} | {hits.get(rule.name, 0)} | {hits.get(rule.name, 0) / scripts:.1%} |\n"
@@ -99,8 +99,8 @@ def _defects(record: Mapping[str, Any]) -> str:
     ]
     return (
         "## What the harness finds\n\n"
-        f"With the kinform of commit {BEFORE}, which passed every test of its time, 2,000 scripts "
-        "find these defects unaided:\n\n| defect | scripts | first seed |\n|---|---|---|\n"
+        f"With the kinform of commit {BEFORE}, which passed every test of its time, "
+        f"{record.get('defects_in', 0):,} scripts find these defects unaided:\n\n| defect | scripts | first seed |\n|---|---|---|\n"
         + "".join(rows)
         + "\n"
     )
