@@ -100,9 +100,8 @@ def _defects(record: Mapping[str, Any]) -> str:
     return (
         "## What the harness finds\n\n"
         f"With the kinform of commit {BEFORE}, which passed every test of its time, "
-        f"{record.get('defects_in', 0):,} scripts find these defects unaided:\n\n| defect | scripts | first seed |\n|---|---|---|\n"
-        + "".join(rows)
-        + "\n"
+        f"{record.get('defects_in', 0):,} scripts find these defects unaided:\n\n"
+        "| defect | scripts | first seed |\n|---|---|---|\n" + "".join(rows) + "\n"
     )
 
 
