@@ -91,19 +91,23 @@ class _Response:
     async def read_some(self, *, gather: float = 0.0) -> bytes:
         plan = self._plan
         is_last = self._next >= len(plan.chunks)
-        try:
-            async with asyncio.timeout(self._request.read_timeout):
-                at = plan.ends if is_last else plan.chunks[self._next][0]
-                left = self._began + at - asyncio.get_running_loop().time()
-                await asyncio.sleep(max(0.0, left, gather))
-                if is_last and plan.end == "silence":
-                    await asyncio.get_running_loop().create_future()
-        except TimeoutError:
-            raise _error(self._request, "silence") from None
+        at = plan.ends if is_last else plan.chunks[self._next][0]
+        left = max(self._began + at - asyncio.get_running_loop().time(), gather)
+        if left > 0 or is_last:
+            await self._wait(left, forever=is_last and plan.end == "silence")
         if is_last and plan.end != "eof":
             raise _error(self._request, plan.end)
         self._next += 1
         return b"" if is_last else plan.chunks[self._next - 1][1]
+
+    async def _wait(self, seconds: float, *, forever: bool) -> None:
+        try:
+            async with asyncio.timeout(self._request.read_timeout):
+                await asyncio.sleep(max(0.0, seconds))
+                if forever:
+                    await asyncio.get_running_loop().create_future()
+        except TimeoutError:
+            raise _error(self._request, "silence") from None
 
     async def iter_bytes(self) -> AsyncGenerator[bytes]:
         while piece := await self.read_some():

@@ -75,18 +75,21 @@ class Runner:
         return judge(script, self._kinform(source).play(script), self._theirs[seed])
 
     def _client_go(self) -> ClientGo:
-        if not hasattr(self._local, "client_go"):
-            self._local.client_go = ClientGo()
-            self._players.append(self._local.client_go)
-        return self._local.client_go
+        client_go: ClientGo | None = getattr(self._local, "client_go", None)
+        if client_go is None:
+            client_go = self._local.client_go = ClientGo()
+            self._players.append(client_go)
+        return client_go
 
     def _kinform(self, source: Path) -> Kinform:
-        if getattr(self._local, "source", None) != source:
-            if hasattr(self._local, "kinform"):
-                self._local.kinform.close()
-            self._local.kinform, self._local.source = Kinform(source), source
-            self._players.append(self._local.kinform)
-        return self._local.kinform
+        kinform: Kinform | None = getattr(self._local, "kinform", None)
+        if kinform is None or self._local.source != source:
+            if kinform is not None:
+                kinform.close()
+            kinform = self._local.kinform = Kinform(source)
+            self._local.source = source
+            self._players.append(kinform)
+        return kinform
 
     def close(self) -> None:
         """End all players."""
