@@ -15,7 +15,7 @@ PYTEST := $(PY) -m pytest
 .PHONY: help run test test-quick test-all coverage doctest examples lint format types pyright mypy verifytypes \
         layers docs conformance contract record clientset captures news bench bench-quick bench-report \
         bench-peers bench-parts bench-gate reconnect-storm fuzz simulate scoreboard soak \
-        mutants release control-plane check clean venv
+        mutants differential release control-plane check clean venv
 
 help:           ## this list
 	@sed -n 's/^\([a-z-]*\):.*## */  \1\t/p' Makefile | expand -t 18
@@ -112,6 +112,9 @@ simulate: venv  ## 10,000 seeded schedules of faults (40 to 60 minutes); ARGS="-
 
 mutants: venv   ## mistakes put into kinform, each to be found by the simulator; docs/mutants.md
 	$(PY) -m tools.mutants $(ARGS)
+
+differential: venv ## 2,000 scripts for client-go's informer and ours; docs/differences.md
+	$(PY) -m tools.differential --jobs $(JOBS) $(ARGS)
 
 fuzz: venv      ## look for inputs that parsers fail on, ten minutes; ARGS="watch --seconds 60 --seed 2"
 	$(PY) -m tools.fuzz --jobs $(JOBS) $(ARGS)

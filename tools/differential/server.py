@@ -1,0 +1,420 @@
+"""The server of a script: one pure function from a request and a time to a complete answer.
+
+The future of a script is known, so an answer is known as a whole when its request arrives: each
+byte with its time. Both clients are served by this code; they only play what it returns.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias, final
+from urllib.parse import parse_qsl, urlsplit
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tools.differential.script import KIND, PATH, Change, Fault, Script, Verb, held, history
+
+__all__ = ["Asked", "Plan", "Server"]
+
+LATENCY: Final = 0.01
+BOOKMARK_PERIOD: Final = 60.0
+TOO_LARGE_AFTER: Final = 3.0
+GROUP: Final = "example.dev"
+_ENDINGS: Final = frozenset({"closed", "lost", "mute", "error", "unknown type"})
+
+Json: TypeAlias = dict[str, Any]
+Chunks: TypeAlias = list[tuple[float, bytes]]
+
+
+class Asked(Struct, frozen=True):
+    """A request that was made."""
+
+    at: float
+    kind: str
+    """A verb; ``probe`` for a list of one object, ``page`` for a further page of a list."""
+
+
+class Plan(Struct, frozen=True):
+    """An answer: when its head comes, what follows at which time after it, and how it ends."""
+
+    delay: float = LATENCY
+    fails: str = ""
+    """``refused``, ``reset``, ``eof`` or ``silence``: there is no head."""
+    status: int = 200
+    content_type: str = "application/json"
+    retry_after: int = 0
+    chunks: Sequence[tuple[float, bytes]] = ()
+    end: str = "eof"
+    """``eof``, ``reset``, ``cut`` (the connection ends before the body does) or ``silence``."""
+    ends: float = 0.0
+    """When, after the head; not before the last chunk."""
+
+    def headers(self) -> dict[str, str]:
+        """Return the head's fields."""
+        again = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
+        return {"Content-Type": self.content_type, **again}
+
+    def to_json(self) -> bytes:
+        """Return the plan as a line for the Go program."""
+        chunks = [(at, base64.b64encode(data).decode()) for at, data in self.chunks]
+        return json.dumps(
+            {
+                "delay": self.delay, "fails": self.fails, "status": self.status,
+                "headers": self.headers(), "chunks": chunks, "end": self.end, "ends": self.ends,
+            }
+        ).encode() + b"\n"  # fmt: skip
+
+
+@final
+class Server:
+    """The server as one client sees it: it counts that client's requests, and nothing else."""
+
+    def __init__(self, script: Script) -> None:
+        self.script: Final = script
+        self.asked: Final[list[Asked]] = []
+        self._matched: Counter[int] = Counter()
+        self._times = [change.at for change in script.changes]
+        self._histories: dict[int, list[Change]] = {}
+        self._events: dict[Change, bytes] = {}
+
+    def answer(self, target: str, now: float, *, accept: str = "") -> Plan:
+        """Answer a GET for ``target`` (path and query) that arrives at ``now``."""
+        parts = urlsplit(target)
+        query = dict(parse_qsl(parts.query))
+        verb = _verb(parts.path, query)
+        kind: str = verb
+        if verb == "list" and "continue" in query:
+            kind = "page"
+        elif verb == "list" and query.get("limit") == "1":
+            kind = "probe"
+        self.asked.append(Asked(now, kind))
+        fault = self._fault(verb, now)
+        if fault is not None and (plan := _refusal(fault)) is not None:
+            return plan
+        if verb == "discovery":
+            return self._discovery(parts.path, now, aggregated="apidiscovery" in accept)
+        if "v1" not in self.script.versions(now):
+            return _NO_PAGE
+        if verb == "list":
+            plan = self._list(query, now, fault)
+        else:
+            plan = self._watch(query, now, fault, is_list=verb == "stream")
+        return _damaged(plan, fault) if fault is not None else plan
+
+    def _fault(self, verb: Verb, now: float) -> Fault | None:
+        for index, fault in enumerate(self.script.faults):
+            if verb in fault.verbs and fault.since <= now < fault.until:
+                self._matched[index] += 1
+                if fault.skip < self._matched[index] <= fault.skip + fault.times:
+                    return fault
+        return None
+
+    def _history(self, now: float) -> list[Change]:
+        place = bisect_right(self._times, now)
+        if place not in self._histories:
+            self._histories[place] = history(self.script, now)
+        return self._histories[place]
+
+    # --- documents
+
+    def _write(self, document: Json) -> bytes:
+        style = self.script.style
+        if style.reordered:
+            document = dict(reversed(document.items()))
+        if style.unknown_fields:
+            document = {"aNewField": {"x": [1, None, {"items": []}]}, **document}
+        if style.pretty:
+            return json.dumps(document, indent=2, ensure_ascii=False).encode() + b"\n"
+        return json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+    def _event(self, kind: str, document: Json) -> bytes:
+        return self._write({"type": kind, "object": document})
+
+    def _object(self, change: Change) -> Json:
+        namespace, name = change.key.split("/")
+        metadata: Json = {
+            "name": name,
+            "namespace": namespace,
+            "uid": change.uid,
+            "resourceVersion": str(change.rv),
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+        }
+        if self.script.style.nulls:
+            absent = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields")
+            metadata |= dict.fromkeys((*absent, "deletionTimestamp", "generateName"))
+        spec = {"n": str(change.n), "text": 'é\u2028\u0085\u20ac \\" {}[]'}
+        return {"apiVersion": f"{GROUP}/v1", "kind": KIND, "metadata": metadata, "spec": spec}
+
+    def _bookmark(self, rv: str, *, ends_list: bool = False) -> bytes:
+        metadata: Json = {"resourceVersion": rv, "creationTimestamp": None}
+        if ends_list:
+            metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+        document = {"apiVersion": f"{GROUP}/v1", "kind": KIND, "metadata": metadata}
+        return self._event("BOOKMARK", document)
+
+    # --- lists
+
+    def _list(self, query: Mapping[str, str], now: float, fault: Fault | None) -> Plan:
+        changes = self._history(now)
+        newest, start = _newest(changes), 0
+        if token := query.get("continue"):
+            if fault is not None and fault.what == "expired pages":
+                return _status(410, "Expired", "the provided continue parameter is too old")
+            listed, start = (int(part) for part in token.split("."))
+            changes = [change for change in changes if change.rv <= listed]
+            newest = listed
+        elif int(query.get("resourceVersion") or 0) > newest:
+            return _too_large(newest)
+        items = sorted(held(changes).values(), key=lambda change: change.key)
+        limit = int(query.get("limit", 0))
+        size = min(limit, self.script.page or limit) or len(items)
+        metadata: Json = {"resourceVersion": str(newest)}
+        if start + size < len(items):
+            metadata["continue"] = f"{newest}.{start + size}"
+            metadata["remainingItemCount"] = len(items) - start - size
+        elif self.script.style.nulls:
+            metadata |= {"continue": None, "remainingItemCount": None, "selfLink": None}
+        document = {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": f"{KIND}List",
+            "metadata": metadata,
+            "items": [self._object(change) for change in items[start : start + size]],
+        }
+        return self._paced(Plan(chunks=[(0.0, self._write(document))]))
+
+    # --- watches
+
+    def _watch(
+        self, query: Mapping[str, str], now: float, fault: Fault | None, *, is_list: bool
+    ) -> Plan:
+        script, changes = self.script, self._history(now)
+        newest, version = _newest(changes), int(query.get("resourceVersion") or 0)
+        if is_list and version > newest:
+            return _too_large(newest)
+        oldest = max((rv for at, rv in script.compactions if at <= now), default=0)
+        if not is_list and 0 < version < oldest:
+            return self._expired(version)
+        limit = float(query.get("timeoutSeconds", 3600))
+        restores = [one.at - now for one in script.changes if one.op == "restore" and one.at > now]
+        unserved = [at - now for at, names in script.served if at > now and "v1" not in names]
+        ends = min([limit, *restores, *unserved])
+        if fault is not None and fault.what in _ENDINGS:
+            ends = min(ends, fault.after + LATENCY)  # no need to know what would have come later
+        chunks: Chunks = []
+        start = newest
+        if is_list or not version:  # begins with the objects that exist
+            items = sorted(held(changes).values(), key=lambda change: change.key)
+            chunks += [(0.0, self._event("ADDED", self._object(one))) for one in items]
+            if is_list and not (fault and fault.what == "no end bookmark"):
+                chunks.append((0.0, self._bookmark(str(newest), ends_list=True)))
+        else:
+            start = version - (fault.size if fault and fault.what == "replayed" else 0)
+            chunks += [(0.0, self._change(one)) for one in changes if one.rv > start]
+        future = [one for one in script.changes if now < one.at < now + ends and one.rv > start]
+        chunks += [(one.at - now, self._change(one)) for one in future if one.op != "restore"]
+        chunks += self._bookmarks(now, ends, start=max(start, version), fault=fault)
+        chunks.sort(key=lambda chunk: chunk[0])
+        plan = Plan(chunks=chunks, end="reset" if ends in restores else "eof", ends=ends)
+        return self._paced(self._disturbed(plan, fault) if fault is not None else plan)
+
+    def _change(self, change: Change) -> bytes:
+        if change not in self._events:
+            self._events[change] = self._event(change.op, self._object(change))
+        return self._events[change]
+
+    def _bookmarks(self, now: float, ends: float, *, start: int, fault: Fault | None) -> Chunks:
+        if fault is not None and fault.what == "no bookmarks":
+            return []
+        chunks: Chunks = []
+        after = BOOKMARK_PERIOD
+        while after < ends:
+            newest = _newest(self._history(now + after))
+            if newest >= start:  # a real server sends no bookmark from before the watch
+                rv = str(newest)
+                if fault is not None and fault.what == "odd bookmarks":
+                    rv = ("", "0", "1", str(max(1, newest - 3)))[fault.code % 4]
+                chunks.append((after, self._bookmark(rv)))
+            after += BOOKMARK_PERIOD
+        return chunks
+
+    def _expired(self, version: int) -> Plan:
+        message = f"too old resource version: {version}"
+        if self.script.seed % 2:
+            return _status(410, "Expired", message)
+        error = _failure(410, "Expired", message)
+        return Plan(chunks=[(0.0, self._event("ERROR", error))])
+
+    def _disturbed(self, plan: Plan, fault: Fault) -> Plan:
+        """Apply what happens in the events of a watch."""
+        sent = [chunk for chunk in plan.chunks if chunk[0] <= fault.after]
+        match fault.what:
+            case "closed":
+                return replace(plan, chunks=sent, end="eof", ends=fault.after)
+            case "lost":
+                return replace(plan, chunks=sent, end="reset", ends=fault.after)
+            case "mute":
+                return replace(plan, chunks=sent, end="silence", ends=fault.after)
+            case "error":
+                document = _failure(fault.code, fault.reason, "as the script says")
+                event = (fault.after, self._event("ERROR", document))
+                return replace(plan, chunks=[*sent, event], end="eof", ends=fault.after)
+            case "unknown type":
+                event = (fault.after, self._event("SHRUGGED", {"kind": KIND}))
+                return replace(plan, chunks=[*sent, event], end="eof", ends=fault.after)
+            case "doubled":
+                doubled = [chunk for chunk in plan.chunks for _ in range(2)]
+                return replace(plan, chunks=doubled)
+            case _:
+                return plan
+
+    def _paced(self, plan: Plan) -> Plan:
+        size = self.script.style.pieces
+        if not size:
+            return plan
+        chunks = [
+            (at, data[start : start + size])
+            for at, data in plan.chunks
+            for start in range(0, len(data), size)
+        ]
+        return replace(plan, chunks=chunks)
+
+    # --- discovery
+
+    def _discovery(self, path: str, now: float, *, aggregated: bool) -> Plan:
+        versions = self.script.versions(now)
+        document: Json
+        names = [{"groupVersion": f"{GROUP}/{name}", "version": name} for name in versions]
+        group = {"name": GROUP, "versions": names, "preferredVersion": names[0] if names else None}
+        match path.strip("/").split("/"):
+            case ["api" | "apis" as root] if aggregated and self.script.aggregated:
+                items = [_discovered(versions)] if root == "apis" and versions else []
+                kind = {"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2"}
+                document = {**kind, "metadata": {}, "items": items}
+            case ["api"]:
+                document = {"kind": "APIVersions", "versions": ["v1"]}
+            case ["api", "v1"]:
+                document = {"kind": "APIResourceList", "groupVersion": "v1", "resources": []}
+            case ["apis"]:
+                groups = [group] if names else []
+                document = {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}
+            case ["apis", "example.dev"] if names:
+                document = {"kind": "APIGroup", "apiVersion": "v1", **group}
+            case ["apis", "example.dev", version] if version in versions:
+                resource = {
+                    "name": "widgets", "singularName": "widget", "namespaced": True,
+                    "kind": KIND, "verbs": ["get", "list", "watch"],
+                }  # fmt: skip
+                document = {
+                    "kind": "APIResourceList", "apiVersion": "v1",
+                    "groupVersion": f"{GROUP}/{version}", "resources": [resource],
+                }  # fmt: skip
+            case _:
+                return _NO_PAGE
+        return Plan(chunks=[(0.0, self._write(document))])
+
+
+def _verb(path: str, query: Mapping[str, str]) -> Verb:
+    if path != PATH:
+        return "discovery"
+    if query.get("watch") not in {"true", "1"}:
+        return "list"
+    return "stream" if query.get("sendInitialEvents") == "true" else "watch"
+
+
+def _discovered(versions: Sequence[str]) -> Json:
+    resource = {
+        "resource": "widgets", "scope": "Namespaced", "singularResource": "widget",
+        "responseKind": {"group": GROUP, "version": "v1", "kind": KIND},
+        "verbs": ["get", "list", "watch"],
+    }  # fmt: skip
+    served = [
+        {"version": name, "freshness": "Current", "resources": [resource]} for name in versions
+    ]
+    return {"metadata": {"name": GROUP}, "versions": served}
+
+
+def _newest(changes: Sequence[Change]) -> int:
+    return max((change.rv for change in changes), default=1)
+
+
+def _failure(code: int, reason: str, message: str) -> Json:
+    return {
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reason, "code": code,
+    }  # fmt: skip
+
+
+def _status(code: int, reason: str, message: str, *, retry_after: int = 0) -> Plan:
+    document = _failure(code, reason, message)
+    if retry_after:
+        document["details"] = {"retryAfterSeconds": retry_after}
+    chunks = [(0.0, json.dumps(document).encode())]
+    return Plan(status=code, retry_after=retry_after, chunks=chunks)
+
+
+def _too_large(newest: int) -> Plan:
+    document = _failure(504, "Timeout", f"Too large resource version, current: {newest}")
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    document["details"] = {"causes": [cause], "retryAfterSeconds": 1}
+    chunks = [(0.0, json.dumps(document).encode())]
+    return Plan(delay=TOO_LARGE_AFTER, status=504, chunks=chunks)
+
+
+_NO_PAGE: Final = Plan(
+    status=404,
+    content_type="text/plain; charset=utf-8",
+    chunks=((0.0, b"404 page not found\n"),),
+)
+
+
+def _refusal(fault: Fault) -> Plan | None:
+    """Return the answer of a fault that needs nothing from the server."""
+    match fault.what:
+        case "refused" | "reset" | "eof" | "silence":
+            return Plan(fails=fault.what)
+        case "status":
+            return _status(
+                fault.code, fault.reason, "as the script says", retry_after=fault.retry_after
+            )
+        case "page":  # of something in between: a proxy, a load balancer
+            body = b"<html><body>%d</body></html>\n" % fault.code
+            return Plan(status=fault.code, content_type="text/html", chunks=[(0.0, body)])
+        case "empty":
+            return Plan()
+        case _:
+            return None
+
+
+def _damaged(plan: Plan, fault: Fault) -> Plan:
+    """Apply what happens to the bytes of a body, whatever they mean."""
+    left = fault.size
+    chunks: Chunks = []
+    for at, data in plan.chunks:
+        if len(data) >= left:
+            break
+        chunks.append((at, data))
+        left -= len(data)
+    else:
+        if fault.what != "slow":
+            return plan
+        at, data = 0.0, b""
+    match fault.what:
+        case "cut" | "broken":
+            end = "cut" if fault.what == "cut" else "reset"
+            return replace(plan, chunks=[*chunks, (at, data[:left])], end=end, ends=at)
+        case "stalled":
+            return replace(plan, chunks=[*chunks, (at, data[:left])], end="silence", ends=at)
+        case "garbage":
+            wrong = data[:left] + b'\x00{"type":"' + data[left:]
+            return replace(plan, chunks=[*chunks, (at, wrong)], end="eof", ends=at)
+        case "slow":
+            late = [(max(at, n * fault.after), data) for n, (at, data) in enumerate(plan.chunks)]
+            ends = max(plan.ends, late[-1][0] if late else 0.0)
+            return replace(plan, chunks=late, end=plan.end, ends=ends)
+        case _:
+            return plan
