@@ -118,9 +118,16 @@ async def _client() -> AsyncGenerator[Following[Any]]:
 
 @contextlib.asynccontextmanager
 async def following(
-    read: Callable[[T], object], *, node: Callable[[T], str], **options: Any
+    read: Callable[[T], object],
+    *,
+    node: Callable[[T], str],
+    awaits: bool = False,
+    **options: Any,
 ) -> AsyncGenerator[Following[T]]:
-    """Yield an informer with an index by node, and a handler that calls ``read``."""
+    """Yield an informer with an index by node, and a handler that calls ``read``.
+
+    With ``awaits`` the handler is an ``async def``: each call has a task of its own.
+    """
     async with _client() as following:
         informer = following.client.informer(_PODS, indexers={"node": node}, **options)
         following.informer = informer
@@ -133,7 +140,12 @@ async def following(
             read(event.new)
             following.tell()
 
-        informer.add_event_handler(on_add=on_add, on_update=on_update)
+        async def on_update_awaited(event: kinform.Updated[T]) -> None:
+            on_update(event)
+
+        informer.add_event_handler(
+            on_add=on_add, on_update=on_update_awaited if awaits else on_update
+        )
         async with informer:
             yield following
 

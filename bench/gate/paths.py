@@ -94,14 +94,16 @@ class _Pod(msgspec.Struct, frozen=True, gc=False):
     status: _Status
 
 
-def _raw(storage: str = "raw") -> AbstractAsyncContextManager[informing.Following[Object]]:
+def _raw(
+    storage: str = "raw", *, awaits: bool = False
+) -> AbstractAsyncContextManager[informing.Following[Object]]:
     def phase(pod: Object) -> object:
         return pod.at("status", "phase")
 
     def node(pod: Object) -> str:
         return str(pod.at("spec", "nodeName"))
 
-    return informing.following(phase, node=node, storage=storage)
+    return informing.following(phase, node=node, storage=storage, awaits=awaits)
 
 
 def _typed() -> AbstractAsyncContextManager[informing.Following[_Pod]]:
@@ -238,6 +240,12 @@ PATHS: Final = (
     Path("new objects", partial(_taking, _raw, _EMPTY, _NEWS), PODS, _metadata, keeps=True),
     Path(
         "updates", partial(_taking, _raw, _LIST, _UPDATES, known=PODS), PODS, _metadata, keeps=True
+    ),
+    Path(
+        "async handler",
+        partial(_taking, partial(_raw, awaits=True), _LIST, _UPDATES, known=PODS),
+        PODS,
+        _metadata,
     ),
     Path("list decoding", _decoding, PODS, _metadata, keeps=True),
     Path(

@@ -65,7 +65,8 @@ def controller(name: str = "web") -> ControllerStatistics:
             meter.begin()
             meter.end(outcome, 0.02)
     meter.begin()
-    return meter.statistics(name=name, workers=3, queue=WorkQueue[str](name).statistics())
+    queue = WorkQueue[str](name).statistics()
+    return meter.statistics(name=name, workers=3, queue=queue, unexpected_ends=2)
 
 
 async def informer(name: str = "pods") -> InformerStatistics:
@@ -111,6 +112,7 @@ async def test_a_controller_is_told_under_controller_runtimes_names() -> None:
     }
     assert {name: value for name, value in runtime.items() if name in expected} == expected
     assert found['kinform_reconcile_cancelled_total{controller="web"}'] == 6
+    assert found['kinform_controller_unexpected_ends_total{controller="web"}'] == 2
     buckets = [value for name, value in found.items() if "reconcile_time_seconds_bucket" in name]
     assert buckets == [0, 0, *[15] * 17]
     assert 'controller_runtime_reconcile_time_seconds_bucket{controller="web",le="+Inf"}' in found
@@ -166,6 +168,7 @@ async def test_an_informer_is_told_with_its_handlers(caplog: pytest.LogCaptureFi
             "informer_probes_total": 0,
             "informer_failures_total": 0,
             "informer_regressions_total": 0,
+            "informer_unexpected_ends_total": 0,
             "informer_queue_depth": 0,
             "handler_pending": 0,
             "handler_delivered_total": 3,

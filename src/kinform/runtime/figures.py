@@ -218,6 +218,11 @@ INFORMERS: Final[tuple[Figure[InformerStatistics], ...]] = (
         lambda one: one.reflector.regressions,
     ),
     Figure(
+        "kinform_informer_unexpected_ends_total",
+        "Reflectors, pumps and handlers' tasks that ended though nothing stopped them",
+        lambda one: one.unexpected_ends,
+    ),
+    Figure(
         "kinform_informer_queue_depth", "Changes before the cache", lambda one: one.queue.waiting
     ),
     Figure(

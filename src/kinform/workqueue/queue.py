@@ -34,7 +34,7 @@ _NORMAL: Final = Priority.NORMAL
 _QUEUED: Final = Intake.QUEUED
 _MERGED: Final = Intake.MERGED
 _NO_CAUSES: Final = Causes()
-_FAIR_AFTER: Final = 32
+_FAIR_AFTER: Final = 64
 """After how many keys `WorkQueue.get` lets other tasks have a turn though more keys wait."""
 
 
