@@ -15,6 +15,7 @@ from kinform import (
     UnauthorizedError,
     UnknownResourceError,
 )
+from kinform.runtime.health import informers_check
 from kinform.testing import ControlPlane
 from tests.e2e.support_informer import Writer, shown
 from tests.e2e.support_informer_kinds import define, undefine
@@ -161,3 +162,21 @@ async def test_a_kind_that_is_deleted_while_nobody_can_see_it(
             front.move(port)
             await made.catch_up(patience(now() - began, waits=3))
             assert max(made.attempts.since(before)) <= MOST_ATTEMPTS
+
+
+async def test_an_informer_without_permission_says_which_rule_is_missing(
+    kinform_control_plane: ControlPlane, kinform_namespace: str
+) -> None:
+    user = kinform_control_plane.user(f"nobody-{kinform_namespace}")
+    missing = 'resources: ["configmaps"], verbs: ["list", "watch"]}'
+    async with connect(kinform_control_plane, user) as client:
+        informer = client.informer("v1/configmaps", namespace=kinform_namespace)
+        async with informer:
+            with pytest.raises(TimeoutError) as caught:
+                await informer.wait_synced(3)
+            assert isinstance(caught.value.__cause__, ForbiddenError)
+            assert missing in str(caught.value)
+            assert f"a Role in the namespace {kinform_namespace}" in str(caught.value)
+            said = informers_check([informer])()
+            assert said is not None
+            assert missing in said
