@@ -18,6 +18,7 @@ from kinform import (
     UnauthorizedError,
     UnknownResourceError,
 )
+from kinform.runtime.health import informers_check
 from kinform.testing import ControlPlane
 from tests.e2e.support_informer import Writer, shown
 from tests.e2e.support_informer_kinds import define, undefine, unserve
@@ -206,3 +207,21 @@ async def _unserved(informer: SharedInformer[Object], served: str) -> None:
     error = informer.statistics().reflector.last_error
     assert isinstance(error, UnknownResourceError)
     assert error.served_in == (served,)
+
+
+async def test_an_informer_without_permission_says_which_rule_is_missing(
+    kinform_control_plane: ControlPlane, kinform_namespace: str
+) -> None:
+    user = kinform_control_plane.user(f"nobody-{kinform_namespace}")
+    missing = 'resources: ["configmaps"], verbs: ["list", "watch"]}'
+    async with connect(kinform_control_plane, user) as client:
+        informer = client.informer("v1/configmaps", namespace=kinform_namespace)
+        async with informer:
+            with pytest.raises(TimeoutError) as caught:
+                await informer.wait_synced(3)
+            assert isinstance(caught.value.__cause__, ForbiddenError)
+            assert missing in str(caught.value)
+            assert f"a Role in the namespace {kinform_namespace}" in str(caught.value)
+            said = informers_check([informer])()
+            assert said is not None
+            assert missing in said
