@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from kinform.cli.running import run
-from kinform.testing.simulation import Schedule
+from kinform.testing.simulation import Schedule, fault_names
 from kinform.testing.simulation.actions import CrashAtWrite, Restart, Write
 
 SHOP = '''
@@ -217,6 +217,46 @@ def test_each_write_whose_crash_is_not_survived_is_kept_and_fails_again(shop: Sh
     assert sorted(file.stem for file in KEPT.iterdir()) == names
 
 
+@pytest.mark.slow
+def test_every_write_of_a_schedule_in_a_file_is_crashed_at(shop: Shop) -> None:
+    file = written("small.json", WRITE, LAST)
+    said = shop.simulate("--every-write", "--schedule", str(file), "--no-shrink", *ORDER)
+    assert said.code == 1
+    assert said.last.startswith("5 schedules, ")
+    names = ["small-write-1-answered", "small-write-1-unanswered"]
+    assert sorted(kept.stem for kept in KEPT.iterdir()) == ["small", *names]
+    for name in names:
+        kept = Schedule.load((KEPT / f"{name}.json").read_bytes())
+        assert kept.actions[1:] == (WRITE, LAST)
+
+
+def test_only_chosen_faults_are_in_the_schedules(shop: Shop) -> None:
+    args = ("--show", "--seeds", "2", *IDLE[:2], "--faults", "lag,compact")
+    assert run(["simulate", *args]) == 0
+    shown = shop.capsys.readouterr().out
+    assert {*re.findall(r'"type":"(\w+)"', shown)} == {"write", "lag", "compact"}
+
+
+@pytest.mark.slow
+def test_the_command_that_is_printed_has_the_chosen_faults_and_limits(shop: Shop) -> None:
+    chosen = ("--faults=restart", "--quiet-for", "30")
+    args = ("--first-seed", "7", "--seeds", "1", "--no-shrink", *IDLE, *chosen)
+    said = shop.simulate(*args)
+    assert said.code == 1
+    assert said.commands == {
+        "again": ["--first-seed", "7", "--seeds", "1", *IDLE, *chosen],
+        "short": ["--schedule", "build/simulation/7.json", *IDLE, *chosen[1:]],
+    }
+
+
+def test_help_lists_every_fault_with_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["simulate", "--help"]) == 0
+    text = capsys.readouterr().out
+    for name in fault_names.ALL:
+        mark = r"\*" if name in fault_names.NOT_BY_DEFAULT else ""
+        assert re.search(rf"^  {name}{mark}  +\w", text, re.MULTILINE)
+
+
 @pytest.mark.parametrize(
     ("args", "words"),
     [
@@ -233,7 +273,8 @@ def test_each_write_whose_crash_is_not_survived_is_kept_and_fails_again(shop: Sh
         ([*IDLE, "--workload", "simulated_shop:idle"], "is no Workload, but of type function"),
         (["--schedule", "simulated_shop.py"], "simulated_shop.py: this is no schedule"),
         (["--schedule", "none.json"], "'none.json' does not exist"),
-        (["--schedule", "simulated_shop.py", "--every-write"], "leave out --schedule"),
+        ([*IDLE, "--faults", "lack"], "there is no fault 'lack'; did you mean 'lag'? kinform sim"),
+        (["--faults", "nothing like it"], "there is no fault 'nothing like it'; kinform simulate"),
     ],
 )
 def test_what_cannot_be_run_is_said_in_one_line(shop: Shop, args: list[str], words: str) -> None:

@@ -135,11 +135,11 @@ async def _run(process: Process, mistake: Mistake) -> None:
 
 
 async def _reconcile(ctx: Context, name: ObjectName, *, mistake: Mistake) -> None:
-    room = ctx.lister(ROOMS).get(name)
+    cached = ctx.lister(ROOMS).get(name)
     rooms = ctx.client.resource(ROOMS)
-    if room is None or await CODE.handle(rooms, room, lambda: _give_back(ctx, room, mistake)):
+    if cached is None or await CODE.handle(rooms, cached, lambda: _give_back(ctx, name, mistake)):
         return
-    room = await CODE.ensure(rooms, room)
+    room = await CODE.ensure(rooms, cached)
     if not CODE.is_on(room) or not await _is_there(ctx, room):
         return  # it goes, or has gone: the cache will show that
     seats = str(room.at("spec", "seats"))
@@ -163,7 +163,7 @@ async def _is_there(ctx: Context, room: Object) -> bool:
     return found.uid == room.uid and not found.metadata.deletion_timestamp
 
 
-async def _give_back(ctx: Context, room: Object, mistake: Mistake) -> None:
+async def _give_back(ctx: Context, room: ObjectName, mistake: Mistake) -> None:
     with contextlib.suppress(NotFoundError):
         await ctx.client.resource(MAPS, namespace=HERE).patch(PLAN, {"data": {room.name: None}})
     try:

@@ -54,7 +54,7 @@ from tests.testing.processes import is_alive
 @given(seed=st.integers(0, 1 << 40))
 @settings(max_examples=60)
 def test_every_schedule_has_enough_of_everything(seed: int) -> None:
-    schedule = draw(seed)
+    schedule = draw(seed, faults="all")
     faults = [action for action in schedule.actions if is_of_server(action)]
     assert sum(isinstance(action, Write) for action in schedule.actions) >= 150
     assert len(faults) >= 5
@@ -109,12 +109,12 @@ def test_what_is_no_schedule_is_said_to_be_none(text: str, words: str) -> None:
     ],
 )
 def test_every_sixteenth_schedule_plays_a_scene(seed: int, kinds: set[str]) -> None:
-    assert kinds <= {kind_of(action) for action in draw(seed).actions}
+    assert kinds <= {kind_of(action) for action in draw(seed, faults="all").actions}
 
 
 @pytest.mark.parametrize("seed", [13, 15, 22, 38])
 def test_no_other_schedule_has_what_scenes_are_made_of(seed: int) -> None:
-    kinds = {kind_of(action) for action in draw(seed).actions}
+    kinds = {kind_of(action) for action in draw(seed, faults="all").actions}
     assert not kinds & {"stray_bookmarks", "older_events", "stale_cache"}
 
 
@@ -140,7 +140,7 @@ def test_what_is_left_is_what_it_takes(places: set[int]) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_the_same_seed_gives_the_same_run(seed: int) -> None:
-    schedule = draw(seed)
+    schedule = draw(seed, faults="all")
     first = simulate(schedule, everything_at_once, mirrored)
     again = simulate(schedule, everything_at_once, mirrored)
     assert first.divergence is None

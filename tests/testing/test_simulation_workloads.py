@@ -67,7 +67,7 @@ def stored(world: World, key: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 22, 30, 32])
 def test_an_operator_that_is_right_comes_through(seed: int) -> None:
-    outcome = simulate(draw(seed), operate, is_settled, workload=WIDGETS)
+    outcome = simulate(draw(seed, faults="all"), operate, is_settled, workload=WIDGETS)
     assert outcome.divergence is None
     assert outcome.writes > 50
 
@@ -141,7 +141,10 @@ def test_what_has_a_finalizer_is_deleted_when_that_is_gone(verb: Verb) -> None:
         return ""
 
     outcome = simulate(only(write(1), write(9, verb)), hold, ends, workload=WIDGETS)
-    assert outcome.divergence is None
+    assert outcome.divergence is not None
+    assert outcome.divergence.oracle == "deletion"
+    assert "widgets.example.com blue/a was deleted at " in str(outcome.divergence)
+    assert str(outcome.divergence).endswith("it has ['example.com/mine']")
 
 
 def test_what_a_restore_has_undone_is_done_again_under_the_version_it_had() -> None:
@@ -159,6 +162,30 @@ def test_what_a_restore_has_undone_is_done_again_under_the_version_it_had() -> N
         Restore(at=20, by=6, redo=1),
     ]
     assert simulate(only(*actions), watch, twice, workload=WIDGETS).divergence is None
+
+
+def test_objects_without_a_namespace_have_both_words_in_their_names() -> None:
+    nodes = Workload(
+        resource="v1/nodes",
+        make=lambda draft: {"spec": {"providerID": f"{draft.namespace}|{draft.text}"}},
+        value_at=("spec", "providerID"),
+    )
+
+    async def follow(process: Process) -> None:
+        informer = process.client.informer(
+            "v1/nodes", indexers={"team": lambda node: node.labels.get("team")}
+        )
+        process.witness(informer)
+        async with informer:
+            await asyncio.Event().wait()
+
+    def there(world: World) -> str:
+        assert {*world.history.now()} == {"blue-b"}
+        assert world.history.now()["blue-b"].value.startswith("|5")
+        return ""
+
+    actions = only(write(1), write(2, "create", "b"), write(3, "delete"), write(5, "update", "b"))
+    assert simulate(actions, follow, there, workload=nodes).divergence is None
 
 
 def test_what_was_there_before_the_first_write_is_part_of_the_history() -> None:
@@ -192,7 +219,6 @@ def made(**members: object) -> Callable[[Draft], Mapping[str, object]]:
     ("changes", "words"),
     [
         ({"manifests": []}, "nothing serves the workload's 'example.com/v1/widgets'"),
-        ({"resource": "v1/namespaces"}, "the workload's 'v1/namespaces' are in no namespace"),
         ({"manifests": [{"kind": "Gadget"}]}, "manifest Gadget None is refused: "),
         ({"manifests": [CRD, CRD]}, '"widgets.example.com" already exists'),
         ({"manifests": [{**CRD, "spec": {}}]}, "is refused: .*spec.group: Required value"),

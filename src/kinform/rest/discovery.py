@@ -201,7 +201,7 @@ class Discovery:
         """Ask what all versions of one API group serve."""
         root = "/apis" if group else "/api"
         request = self._rest.get().abs_path(root).header("Accept", _ACCEPT).timeout(_TIMEOUT)
-        answer = await request.into(_Root)
+        answer = await _read(request, _Root)
         if answer.items is not None:
             found = [one for one in answer.items if one.metadata.name == group]
             # "Stale": an aggregated API does not answer, and these are its resources of before.

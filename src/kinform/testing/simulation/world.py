@@ -12,7 +12,7 @@ import shlex
 import threading
 from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, final
 
 from kinform.apiserver.kind import Kind
 from kinform.apiserver.server import APIServer
@@ -193,6 +193,7 @@ class World:
             UsageError: the workload cannot be written.
         """
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_tell_of_error)
         before = _timers(loop)
         async with self.server:
             for namespace in NAMESPACES:
@@ -577,6 +578,12 @@ def _timers(loop: asyncio.AbstractEventLoop) -> set[asyncio.TimerHandle]:
     """Return what a loop has yet to do at some time."""
     scheduled: list[asyncio.TimerHandle] = getattr(loop, "_scheduled", [])
     return {timer for timer in scheduled if not timer.cancelled()}
+
+
+def _tell_of_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what nobody has caught, except for the end of a run that took too long."""
+    if not isinstance(context.get("exception"), TimeUp):
+        loop.default_exception_handler(context)
 
 
 async def _run(program: Program, process: Process) -> None:
