@@ -189,7 +189,7 @@ def _look_up(host: str, port: int) -> list[Address]:
     if is_local := name == "localhost" or name.endswith(".localhost"):
         host = "localhost"  # RFC 6761: no name server decides where credentials without TLS go
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-    addresses = [(family, _numeric(address)) for family, _, _, _, address in found]
+    addresses: list[Address] = [(family, _numeric(address)) for family, _, _, _, address in found]
     if not is_local:
         return addresses
     loopback = [one for one in addresses if ipaddress.ip_address(one[1]).is_loopback]
