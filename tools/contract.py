@@ -63,6 +63,10 @@ WHAT_IT_IS_NOT: Final = """\
   written.
 - CEL rules and conversion webhooks of CustomResourceDefinitions are stored and not evaluated; who
   writes a definition that has some is warned of each.
+- Objects and patches have at most 40,000 values (a text of any length is one), YAML bodies 50,000;
+  more is a 413. Validation against a schema has a cost budget; a write that exceeds it is a 422.
+- Patterns of CustomResourceDefinitions are evaluated by RE2 if `google-re2` is installed (the extra
+  `testing` does so). Without it, a pattern that could take exponential time is not evaluated.
 - One process, for tests, demonstrations and simulation: it scales with one core.
 """
 

@@ -47,6 +47,8 @@ _POSIX_CLASS: Final = re.compile(r"\[:(\^?)(\w*):\]")
 _OTHER_FLAGS: Final = re.compile(r"\(\?[imsU-]+[:)]")
 _MOST_REPEATS: Final = 1000
 _DEEPEST: Final = 1000
+_LONGEST: Final = 10_000
+"""Go, too, refuses patterns as too large, but by the size of the program."""
 _STEPS: Final = 20
 """How many steps of a regular expression engine take as long as a unit of work."""
 _MAX_DEGREE: Final = 8
@@ -172,6 +174,8 @@ class _Translation:
         """A part that can match a text in several ways is repeated: backtracking may explode."""
 
     def run(self) -> str:
+        if len(self._text) > _LONGEST:
+            raise _Wrong(f"expression too large: `{self._text}`")
         while self._at < len(self._text):
             self._step(self._text[self._at])
         if self._groups:

@@ -329,7 +329,7 @@ def _closed_rule(known: frozenset[str]) -> Rule:
 
 
 def _required_rule(names: tuple[str, ...]) -> Rule:
-    cost = len(names)
+    cost = 20 * len(names)
 
     def check(value: JsonValue, path: str, errors: Errors) -> None:
         if not is_object(value):
