@@ -155,7 +155,7 @@ class ThreadSafeStore(Generic[T]):
             return self._state.index(index).all_values()
 
     def abandon(self, message: str) -> None:
-        """Refuse every read from now on with a `UsageError`: see `kinform.cache.forking`."""
+        """Refuse every read from now on with a `UsageError`: in a forked child."""
         self._lock = threading.RLock()  # another thread of the parent may have held it
         self._state = cast("State[T]", Forked(message))
 
