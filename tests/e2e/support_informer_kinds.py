@@ -43,7 +43,7 @@ async def define(admin: Client, group: str, *, scope: str, beside: str | None = 
 async def unserve(admin: Client, group: str, version: str) -> None:
     """Serve ``version`` no longer; its objects stay, in the other one."""
     definitions = admin.resource(_DEFINITIONS)
-    versions = (await definitions.get(f"widgets.{group}")).to_dict()["spec"]["versions"]
+    versions = (await definitions.get(f"widgets.{group}")).at("spec", "versions")
     changed = [{**each, "served": each["name"] != version} for each in versions]
     await definitions.patch(f"widgets.{group}", {"spec": {"versions": changed}})
 

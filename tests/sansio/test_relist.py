@@ -45,7 +45,7 @@ from kinform.sansio.relist import (
     Unstreamed,
     Wait,
     Waited,
-    began,
+    counted,
     mend_after,
     probe_wait,
     step,
@@ -447,7 +447,7 @@ def test_a_watch_that_breaks_before_it_brings_anything_counts_as_unopened(
 def test_a_slow_list_doubles_the_pause_before_the_next(took: float, pause: float) -> None:
     state = replace(WATCHING, failed_openings=8, backoff=Backoff(failures=8), phase="probe")
     listing = run(state, Probed("9", applied="7"), now=100.0)
-    watching = run(listing.state, Listed("9"), now=100.0 + took)
+    watching = run(listing.state, Listed("9", took=took), now=100.0 + took)
     assert run(watching.state, Failed(RESET), now=100.0 + took).action == Wait(pause)
 
 
@@ -534,7 +534,8 @@ def test_the_ninth_opening_in_a_minute_waits_however_healthy_the_others_were() -
         assert decision.action == Rewatch(str(version))
         opened.append(now)
     late = run(decision.state, ended(lived=1.0, resource_version="99"), now=9.0)
-    assert late.action == Wait(pytest.approx(52.05))
+    assert isinstance(late.action, Wait)
+    assert late.action.seconds == pytest.approx(52.05)
     assert waits_for(late) == "watch"
     assert late.state.backoff.failures == 0, "it is no failure"
     assert run(late.state, Waited(), now=61.1).action == Probe()
@@ -550,13 +551,13 @@ def test_a_list_that_waits_for_its_budget_is_still_a_plain_one() -> None:
     assert run(waiting.state, Waited(), now=61.0).action == Relist("7", None)
 
 
-def test_requests_count_from_when_they_begin_not_from_their_decision() -> None:
-    """The limiter that all reconnects share may delay them."""
+def test_requests_count_from_their_answer_not_from_their_decision() -> None:
+    """The limiter that all reconnects share, or discovery, may delay them (seed 156)."""
     decision = run(State(), Started(), now=0.0)
-    state = began(decision.state, decision.action, now=17.0)
+    state = counted(decision.state, decision.action, now=17.0)
     assert (state.lists.times, state.watches.times) == ((17.0,), (17.0,))
-    assert began(state, Relist("", 500), now=18.0).watches.times == (17.0,)
-    assert began(State(), Probe(), now=18.0) == State()
+    assert counted(state, Relist("", 500), now=18.0).watches.times == (17.0,)
+    assert counted(State(), Probe(), now=18.0) == State()
 
 
 def test_probes_beside_a_watch_wait_for_the_budget_of_lists() -> None:
@@ -822,7 +823,7 @@ endings = st.builds(
     st.sampled_from([{}, {}, {"mends": True}, {"reached_timeout": True}]),
 )
 ANSWERS: dict[type, st.SearchStrategy[Signal]] = {
-    Relist: failures | st.builds(Listed, versions, st.booleans()),
+    Relist: failures | st.builds(Listed, versions, st.booleans(), st.sampled_from([0.0, 11.0])),
     Probe: failures | st.builds(Probed, versions, versions),
     Clear: failures | st.just(Cleared()),
     StreamList: failures | endings | versions.map(Streamed),
@@ -858,7 +859,7 @@ def test_no_server_can_provoke_more_than_eight_of_each_in_any_minute(
         action = decision.action
         if not isinstance(action, Wait | None):
             now += delay
-        state = began(decision.state, action, now=now)
+        state = counted(decision.state, action, now=now)
         if isinstance(action, Relist | Probe | StreamList):
             lists.append(now)
         if isinstance(action, StreamList | Rewatch):

@@ -13,7 +13,15 @@ import contextlib
 import dataclasses
 import logging
 import random
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+)
 from typing import Final, Generic, TypeVar, final
 
 from kinform.cache.intake import Intake, TransformFunc
@@ -274,10 +282,14 @@ class Reflector(Generic[T]):
             exc.__traceback__ = None
         return error
 
-    def _note_begin(self, action: relist.Action) -> None:
-        """Note that the request for ``action`` begins now, which may be later than its decision."""
-        now = asyncio.get_running_loop().time()
-        self._state = relist.began(self._state, action, now=now)
+    @contextlib.contextmanager
+    def _counted(self, action: relist.Action) -> Generator[None]:
+        """Count the request for ``action`` from the end of the block on, not from its decision."""
+        try:
+            yield
+        finally:
+            now = asyncio.get_running_loop().time()
+            self._state = relist.counted(self._state, action, now=now)
 
     # --- lists
 
@@ -290,29 +302,32 @@ class Reflector(Generic[T]):
             limit=action.page_size if in_pages else None,
         )
         self._statistics.lists += 1
-        self._note_begin(action)
         self._put_off_probe()
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         trace = Trace(f"{self.name}: list")
 
         def note(page: ListResult[T]) -> None:
             self._reports.heard()
             trace.step(f"a page of {len(page)} objects")
 
-        taken = await take_list(self._lw, self._intake, options, on_page=note)
-        if taken is None:
-            # Pages of two versions make no list: everything once more, in one piece, and so from
-            # now on until that has worked (client-go: FullListIfExpired).
-            self._lists_whole = True
-            whole = dataclasses.replace(options, limit=None)
-            taken = await take_list(self._lw, self._intake, whole, on_page=note)
-            assert taken is not None, "a list in one piece has no token that could expire"
+        with self._counted(action):
+            taken = await take_list(self._lw, self._intake, options, on_page=note)
+            if taken is None:
+                # Pages of two versions make no list: everything once more, in one piece, and so
+                # from now on until that has worked (client-go: FullListIfExpired).
+                self._lists_whole = True
+                whole = dataclasses.replace(options, limit=None)
+                taken = await take_list(self._lw, self._intake, whole, on_page=note)
+                assert taken is not None, "a list in one piece has no token that could expire"
         trace.step(f"{self._intake.finish_list(taken.resource_version)} objects stored")
         self._mend_due = None
         trace.end()
         # Only this is a surprise: a server with a watch cache has any version in one piece.
         is_paginated = version == "0" and (taken.pages > 1 or self._lists_whole)
         self._lists_whole = False
-        return relist.Listed(taken.resource_version, paginated=is_paginated)
+        took = loop.time() - began
+        return relist.Listed(taken.resource_version, paginated=is_paginated, took=took)
 
     async def _probe(self) -> relist.Signal:
         loop = asyncio.get_running_loop()
@@ -320,10 +335,10 @@ class Reflector(Generic[T]):
             await asyncio.sleep(left)
         applied, now = self._intake.version, loop.time()
         max_age = self._max_probe_age()
-        self._note_begin(relist.Probe())
         self._put_off_probe()
         try:
-            answer = await self._turns.probe(self._send_probe, applied, max_age=max_age)
+            with self._counted(relist.Probe()):
+                answer = await self._turns.probe(self._send_probe, applied, max_age=max_age)
         except ApiError as exc:
             self._no_probe_before = loop.time() + min(exc.retry_after or 0.0, MAX_RETRY_AFTER)
             raise
@@ -371,7 +386,6 @@ class Reflector(Generic[T]):
         is_list = isinstance(action, relist.StreamList)
         timeout = max(1, round(self._options.watch_timeout * (1 + self._rand())))
         await self._turns.take(to_list=is_list)
-        self._note_begin(action)
         watch = self._watch = OpenWatch(version, is_list=is_list, timeout=timeout)
         self._refusal = None
         self._statistics.watches += 1
@@ -383,7 +397,7 @@ class Reflector(Generic[T]):
         events = self._intake.events
         try:
             # The source's code: what it leaves behind in that task is not taken for a stop.
-            watched = await apart(self._run_watch(watch), on_cancel=watch.stop)
+            watched = await apart(self._run_watch(watch, action), on_cancel=watch.stop)
             failure = _cancelled_elsewhere() if watched.cancelled() else watched.result()
         finally:
             if watch.mending is not None:
@@ -401,13 +415,15 @@ class Reflector(Generic[T]):
             return self._decide(relist.Failed(error))
         return self._decide(self._ended(watch, error, events=self._intake.events - events))
 
-    async def _run_watch(self, watch: OpenWatch) -> Exception | None:
+    async def _run_watch(
+        self, watch: OpenWatch, action: relist.StreamList | relist.Rewatch
+    ) -> Exception | None:
         """Open a watch and read it to its end; return what ended it, if that was a failure."""
         failure: Exception | None = None
         try:
             async with (
                 watch.limit,
-                self._lw.watch(watch.options) as stream,
+                self._opening(watch, action) as stream,
                 background(self._mind(watch)),
             ):
                 watch.opened()
@@ -427,6 +443,15 @@ class Reflector(Generic[T]):
         except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
             failure = failure or watch.cause_of(exc)
         return failure or watch.cause_of(None)
+
+    @contextlib.asynccontextmanager
+    async def _opening(
+        self, watch: OpenWatch, action: relist.StreamList | relist.Rewatch
+    ) -> AsyncGenerator[AsyncIterable[Received[T]]]:
+        async with contextlib.AsyncExitStack() as stack:
+            with self._counted(action):
+                stream = await stack.enter_async_context(self._lw.watch(watch.options))
+            yield stream
 
     def _ended(self, watch: OpenWatch, error: KinformError | None, *, events: int) -> relist.Ended:
         reached_timeout = error is None and watch.reached_timeout()

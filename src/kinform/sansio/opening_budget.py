@@ -47,8 +47,3 @@ class OpeningBudget:
     def delayed(self, now: float) -> OpeningBudget:
         """Return the budget if the last request began only at ``now``."""
         return replace(self, times=(*self.times[:-1], now)) if self.times else self
-
-    @property
-    def last(self) -> float:
-        """When the last request began."""
-        return self.times[-1] if self.times else float("-inf")

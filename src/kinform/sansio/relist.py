@@ -102,7 +102,7 @@ __all__ = [
     "Unstreamed",
     "Wait",
     "Waited",
-    "began",
+    "counted",
     "mend_after",
     "probe_wait",
     "step",
@@ -249,8 +249,11 @@ def step(
     return step.within_budget(step.decide(signal))
 
 
-def began(state: State, action: Action, *, now: float) -> State:
-    """Return the state if ``action``, decided before, was begun only ``now``."""
+def counted(state: State, action: Action, *, now: float) -> State:
+    """Return the state if the request of ``action`` was sent as late as ``now``.
+
+    Limiters and discovery may delay a request. So it counts from its answer or failure on.
+    """
     lists, watches = _cost(action)
     if lists:
         state = replace(state, lists=state.lists.delayed(now))
@@ -297,8 +300,8 @@ class _Step:
                 return self.started(version)
             case "wait", Waited():
                 return self.resume()
-            case "list", Listed(version, paginated):
-                return self.listed(version, paginated=paginated)
+            case "list", Listed(version, paginated, took):
+                return self.listed(version, paginated=paginated, took=took)
             case "stream", Streamed(version):
                 return self.streamed(version)
             case "clear", Cleared():
@@ -371,12 +374,12 @@ class _Step:
         size = self.policy.page_size or (PAGE_SIZE if pages else None)
         return Decision(replace(state, phase="list"), Relist(version, size), notices)
 
-    def listed(self, version: str, *, paginated: bool) -> Decision:
+    def listed(self, version: str, *, paginated: bool, took: float) -> Decision:
         notices = self.regression(version)
         state = replace(
             self.state,
             has_paginated=self.state.has_paginated or paginated,
-            was_slow=self.now - self.state.lists.last > SLOW_LIST,
+            was_slow=took > SLOW_LIST,
         )
         state = self.synced(state, version)
         return Decision(state, Rewatch(state.version), notices)

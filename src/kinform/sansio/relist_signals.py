@@ -103,11 +103,13 @@ class Started:
 class Listed:
     """A list is in the store.
 
-    ``paginated`` tells that a list of any version (``"0"``) came in pages.
+    ``paginated`` tells that a list of any version (``"0"``) came in pages; ``took`` is how long it
+    took in seconds.
     """
 
     resource_version: str
     paginated: bool = False
+    took: float = 0.0
 
 
 @final
