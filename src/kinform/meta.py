@@ -172,7 +172,9 @@ if TYPE_CHECKING:
 else:
     _Annotations = Raw | UnsetType  # what the decoder fills in
 
-_read_annotations: Final = msgspec.json.Decoder(dict[str, str] | None).decode
+_read_annotations: Final[Callable[[Raw], dict[str, str] | None]] = msgspec.json.Decoder(
+    dict[str, str] | None
+).decode
 _read_unset: Final[Callable[[Raw], dict[str, str | None]]] = msgspec.json.Decoder(
     dict[str, str | None]
 ).decode

@@ -154,7 +154,7 @@ class WatchDecoder:
         # Only new bytes are searched for the newline: those of the tail have been. So each byte
         # is searched once, appended once and decoded once, whatever the length of a line.
         start = self._end_tail(data, 0, frames) if self._tail.left else 0
-        end = data.find(b"\n", start) if self.failure is None else -1
+        end = data.find(b"\n", start) if start >= 0 else -1
         # The hot loop: lines that lie whole in ``data``, cut out of it with a single copy.
         while end >= 0:
             frame = self._read_quick(data, start, end=end)
@@ -164,10 +164,10 @@ class WatchDecoder:
             else:
                 self._take_line(data[start:end], frames)
                 start = self._end_tail(data, end + 1, frames)
-                if self.failure is not None:
-                    return frames
+                if start < 0:
+                    break
             end = data.find(b"\n", start)
-        if start < len(data) and self.failure is None:
+        if 0 <= start < len(data):
             self._keep(data[start:], frames)
         return frames
 
@@ -211,7 +211,10 @@ class WatchDecoder:
             self._drain(frames, closed=False)
 
     def _end_tail(self, data: bytes, start: int, frames: list[Frame]) -> int:
-        """Take lines from ``start`` on while they belong to the tail; return where they end."""
+        """Take lines from ``start`` on while they belong to the tail; return where they end.
+
+        Returns -1 if the stream is broken.
+        """
         tail = self._tail
         while tail.left and (end := data.find(b"\n", start)) >= 0:
             if tail.is_checked:
@@ -225,7 +228,7 @@ class WatchDecoder:
                 tail.compact()
                 self._take_line(line, frames)
             start = end + 1
-        return start
+        return start if self.failure is None else -1
 
     def _take_line(self, line: bytes, frames: list[Frame]) -> None:
         """Take one line, as it may come from any server. What it does not end is left in the tail.
