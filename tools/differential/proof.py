@@ -12,7 +12,7 @@ from typing import Final
 from tools.differential.compare import Difference
 from tools.differential.running import Result, Runner
 from tools.differential.script import FOREVER, Script
-from tools.mutants.patches import ROOT, Patch, load
+from tools.mutants.patches import ROOT, Patch, PatchError, load
 
 __all__ = ["BEFORE", "DEFECTS", "defects", "hunted", "mutants", "mutated"]
 
@@ -92,14 +92,27 @@ def mutants(
 ) -> Iterator[tuple[str, int, str]]:
     """Yield for each mutant the first seed that finds it and what it found; -1: none does.
 
-    Only seeds count in which our source without the mutant has no defect.
+    A seed counts only if our source without the mutant has no defect there.
     """
-    sound = [one.script.seed for one in runner.run(seeds, ROOT / "src") if not one.defects]
+    ours: dict[int, bool] = {}
+
+    def is_sound(seed: int) -> bool:
+        if seed not in ours:
+            ours[seed] = not runner.one(seed, ROOT / "src").defects
+        return ours[seed]
+
     for patch in patches:
-        with mutated(patch) as source:
-            found = next((one for one in _until(runner, sound, source) if one.defects), None)
-        if found is None:
+        try:
+            with mutated(patch) as source:
+                found = next(
+                    one
+                    for one in _until(runner, seeds, source)
+                    if one.defects and is_sound(one.script.seed)
+                )
+        except StopIteration:
             yield patch.name, -1, ""
+        except PatchError as exc:
+            yield patch.name, -1, str(exc)
         else:
             first = found.defects[0]
             yield patch.name, found.script.seed, f"{first.kind}: {first.text}"
