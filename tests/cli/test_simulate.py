@@ -136,13 +136,13 @@ def test_a_seed_that_fails_fails_again_by_both_commands(shop: Shop) -> None:
     assert first.code == 1
     assert first.last.endswith(": 1 failed")
     assert first.failures[0] == "seed 7: equality: somebody was"
-    assert first.failures[1].endswith(" actions, shrunk to 2")
+    assert first.failures[1].endswith(" actions, shrunk to 1")
     assert first.commands == {
         "again": ["--first-seed", "7", "--seeds", "1", *IDLE],
         "short": ["--schedule", "build/simulation/7.json", *IDLE],
     }
     kept = (KEPT / "7.json").read_bytes()
-    assert len(Schedule.load(kept).actions) == 2  # a restart, and time for it
+    assert len(Schedule.load(kept).actions) == 1  # a restart
     again = shop.simulate(*first.commands["again"])
     assert (again.code, again.failures) == (1, first.failures)
     short = shop.simulate(*first.commands["short"])
@@ -161,11 +161,11 @@ def test_schedules_in_files_are_run_and_left_as_they_are(shop: Shop) -> None:
     assert said.last.startswith("2 schedules, ")
     assert said.failures[:2] == [
         "bad one: equality: somebody was",
-        "  3 actions, shrunk to 2",
+        "  3 actions, shrunk to 1",
     ]
     assert said.commands == {"short": ["--schedule", "build/simulation/bad one-2.json", *IDLE]}
     assert bad.read_bytes() == before
-    assert Schedule.load((KEPT / "bad one-2.json").read_bytes()).actions == (RESTART, LAST)
+    assert Schedule.load((KEPT / "bad one-2.json").read_bytes()).actions == (RESTART,)
 
 
 @pytest.mark.slow
@@ -234,7 +234,9 @@ def test_only_chosen_faults_are_in_the_schedules(shop: Shop) -> None:
     args = ("--show", "--seeds", "2", *IDLE[:2], "--faults", "lag,compact")
     assert run(["simulate", *args]) == 0
     shown = shop.capsys.readouterr().out
-    assert {*re.findall(r'"type":"(\w+)"', shown)} == {"write", "lag", "compact"}
+    others = [line for line in shown.splitlines() if '"type"' in line and '"write"' not in line]
+    assert len(others) > 10
+    assert all('"lag"' in line or "compact" in line for line in others)
 
 
 @pytest.mark.slow
@@ -273,8 +275,8 @@ def test_help_lists_every_fault_with_what_it_does(capsys: pytest.CaptureFixture[
         ([*IDLE, "--workload", "simulated_shop:idle"], "is no Workload, but of type function"),
         (["--schedule", "simulated_shop.py"], "simulated_shop.py: this is no schedule"),
         (["--schedule", "none.json"], "'none.json' does not exist"),
-        ([*IDLE, "--faults", "lack"], "there is no fault 'lack'; did you mean 'lag'? kinform sim"),
-        (["--faults", "nothing like it"], "there is no fault 'nothing like it'; kinform simulate"),
+        ([*IDLE, "--faults", "restor"], "there is no fault 'restor'; did you mean 'restore'? (see"),
+        (["--faults", "nothing like it"], "there is no fault 'nothing like it' (see: kinform "),
     ],
 )
 def test_what_cannot_be_run_is_said_in_one_line(shop: Shop, args: list[str], words: str) -> None:

@@ -307,7 +307,7 @@ def simulated(schedule: Schedule, program: Callable[[Process], Awaitable[None]])
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_an_operator_that_is_right_is_found_to_be(seed: int) -> None:
-    """`kinform simulate` finds nothing in 200 seeds; these are a sample."""
+    """`kinform simulate` has found nothing in seeds 0 to 99; these are a sample."""
     simulated(draw(seed), rooms.operate).raise_for_divergence()
 
 

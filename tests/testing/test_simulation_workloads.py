@@ -22,6 +22,7 @@ from kinform.testing.simulation import (
     simulate,
 )
 from kinform.testing.simulation.actions import Action, Crash, Restore, Verb, Write
+from tests.testing import rooms
 from tests.testing.widgets import CRD, RESOURCE, WIDGETS, forget, is_settled, operate
 
 TABLE = "widgets.example.com"
@@ -165,27 +166,28 @@ def test_what_a_restore_has_undone_is_done_again_under_the_version_it_had() -> N
 
 
 def test_objects_without_a_namespace_have_both_words_in_their_names() -> None:
-    nodes = Workload(
-        resource="v1/nodes",
-        make=lambda draft: {"spec": {"providerID": f"{draft.namespace}|{draft.text}"}},
-        value_at=("spec", "providerID"),
-    )
-
     async def follow(process: Process) -> None:
         informer = process.client.informer(
-            "v1/nodes", indexers={"team": lambda node: node.labels.get("team")}
+            rooms.ROOMS, indexers={"team": lambda room: room.labels.get("team")}
         )
         process.witness(informer)
         async with informer:
             await asyncio.Event().wait()
 
+    drafts: list[str] = []
+
+    def make(draft: Draft) -> Mapping[str, object]:
+        drafts.append(draft.key)
+        return rooms.WORKLOAD.make(draft)
+
     def there(world: World) -> str:
-        assert {*world.history.now()} == {"blue-b"}
-        assert world.history.now()["blue-b"].value.startswith("|5")
+        assert {key: state.value for key, state in world.history.now().items()} == {"blue-b": "5"}
         return ""
 
+    workload = dataclasses.replace(rooms.WORKLOAD, make=make)
     actions = only(write(1), write(2, "create", "b"), write(3, "delete"), write(5, "update", "b"))
-    assert simulate(actions, follow, there, workload=nodes).divergence is None
+    assert simulate(actions, follow, there, workload=workload).divergence is None
+    assert drafts == ["blue-a", "blue-b", "blue-b"]
 
 
 def test_what_was_there_before_the_first_write_is_part_of_the_history() -> None:

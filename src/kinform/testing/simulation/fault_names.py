@@ -101,8 +101,8 @@ def chosen(faults: str | Iterable[str]) -> frozenset[str]:
         meant = sets[name] if name in sets else frozenset({name})
         if not meant <= ALL.keys():
             near = difflib.get_close_matches(name, [*ALL, *sets], n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ";"
-            raise UsageError(f"there is no fault {name!r}{hint} kinform simulate --help lists them")
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"there is no fault {name!r}{hint}")
         if word.startswith("-"):
             found -= meant
         else:

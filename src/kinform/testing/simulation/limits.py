@@ -7,6 +7,7 @@ import signal
 import sys
 import sysconfig
 import threading
+import time
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +22,8 @@ WATCHER: Final = "kinform time limit"
 """The thread that ends a run that waits."""
 _AGAIN: Final = 5.0
 """Seconds after which a run that goes on after its time is interrupted again."""
-_WALL: Final = 5.0
-"""A run may take so many times its CPU time: other processes need the machine too."""
+_IDLE: Final = 0.01
+"""A run that uses less of its time than that is blocked: a busy machine leaves it more."""
 _OURS: Final = tuple(
     str(Path(path)) for path in (Path(kinform.__file__).parent, sysconfig.get_path("stdlib"))
 )
@@ -40,7 +41,7 @@ class Limits:
         writes: How often one process may write one object in any virtual minute, beside ten times
             for each write of the schedule in the last two minutes; and ten times as often whatever
             it is. Leases and events do not count. 0: as often as it likes.
-        seconds: CPU time of one run; five times that of real time. 0: no limit.
+        seconds: CPU time of one run, and real time for which it may be blocked. 0: no limit.
     """
 
     quiet: float = 120.0
@@ -54,7 +55,7 @@ class TimeUp(SystemExit):
 
 @contextlib.contextmanager
 def limited(seconds: float) -> Generator[list[str]]:
-    """Raise `TimeUp` in this block once it has taken so much CPU time, or five times that.
+    """Raise `TimeUp` in this block once it has taken so much CPU time, or was blocked as long.
 
     What was raised is in the list, though something else may come out of the block. It is raised by
     a signal, since nothing else ends a program that never yields. Where there are no such signals,
@@ -67,9 +68,9 @@ def limited(seconds: float) -> Generator[list[str]]:
 
     def end(_: int, frame: FrameType | None) -> None:
         said.append(
-            f"the run took more than {seconds:g} s of CPU time, or {_WALL * seconds:g} s in all; "
-            f"it was at {_where(frame)}. A thread of the program cannot be waited for: under "
-            "virtual time blocking calls run in the event loop's own"
+            f"the run took more than {seconds:g} s of CPU time, or was blocked for as long; it was "
+            f"at {_where(frame)}. Blocking calls run in the event loop's own thread under virtual "
+            "time: they must not wait for what the loop has to do"
         )
         raise TimeUp(said[-1])
 
@@ -77,10 +78,11 @@ def limited(seconds: float) -> Generator[list[str]]:
     over = threading.Event()
 
     def watch() -> None:
-        wait = _WALL * seconds
-        while not over.wait(wait):  # whatever it waits for, it does not use the CPU meanwhile
-            signal.pthread_kill(main, signal.SIGPROF)
-            wait = _AGAIN
+        used = time.process_time()
+        while not over.wait(seconds):
+            before, used = used, time.process_time()
+            if used - before < _IDLE * seconds:  # it waits for something other than the CPU
+                signal.pthread_kill(main, signal.SIGPROF)
 
     before = signal.signal(signal.SIGPROF, end)
     watcher = threading.Thread(target=watch, name=WATCHER, daemon=True)
