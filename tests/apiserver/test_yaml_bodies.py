@@ -23,6 +23,7 @@ def loaded(text: bytes) -> object:
     return repr(value), complaints  # repr, because 1 == 1.0 == True
 
 
+@pytest.mark.slow
 @given(st.dictionaries(TEXTS, VALUES), st.booleans(), st.sampled_from([None, 1]))
 @example(obj={"a": 1e3, "b": [-0.0, 1e21, 1e300]}, is_ascii=False, indent=None)
 @example(obj={"a": 2**64, "b": -(2**63) - 1, "k" * 1025: ""}, is_ascii=False, indent=None)

@@ -106,7 +106,7 @@ def _check_rules(
 ) -> None:
     try:
         missing = access.policy.missing(user, where.namespace, rules)
-    except TooManyRules as exc:  # kube-apiserver has no such limit, and compares for ever
+    except TooManyRules as exc:  # a limit of this server: fail closed
         why = "the role has too many combinations of verbs and resources to be compared"
         raise status.forbidden(where.kind, name, why) from exc
     if not missing:

@@ -80,8 +80,8 @@ class YamlError(ValueError):
 def load(text: bytes) -> tuple[JsonValue, list[str]]:
     """Return the first document, and a complaint for each key that is there twice.
 
-    Clients send JSON as YAML more often than not; it is read by a JSON decoder, which is twenty
-    times as fast. Other documents have at most 50,000 values, those of aliases included.
+    Clients send JSON as YAML more often than not; it is read by a JSON decoder, which is much
+    faster. Other documents have at most 50,000 values, those of aliases included.
 
     Raises:
         YamlError: it cannot be read.
