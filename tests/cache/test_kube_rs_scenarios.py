@@ -237,6 +237,7 @@ async def test_without_streamed_lists_no_watch_asks_for_initial_events() -> None
     options = ReflectorOptions(stream_lists=False)
     async with SharedInformer(source, options=options) as informer:
         await informer.wait_synced(5)
+        await source.wait_for_watches()
         source.close_watches(CUT)
         await quiet(30)
     watches = [one.options for one in source.requests if one.verb == "watch"]

@@ -252,9 +252,9 @@ async def test_a_watch_that_falls_silent_is_noticed_and_leaves_no_dead_endpoint(
     async with APIServer(port=None) as server, scene(server) as here:
         await here.ready_pod("dead", "10.0.0.1")
         await asyncio.sleep(SETTLED)
-        server.faults.add(faults.half_open(verb="watch", resource="pods", after_events=1, nth=1))
+        server.faults.add(faults.half_open(verb="watch", resource="pods", after_events=2, nth=1))
         server.cluster.storage.disconnect()
-        await asyncio.sleep(90)  # until the one bookmark that comes through
+        await asyncio.sleep(150)  # until the second bookmark, which arms the idle watchdog
         await here.pods.delete("dead", grace_period=0)
         async with contextlib.aclosing(here.router.changes()) as changes:
             assert [(await anext(changes)).what for _ in range(2)] == ["up", "stale"]

@@ -120,15 +120,18 @@ async def test_no_name_and_no_text_of_an_error_is_shown(
     url = "https://x/api/v1/namespaces/payments/secrets?fieldSelector=metadata.name%3Dstripe-key"
     refused = ForbiddenError(status, method="GET", url=url)
     unreadable = DecodeError("Invalid value", key="payments/stripe-key")
-    for error, said in ((refused, "ForbiddenError 403"), (unreadable, "DecodeError")):
+    rule = '{apiGroups: [""], resources: ["secrets"], verbs: ["list", "watch"]}'
+    for error, said in (
+        (refused, f"ForbiddenError 403; a Role needs the rule {rule}"),
+        (unreadable, "DecodeError; see the log"),
+    ):
         source = source_of("a")
         source.fail_lists(error, forever=True)
         source.fail_watches(error, forever=True)
         name = "v1/secrets in payments with metadata.name=stripe-key"
         async with SharedInformer(source, name=name, label="v1/secrets") as informer:
             await asyncio.sleep(5)
-            expected = f"v1/secrets has not synced ({said}; see the log)"
-            assert informers_check([informer])() == expected
+            assert informers_check([informer])() == f"v1/secrets has not synced ({said})"
 
 
 @in_virtual_time

@@ -42,6 +42,7 @@ EFFECTS: dict[str, list[Make]] = {
         lambda: faults.status(502, text="<html>the proxy has nothing to say</html>"),
     ],
     "error_event": [faults.error_event, lambda: faults.error_event(500, after_events=1)],
+    "end_watch": [faults.end_watch, lambda: faults.end_watch(after_events=1)],
     "drip": [lambda: faults.drip(size=7, every=30.0)],
     "duplicate_events": [faults.duplicate_events],
     "older_events": [faults.older_events],

@@ -13,6 +13,7 @@ import pytest
 from kinform.errors import UsageError
 from kinform.testing.simulation import (
     Draft,
+    Limits,
     Outcome,
     Process,
     Schedule,
@@ -68,7 +69,11 @@ def stored(world: World, key: str) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 22, 30, 32])
 def test_an_operator_that_is_right_comes_through(seed: int) -> None:
-    outcome = simulate(draw(seed, faults="all"), operate, is_settled, workload=WIDGETS)
+    # After a restore an owner in the cache may not exist: until that is noticed, the garbage
+    # collector deletes each Secret as soon as it is applied. So writes have no limit here.
+    limits = Limits(writes=0)
+    schedule = draw(seed, faults="all")
+    outcome = simulate(schedule, operate, is_settled, workload=WIDGETS, limits=limits)
     assert outcome.divergence is None
     assert outcome.writes > 50
 
