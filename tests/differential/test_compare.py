@@ -64,6 +64,11 @@ def test_the_normal_form_has_each_state_once_and_no_absence_within_a_replacement
         pytest.param(ours(ADD, DELETE, AGAIN), "lost", id="an event is dropped"),
         pytest.param(ours(ADD, UPDATE, AGAIN), "grammar", id="a deletion is not told"),
         pytest.param(
+            ours(ADD, UPDATE, replace(UPDATE, at=11.0, old="u1/5/2"), DELETE, AGAIN),
+            "grammar",
+            id="nothing new is told",
+        ),
+        pytest.param(
             ours(ADD, DELETE, replace(UPDATE, at=21.0, what="add", old=""), AGAIN),
             "invented",
             id="an object comes back",

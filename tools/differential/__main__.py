@@ -116,9 +116,8 @@ def _hunt(runner: Runner, arguments: argparse.Namespace) -> int:
     found: dict[str, int] = {}
     for name, seed, text in proof.mutants(runner, patches, seeds):
         found[name] = seed
-        print(
-            f"{name}: " + (f"seed {seed}, {text[:120]}" if seed >= 0 else "NOT FOUND"), flush=True
-        )
+        how = f"seed {seed}, {text[:120]}" if seed >= 0 else f"NOT FOUND {text}"
+        print(f"{name}: {how}", flush=True)
     caught = sum(seed >= 0 for seed in found.values())
     print(f"{caught} of {len(found)} found, {caught / max(1, len(found)):.0%}")
     if arguments.record and not arguments.mutants:
