@@ -106,7 +106,12 @@ def _compare(runner: Runner, arguments: argparse.Namespace) -> int:
         if arguments.record:
             report.write(defects=found, defects_in=tally.scripts)
     elif arguments.record and not wrong:
-        report.write(scripts=tally.scripts, themes=dict(tally.themes), hits=dict(tally.hits))
+        report.write(
+            source="this source",
+            scripts=tally.scripts,
+            themes=dict(tally.themes),
+            hits=dict(tally.hits),
+        )
     return wrong
 
 
