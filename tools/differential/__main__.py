@@ -106,7 +106,12 @@ def _compare(runner: Runner, arguments: argparse.Namespace) -> int:
         if arguments.record:
             report.write(defects=found, defects_in=tally.scripts)
     elif arguments.record and not wrong:
-        report.write(scripts=tally.scripts, themes=dict(tally.themes), hits=dict(tally.hits))
+        report.write(
+            source="this source",
+            scripts=tally.scripts,
+            themes=dict(tally.themes),
+            hits=dict(tally.hits),
+        )
     return wrong
 
 
@@ -116,9 +121,8 @@ def _hunt(runner: Runner, arguments: argparse.Namespace) -> int:
     found: dict[str, int] = {}
     for name, seed, text in proof.mutants(runner, patches, seeds):
         found[name] = seed
-        print(
-            f"{name}: " + (f"seed {seed}, {text[:120]}" if seed >= 0 else "NOT FOUND"), flush=True
-        )
+        how = f"seed {seed}, {text[:120]}" if seed >= 0 else f"NOT FOUND {text}"
+        print(f"{name}: {how}", flush=True)
     caught = sum(seed >= 0 for seed in found.values())
     print(f"{caught} of {len(found)} found, {caught / max(1, len(found)):.0%}")
     if arguments.record and not arguments.mutants:

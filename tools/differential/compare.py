@@ -95,6 +95,8 @@ def _grammar(ours: Outcome) -> Iterator[Difference]:
         elif note.what == "update" and note.old.split("/")[0] != note.state.split("/")[0]:
             text = f"update {note.old} -> {note.state} is of another object"
             yield Difference("grammar", note.key, text, note.at)
+        elif note.what == "update" and note.old == note.state:
+            yield Difference("grammar", note.key, f"update to {note.state}, as before", note.at)
         elif note.what == "delete" and not before:
             yield Difference("grammar", note.key, f"delete of {note.state}, held nothing", note.at)
         held[note.key] = "" if note.what == "delete" else note.state

@@ -269,10 +269,12 @@ def _compacted(dice: Dice) -> Parts:
     changes = _changes(dice, pace=dice.choice((3.0, 15.0)))
     times = sorted(dice.uniform(10, HEALED) for _ in range(dice.randint(1, 3)))
     newest = [max(one.rv for one in changes if one.at <= at) for at in times if changes[0].at <= at]
-    lost = Fault("lost", _WATCHES, after=dice.uniform(5, 60), until=HEALED)
-    away = _failure(dice, ("watch",), {"since": times[0] - 5, "until": times[0] + 5})
+    lost = Fault("lost", _WATCHES, after=dice.uniform(5, 15), until=HEALED)
+    away = [
+        _failure(dice, ("watch",), {"since": max(0.0, at - 40), "until": at + 1}) for at in times
+    ]
     compactions = list(zip(times[-len(newest) :], newest, strict=True)) if newest else []
-    return {"changes": changes, "compactions": compactions, "faults": [away, lost]}
+    return {"changes": changes, "compactions": compactions, "faults": [*away, lost]}
 
 
 THEMES: Final[Mapping[str, Callable[[Dice], Parts]]] = {

@@ -162,6 +162,9 @@ RULES: Final[Sequence[Rule]] = (
         "peer); kinform has a deadline for each answer, and for each watch its time-out plus "
         "10 s. Where only kinform met the silence, it may be late by that much.",
         _silent,
+        review="Silence is drawn often, for it is where informers hang. Each hit is an old state "
+        "that client-go shows for ever, or a delay of ours within the bound above; what kinform "
+        "shows at the end is still compared with the server.",
     ),
     Rule(
         "replayed",
