@@ -424,23 +424,23 @@ def test_a_watch_that_opens_ends_the_count_of_those_that_did_not() -> None:
 
 
 @pytest.mark.parametrize(
-    ("end", "counts"),
+    ("end", "before", "after"),
     [
-        pytest.param(ended(error=RESET, lived=0.1, events=0), True, id="broken at its first byte"),
-        pytest.param(ended(error=RESET, lived=0.1, events=1), False, id="after an event"),
-        pytest.param(ended(error=RESET, lived=30.0, events=0), False, id="quiet for a while"),
-        pytest.param(ended(lived=0.1, events=0), False, id="ended cleanly"),
+        pytest.param(ended(error=RESET, lived=0.1, events=0), 4, 5, id="at its first byte"),
+        pytest.param(ended(error=RESET, lived=0.1, events=1), 5, 0, id="after an event"),
+        pytest.param(ended(error=RESET, lived=90.0, events=0), 5, 5, id="quiet, then broken"),
+        pytest.param(ended(error=RESET, lived=90.0, events=0), 0, 0, id="quiet, the first time"),
+        pytest.param(ended(lived=0.1, events=0), 5, 0, id="ended cleanly"),
     ],
 )
 def test_a_watch_that_breaks_before_it_brings_anything_counts_as_unopened(
-    end: Ended, counts: bool
+    end: Ended, before: int, after: int
 ) -> None:
-    state = replace(WATCHING, failed_openings=4)
-    after = run(state, end).state
-    assert after.failed_openings == (5 if counts else 0)
-    probing = replace(after, phase="probe")
-    expected = Relist("7", None) if counts else Rewatch("7")
-    assert run(probing, Probed("9", applied="7"), now=60.0).action == expected
+    state = run(replace(WATCHING, failed_openings=before), end).state
+    assert state.failed_openings == after
+    probing = replace(state, phase="probe")
+    expected = Relist("7", None) if after >= 5 else Rewatch("7")
+    assert run(probing, Probed("9", applied="7"), now=120.0).action == expected
 
 
 @pytest.mark.parametrize(("took", "pause"), [(10.0, 30.0), (10.1, 60.0)])

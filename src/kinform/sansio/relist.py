@@ -26,7 +26,7 @@ at least 30 s apart. If another version serves it, the cache is kept and goes st
 Rule 8: A watch that ended cleanly was healthy if the applied version advanced, or if it lived for
 8 s. The back-off starts anew, and the next watch opens at once, within the budget of rule 1.
 Rule 9: After five watches in a row that could not be opened, or broke within 8 s without an event,
-lists keep the cache up to date. Each probe that shows another version than ours leads to one plain
+lists keep the cache up to date, until a watch brings an event or ends cleanly. Each probe that shows another version than ours leads to one plain
 list, so there is at most one in each wait (30 to 60 s; twice that if the last list took longer than
 10 s). A probe that shows our version leads to no list.
 
@@ -481,9 +481,10 @@ class _Step:
         )
         # A gateway may accept every watch and break it at the first byte, which is no better than
         # refusing it. (A quiet watch that breaks later may have met the idle timeout of a proxy.)
-        is_useless = ended.error is not None and not (advanced or ended.events)
-        is_useless = is_useless and ended.lived < CLEAN_AFTER
-        failed = self.state.failed_openings + 1 if is_useless else 0
+        # Such a watch proves nothing: only one that brought something, or ended cleanly, does.
+        works = advanced or ended.events > 0 or ended.error is None
+        broke_at_once = not works and ended.lived < CLEAN_AFTER
+        failed = 0 if works else self.state.failed_openings + broke_at_once
         self.state = replace(self.state, version=version, failed_openings=failed)
         if is_healthy:
             self.state = replace(self.state, backoff=self.state.backoff.healthy())
