@@ -203,6 +203,8 @@ class Witness:
         error = statistics.reflector.last_error
         if isinstance(error, DecodeError) and not self._garbles:
             self._fail("reading", f"what came whole could not be read: {error}")
+        if statistics.unexpected_ends:
+            self._fail("parts", "a reflector, pump or handler ended though nothing stopped it")
         bound = coalesce.HIGH_WATER + 4 * len(self._history.keys)
         for handler in statistics.handlers:
             if handler.pending > bound:
