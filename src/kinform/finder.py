@@ -65,20 +65,38 @@ class Finder:
         """Whether the objects have namespaces; ``None`` while nothing was found."""
         return None if self._found is None else self._found.namespaced
 
-    async def has_moved(self, error: ApiError) -> bool:
+    @property
+    def found(self) -> Found | None:
+        """What requests use now; ``None`` before the first one."""
+        return self._found
+
+    async def has_moved(self, error: ApiError, used: Found | None) -> bool:
         """Return whether the path that was refused is not the resource's path any more.
 
         The server is asked for that, though not too often, unless ``error`` is about an object.
+
+        Args:
+            error: the answer.
+            used: what the request used: another request may have found the new path meanwhile.
         """
         details = error.status.details
         if self._find_again is None or (details is not None and details.name):
             return False
-        try:
-            found = _essence(await self._find_again())
-        except KinformError:
-            return False  # the error at hand says more
-        before, self._found = self._found, found
-        return found != before
+        used = used or self._found
+        if self._found != used:
+            return True
+        with contextlib.suppress(KinformError):  # the error at hand says more
+            self._take(_essence(await self._find_again()))
+        return self._found != used
+
+    def _take(self, found: Found) -> None:
+        """Use another version or scope of the resource, but never another resource.
+
+        Discovery can be incomplete: if the server's core group does not answer for a moment,
+        "pods" are those of metrics.k8s.io.
+        """
+        if self._found is None or _identity(self._found) == _identity(found):
+            self._found = found
 
     @contextlib.asynccontextmanager
     async def checked_if_not_found(self) -> AsyncGenerator[None]:
@@ -104,7 +122,11 @@ class Finder:
             raise exc from cause
         except KinformError:  # it says nothing: the 404 is all that is known
             return
-        self._found = _essence(found)
+        self._take(_essence(found))
+
+
+def _identity(found: Found) -> tuple[str, str, str]:
+    return found.gvr.group, found.gvr.resource, found.kind
 
 
 def _essence(resource: APIResource | Resource[object]) -> Found:

@@ -37,10 +37,12 @@ class Parts:
 
     Args:
         name: the owner's, for the log.
+        label: the owner's in reports that anyone may read; by default its name.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, label: str | None = None) -> None:
         self.name: Final = name
+        self.label: Final = name if label is None else label
         self._ends = PartEnds()
         self._parent: Parts | None = None
         self._unusable: dict[str, BaseException] = {}
@@ -125,7 +127,8 @@ class Parts:
                 exc_info=error,
                 extra={"part": part, "owner": self.name},
             )
-        end = PartEnd(part, error, asyncio.get_running_loop().time())
+        shown = part.replace(self.name, self.label)  # a name may hold a namespace and selectors
+        end = PartEnd(shown, error, asyncio.get_running_loop().time())
         if self._note(end, counts=counts):
             raise error
 

@@ -152,8 +152,8 @@ class SharedInformer(Generic[T]):
         )
         self._lw = lw
         self.name: Final = name
-        self._parts = Parts(name)
         self._label = label or name
+        self._parts = Parts(name, label=self._label)
         self._model = model
         self._options = options or ReflectorOptions()
         self._resync_period = resync_period

@@ -171,7 +171,7 @@ class Listener(Generic[T]):
         Cancelled, it cancels the callback that runs and gives it a quarter of a second. One that
         does not end by then is named in the log and left to itself: so this task, unlike the
         handler's, always ends. If the task that calls the handler ends for another reason, it is
-        replaced after a pause, and the handler misses nothing.
+        replaced after a pause: the handler misses at most the event that was in its hands.
 
         Raises:
             BaseException: what a callback raised to end the process.

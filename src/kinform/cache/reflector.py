@@ -200,8 +200,11 @@ class Reflector(Generic[T]):
             KinformError: the list failed, or the watch could not be opened.
             UsageError: as `run`.
         """
+        self._refusal = None
         async with self._running():
             decision = self._decide(relist.Started(self._intake.version))
+            while isinstance(decision.action, relist.Wait):  # the budget of requests is used up
+                decision = await self._follow(decision)
             while not (
                 isinstance(decision.action, relist.Wait) and self._state.after_wait == "list"
             ):

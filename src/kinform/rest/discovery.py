@@ -139,6 +139,7 @@ class Discovery:
         self._versions: dict[GroupVersion, ResourceMap] = {}
         self._found: dict[str, GroupVersionResource] = {}
         self._doubted: dict[str, float] = {}  # when `find_again` last asked the server
+        self._lookups: SharedCalls[str, APIResource] = SharedCalls()
 
     async def find(self, name: str, *, fresh: bool = False) -> APIResource:
         """Return the resource that ``name`` means (see `ResourceMap.find`).
@@ -221,11 +222,15 @@ class Discovery:
         """Return the resource after a request for its path was answered with 404.
 
         A CRD may have been replaced by another of the same name. The server is asked at most every
-        `DOUBT_EVERY` seconds for one name, and the last answer is returned in between.
+        `DOUBT_EVERY` seconds for one name, and the last answer is returned in between. Requests
+        that fail together share one lookup.
 
         Raises:
             as `find`.
         """
+        return await self._lookups.call(name, lambda: self._find_again(name))
+
+    async def _find_again(self, name: str) -> APIResource:
         now = asyncio.get_running_loop().time()
         is_due = now - self._doubted.get(name, float("-inf")) >= DOUBT_EVERY
         if is_due:

@@ -24,7 +24,7 @@ from kinform.cache.informer import InformerOptions
 from kinform.client import Client
 from kinform.errors import UsageError
 from kinform.objects import Object
-from kinform.parts import Parts
+from kinform.parts import Parts, error_of
 from kinform.runtime.context import Environment
 from kinform.runtime.controller import Controller
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
@@ -299,6 +299,8 @@ class Manager:
         self._has_told = True
         if not self._task.cancelled():
             self._task.result()
+        elif not self._stop.is_asked and (error := error_of(self._task)) is not None:
+            raise error
 
     async def __aenter__(self) -> Manager:
         if not self._client.is_open:

@@ -8,7 +8,6 @@ import logging
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from typing import Final, final
 
-from kinform.cache.guard import Role, role
 from kinform.runtime.controller import Controller
 from kinform.runtime.leader_election import LeaderElector
 from kinform.runtime.stopping import Stop
@@ -90,7 +89,6 @@ class Operation:
         if self._stop.is_asked:
             return
         self._working.append(controller)  # until then nobody is there who could drain its queue
-        role.set(Role.RECONCILE)  # for this task, and the workers that it starts
         await controller.work()
 
     async def _drain(self) -> None:

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Final, final
 
+from kinform.cache.guard import Role, role
 from kinform.errors import QueueShutDown
 from kinform.meta import ObjectName
 from kinform.parts import Parts
@@ -79,6 +80,7 @@ class Workers:
             await self._part_with(tasks)
 
     async def _work(self) -> None:
+        role.set(Role.RECONCILE)  # for this worker, and not for sources: they may read early
         queue, clock = self._queue, asyncio.get_running_loop().time
         while True:
             try:
@@ -89,8 +91,10 @@ class Workers:
             self._running[name] = began, began + (self._slow_after or 0.0)
             try:
                 await self._reconcile(name)
-            except Exception:
-                queue.add(name)  # not the user's failure, and no reason to forget the name
+            except (Exception, asyncio.CancelledError):
+                # Not the user's failure, and no reason to forget the name. After a stop the queue
+                # takes no more names.
+                queue.add(name)
                 raise
             finally:
                 del self._running[name]

@@ -22,7 +22,7 @@ class PartEnd(NamedTuple):
     """One unexpected end."""
 
     part: str
-    """The name of the part."""
+    """The name of the part, as reports show it."""
     error: BaseException
     """Why it ended."""
     at: float

@@ -25,10 +25,11 @@ complete discovery lists it in no version of its group (`UnknownResourceError.is
 at least 30 s apart. If another version serves it, the cache is kept and goes stale.
 Rule 8: A watch that ended cleanly was healthy if the applied version advanced, or if it lived for
 8 s. The back-off starts anew, and the next watch opens at once, within the budget of rule 1.
-Rule 9: After five watches in a row that could not be opened, or broke within 8 s without an event,
-lists keep the cache up to date, until a watch brings an event or ends cleanly. Each probe that shows another version than ours leads to one plain
-list, so there is at most one in each wait (30 to 60 s; twice that if the last list took longer than
-10 s). A probe that shows our version leads to no list.
+Rule 9: After five failures in a row, of which the last were watches that could not be opened or
+broke within 8 s without an event, lists keep the cache up to date, until a watch brings an event or
+ends cleanly. Each probe that shows another version than ours leads to one plain list, so there is
+at most one in each wait (30 to 60 s; twice that if the last list took longer than 10 s). A probe
+that shows our version leads to no list.
 
 client-go: reflector.go, where the same decisions are spread over ListAndWatch, list, watchList,
 watch and handleAnyWatch.
@@ -557,7 +558,9 @@ class _Step:
             return self.wait("list", notices=(Regressed(applied, version),))
         if self.state.phase != "probe":
             return Decision(self.state, None)
-        is_frozen = self.state.failed_openings >= OPENINGS_BEFORE_LIST
+        # Failed streams before this list count too: they were watches, and have had their waits.
+        failures = max(self.state.failed_openings, self.state.backoff.failures)
+        is_frozen = self.state.failed_openings > 0 and failures >= OPENINGS_BEFORE_LIST
         if not is_frozen or _usable(version) == applied:
             return self.watch()
         # Watches cannot be opened and the cache is behind. A streamed list is a watch, too.

@@ -68,10 +68,12 @@ def again_if_moved(
 
     @functools.wraps(verb)
     async def done(self: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        find = self._find  # pyright: ignore[reportPrivateUsage] - a method, written outside
+        used = find.found
         try:
             return await verb(self, *args, **kwargs)
         except ApiError as exc:
-            if exc.code not in {404, 405} or not await self._find.has_moved(exc):  # pyright: ignore[reportPrivateUsage]
+            if exc.code not in {404, 405} or not await find.has_moved(exc, used):
                 raise
         return await verb(self, *args, **kwargs)
 
