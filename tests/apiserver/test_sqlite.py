@@ -189,6 +189,26 @@ async def test_a_new_file_is_for_its_owner_only(tmp_path: Path) -> None:
     assert [it.name for it in tmp_path.iterdir()] == ["a.db"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="permissions of files are not checked there")
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o666])
+@in_virtual_time
+async def test_a_file_that_others_can_read_or_write_is_opened_with_a_warning(
+    mode: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.db"
+    async with server(path) as api:
+        first = await send(api, "POST", CONFIG_MAPS, named("a"))
+    assert caplog.messages == []
+    path.chmod(mode)
+
+    async with server(path) as api:
+        assert await send(api, "GET", f"{CONFIG_MAPS}/a") == first
+
+    why = "can be read or written by other users; chmod it to 600"
+    assert caplog.messages == [f"the data file {str(path)!r} {why}"]
+    assert stat.S_IMODE(path.stat().st_mode) == mode
+
+
 @in_virtual_time
 async def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
     path = tmp_path / "a.db"

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+import kinform
 from kinform.apiserver import APIServer
 from kinform.apiserver.browsers import refusal
 
@@ -100,3 +101,20 @@ async def test_nothing_but_health_and_version_is_told_without_the_token(server: 
 def test_a_refusal_needs_no_host_and_no_origin() -> None:
     assert refusal({}) is None
     assert refusal({"Origin": "http://localhost"}) is not None
+
+
+async def test_a_client_reads_the_answer_however_many_warnings_there_are(
+    server: APIServer,
+) -> None:
+    """Clients refuse answers with too many headers: aiohttp's accepts 128."""
+    warnings: list[str] = []
+    config = kinform.Config(server=server.url, token=server.token)
+    unknown = {f"f{number}": 1 for number in range(500)}
+    async with kinform.connect(
+        config, warning_handler=lambda warning: warnings.append(warning.text)
+    ) as client:
+        maps = client.resource("v1/configmaps", namespace="default")
+        created = await maps.create({"metadata": {"name": "a"}, **unknown})
+
+    assert created.name == "a"
+    assert warnings == [f'unknown field "f{number}"' for number in range(100)]

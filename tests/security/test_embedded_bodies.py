@@ -97,3 +97,28 @@ async def test_a_client_whose_body_comes_slowly_but_in_time_is_answered() -> Non
         code, _ = await answer_of(reader)
         writer.close()
     assert code == 201
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("refused", ["no token", "wrong token", "foreign host"])
+async def test_a_client_that_is_refused_and_does_not_send_its_body_is_disconnected(
+    refused: str,
+) -> None:
+    """Not even one that goes on to send a little keeps its connection."""
+    async with APIServer() as server:
+        port = int(server.url.rpartition(":")[2])
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        host = "rebound.example" if refused == "foreign host" else "localhost"
+        head = [f"POST {MAPS} HTTP/1.1", f"Host: {host}", f"Content-Length: {BODY_LIMIT}"]
+        token = {"no token": "", "wrong token": "wrong"}.get(refused, server.token)
+        head += [f"Authorization: Bearer {token}"] if token else []
+        writer.write("\r\n".join([*head, "", ""]).encode() + b"x" * (BODY_LIMIT - 100))
+        try:
+            code, _ = await answer_of(reader)
+            writer.write(b"x")
+            async with asyncio.timeout(10):
+                rest = await reader.read()
+        finally:
+            writer.close()
+
+    assert (code, rest) == (403 if refused == "foreign host" else 401, b"")

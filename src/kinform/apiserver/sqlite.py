@@ -9,6 +9,7 @@ Rule 2: after an unexpected end the file has all of a batch, or nothing of it.
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
 import stat
@@ -25,6 +26,8 @@ from kinform.errors import UsageError
 from kinform.version import __version__
 
 __all__ = ["FORMAT", "Batch", "Database", "Row"]
+
+log: Final = logging.getLogger("kinform.apiserver")
 
 FORMAT: Final = 1
 """The version of the file's layout. Another one cannot be read."""
@@ -104,6 +107,8 @@ class Database:
     def open(cls, path: str | os.PathLike[str]) -> Self:
         """Open a data file, or create it, and lock it.
 
+        A file that other users can read or write is opened with a warning, and keeps its mode.
+
         Raises:
             UsageError: it cannot be used. It was not changed.
         """
@@ -119,6 +124,7 @@ class Database:
             except BaseException:
                 connection.close()
                 raise
+        _warn_of_others(file)
         return cls(file, connection)
 
     def load(self) -> tuple[int, list[Row]]:
@@ -185,6 +191,12 @@ def _created(file: Path) -> bool:
     if not os.access(file, os.R_OK | os.W_OK, effective_ids=effective):
         raise _refused(file, "may not be read and written by this user; change its permissions")
     return not found.st_size
+
+
+def _warn_of_others(file: Path) -> None:
+    if os.name == "posix" and file.stat().st_mode & 0o066:
+        message = "the data file %r can be read or written by other users; chmod it to 600"
+        log.warning(message, str(file))
 
 
 def _inspect(file: Path) -> None:

@@ -22,6 +22,9 @@ _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
 _ALL_WARNINGS: Final = 4096
 _LONG_WARNING: Final = 256
 """How much is kept of a warning, if all of them together would be too long."""
+_MOST_WARNINGS: Final = 100
+"""As many as kube-apiserver's decoder reports. Clients bound the headers of an answer: aiohttp
+accepts 128."""
 
 BODY_LIMIT: Final = 3 * 1024 * 1024
 """The most bytes that a request may bring."""
@@ -156,9 +159,11 @@ class Response:
     def warning_headers(self) -> list[str]:
         """Return the values of the ``Warning`` headers.
 
-        What would break a header is left out, and of many long ones only so much is said.
+        Texts that would break a header are left out. At most 100 headers are returned, with about
+        4,096 characters in all.
         """
         texts = [text for text in dict.fromkeys(self.warnings) if not _CONTROL.search(text)]
+        texts = texts[:_MOST_WARNINGS]
         if sum(map(len, texts)) > _ALL_WARNINGS:
             texts = [text[:_LONG_WARNING] for text in texts]
             lengths = itertools.accumulate(map(len, texts), initial=0)
