@@ -143,7 +143,6 @@ def test_a_rough_program_keeps_all_promises_and_others_see_no_nulls() -> None:
     assert not any(b"null" in raw for raw in raws)
 
 
-
 # --- shrinking
 
 
