@@ -45,6 +45,7 @@ from kinform.testing.simulation.drawing import crashes
 from kinform.testing.simulation.link import Link
 from kinform.testing.simulation.running import Subject, drawn, run_schedules
 from kinform.testing.simulation.shrinking import shrunk
+from kinform.testing.simulation.themes import is_rough, scene_of, theme_of
 from tests.testing.eventually import eventually
 from tests.testing.processes import is_alive
 
@@ -116,6 +117,30 @@ def test_every_sixteenth_schedule_plays_a_scene(seed: int, kinds: set[str]) -> N
 def test_no_other_schedule_has_what_scenes_are_made_of(seed: int) -> None:
     kinds = {kind_of(action) for action in draw(seed, faults="all").actions}
     assert not kinds & {"stray_bookmarks", "older_events", "stale_cache"}
+
+
+def test_rough_programs_take_one_of_32_seeds_from_those_without_theme_and_scene() -> None:
+    rough = [seed for seed in range(3200) if is_rough(seed)]
+    assert len(rough) == 100
+    assert all(theme_of(seed) is None and scene_of(seed) is None for seed in rough)
+
+
+@pytest.mark.slow
+def test_a_rough_program_keeps_all_promises_and_others_see_no_nulls() -> None:
+    assert is_rough(24)
+    assert simulate(draw(24, faults="all"), everything_at_once, mirrored).divergence is None
+    raws: list[bytes] = []
+
+    async def look(process: Process) -> None:
+        async with process.client.informer("v1/configmaps") as informer:
+            await informer.wait_synced()
+            await asyncio.sleep(20.0)
+            raws.extend(bytes(one.raw) for one in informer.lister.list())
+            await asyncio.Event().wait()
+
+    simulate(Schedule(seed=24, processes=1, actions=draw(24).actions[:40]), look)
+    assert raws
+    assert not any(b"null" in raw for raw in raws)
 
 
 # --- shrinking

@@ -80,7 +80,6 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     "F-R30": _CREDENTIALS,
     "F-R31": _CREDENTIALS,
     "F-R32": _CREDENTIALS,
-    "F-R36": "virtual time does not pass while the loop is blocked",
     "F-R38": "needs processes of the system",
     "F-R43": "a schedule is over in minutes; `make soak` takes longer",
 }

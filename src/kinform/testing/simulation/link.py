@@ -98,6 +98,8 @@ class Link:
         """How often informers of paths with this in them were replaced by new ones."""
         self.impatience: list[str] = []
         """Lists and watches that came sooner than a 429 had told them to, or failed too often."""
+        self.alters: Callable[[bytes], bytes] | None = None
+        """Changes each piece of the answers to lists and watches."""
         self._not_before: dict[tuple[str, str], float] = {}
         self._failed: dict[tuple[str, str], list[float]] = {}  # since the last that worked
 
@@ -156,6 +158,7 @@ class Link:
             if response.status == 429:
                 self._heed(sent, response.headers.get("Retry-After", ""))
             answer = _Answer(self, request, response)
+            answer.alters = self.alters if sent.verb in _READS else None
             self._streams[answer] = None
             try:
                 yield answer
@@ -255,6 +258,7 @@ class _Answer:
     """
 
     def __init__(self, link: Link, request: HttpRequest, response: MemoryResponse) -> None:
+        self.alters: Callable[[bytes], bytes] | None = None
         self._link = link
         self._request = request
         self._response = response
@@ -272,6 +276,8 @@ class _Answer:
             self._held = await self._response.read_some(gather=gather)
             if self._way == "gathered":
                 await self._gather()
+            if self.alters is not None:
+                self._held = self.alters(self._held)
         await self._link.passed(self._request)
         size = len(self._held)
         if self._way == "cut":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import Any, final
 
 from kinform.cache.factory import SharedInformerFactory
@@ -28,6 +28,8 @@ class Process:
         number: Which process it is; it keeps that when it is started again.
         life: How often it was started before.
         client: An open client; its link to the server may be cut.
+        seed: The schedule's.
+        before_events: Awaited by every witness before it looks at an event; None: nothing is.
         grace: Seconds that its end may take; half a second more is a broken promise.
         dice: The only chance a program should take: all of a run is repeatable by it.
     """
@@ -46,6 +48,8 @@ class Process:
         self.number = number
         self.life = life
         self.client = client
+        self.seed: int = schedule.seed
+        self.before_events: Callable[[], Awaitable[None]] | None = None
         self.grace: float = 5.0
         self.link = link
         self.dice: random.Random = random.Random(f"{schedule.seed} {number} {life}")
@@ -107,6 +111,7 @@ class Process:
             lags=self._lags,
             resyncs=resyncs,
             pauses=(0.0, 0.0, self.dice.choice((0.0, 0.1, 3.0, 20.0))),
+            before=self.before_events,
             dice=self.dice,
             name=f"{self}, {name or informer.name}",
         )

@@ -2,7 +2,8 @@
 
 Two informers, one with a selector, in one of many configurations, each with a witness; a handler
 that is slow, and may raise; an election; and for the leader a controller that keeps for every
-ConfigMap of one namespace a Secret of the same name and value.
+ConfigMap of one namespace a Secret of the same name and value. In some schedules it is rough: see
+`kinform.testing.simulation.rough`.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ from kinform.runtime.result import Result
 from kinform.sansio.delta_fifo import DeltaFIFO
 from kinform.sansio.real_fifo import RealFIFO
 from kinform.testing.simulation.process import Process
+from kinform.testing.simulation.rough import Backlog, misuse, with_nulls
+from kinform.testing.simulation.themes import is_rough
 
 __all__ = ["MIRRORED", "everything_at_once", "secret_value"]
 
@@ -40,6 +43,9 @@ async def everything_at_once(process: Process) -> None:
     """Run until cancelled."""
     # One after the other: a manager, the lease that is given back, and two informers.
     process.grace = 5.0 + _RELEASE + 5.0 + 5.0
+    if is_rough(process.seed):
+        process.before_events = misuse
+        process.link.alters = with_nulls
     resync = process.dice.choice((None, None, 40.0))
     options = _options(process, resync)
     whole = process.client.informer("v1/configmaps", **options)
@@ -110,6 +116,8 @@ async def _lead(process: Process, elector: LeaderElector) -> None:
 
     async def reconcile(ctx: Context, name: ObjectName) -> Result | None:
         with process.working(name):
+            if is_rough(process.seed):
+                await misuse()
             source = ctx.lister("v1/configmaps").get(name)
             if source is None:
                 return None  # its secret goes with it
@@ -130,6 +138,8 @@ async def _lead(process: Process, elector: LeaderElector) -> None:
     with process.informed_by(manager.factory):
         async with manager:
             manager.add(controller)
+            if is_rough(process.seed):
+                manager.add(Backlog(process).controller())
             await manager.run()
 
 

@@ -5,7 +5,8 @@ together: pages, and a compaction between two of them. So every eighth schedule 
 server does wrong from one theme; every sixteenth, between those, from a rare one, and plays its
 scene; every thirty-second has strangers. Four more of thirty-two have a server that is limited in
 one way for long: no watch can be opened, each watch ends cleanly after some events, nothing is
-answered, or the API version is not served. A new theme takes seeds that had none: all others mean
+answered, or the API version is not served. One more has a rough program (`is_rough`), whatever its
+server does. A new theme takes seeds that had none: all others mean
 what they meant.
 """
 
@@ -27,6 +28,7 @@ __all__ = [
     "THEMES",
     "Theme",
     "every_theme",
+    "is_rough",
     "scene_of",
     "theme_of",
 ]
@@ -38,6 +40,7 @@ _EVERY: Final = 8
 _RARE: Final = 16
 _STRANGE: Final = 32
 _LIMITED: Final = 32
+_ROUGH: Final = 24
 _READS: Final[Sequence[Verb]] = ("list", "watch")
 
 
@@ -56,6 +59,11 @@ def scene_of(seed: int) -> Scene | None:
     """Return what is played in the schedule of ``seed``; None: nothing."""
     rare = _rare(seed) or LIMITED_THEMES.get(seed % _LIMITED)
     return None if rare is None else rare[1]
+
+
+def is_rough(seed: int) -> bool:
+    """Return whether kinform's own program is a rough one: see `simulation.rough`."""
+    return seed % _LIMITED == _ROUGH
 
 
 def every_theme() -> Sequence[Theme]:

@@ -47,6 +47,7 @@ class Witness:
         garbles: Whether anything may; else all that comes can be read (``reading``).
         lags: Whether a list of any version may show an old state, of before the informer's start.
         resyncs: Whether objects are told again as they were.
+        before: Awaited before each event is looked at.
         pauses: How many seconds it may take to be told something; one of these, at random.
         name: Who this is, for messages.
     """
@@ -62,6 +63,7 @@ class Witness:
         garbles: bool = False,
         lags: bool = False,
         resyncs: bool = False,
+        before: Callable[[], Awaitable[None]] | None = None,
         pauses: Sequence[float] = (0.0,),
         dice: random.Random | None = None,
         name: str,
@@ -83,6 +85,7 @@ class Witness:
         self._began = history.time()
         self._told: set[str] = set()
         self._has_synced = False
+        self._before = before
         self._pauses = pauses
         self._dice = dice or random.Random(0)
         self._registration = informer.add_event_handler(
@@ -167,6 +170,8 @@ class Witness:
         self._pauses = (0.0,)
 
     async def _pause(self) -> None:
+        if self._before is not None:
+            await self._before()
         if seconds := self._dice.choice(self._pauses):
             await asyncio.sleep(seconds)
 
