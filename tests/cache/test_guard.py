@@ -41,6 +41,10 @@ MISSING = api_error(Status(code=404, reason="NotFound"), method="GET", url="http
 
 Informer = SharedInformer[Object]
 
+ENTRY = Entry(
+    ObjectMeta(name="a", namespace="default"),
+    Object.from_dict({"metadata": {"name": "a", "namespace": "default"}}),
+)
 READS: dict[str, Callable[[Informer], object]] = {
     "lister.get": lambda one: one.lister.get("default/a"),
     "lister.list": lambda one: one.lister.list(),
@@ -63,10 +67,6 @@ READS: dict[str, Callable[[Informer], object]] = {
     "in entries": lambda one: ObjectName("default", "a") in one.indexer.entries,
     "len(entries)": lambda one: len(one.indexer.entries),
 }
-ENTRY = Entry(
-    ObjectMeta(name="a", namespace="default"),
-    Object.from_dict({"metadata": {"name": "a", "namespace": "default"}}),
-)
 
 reads = pytest.mark.parametrize("read", READS.values(), ids=READS)
 

@@ -502,7 +502,7 @@ async def test_if_the_first_to_ask_is_cancelled_another_takes_over() -> None:
 # --- documents that are too large ----------------------------------------------------------------
 
 
-def aggregated(count: int) -> dict[str, object]:
+def of_size(count: int) -> dict[str, object]:
     kind = {"responseKind": {"kind": "K"}}
     resources = [{"resource": f"r{n}", **kind} for n in range(count)]
     versions = [{"version": "v1", "resources": resources}]
@@ -515,9 +515,9 @@ NO_GROUPS: dict[str, object] = {"kind": "APIGroupDiscoveryList", "items": []}
 @pytest.mark.slow
 @in_virtual_time
 async def test_a_document_of_too_many_resources_is_refused() -> None:
-    most, _, _ = serving({"/api": aggregated(MAX_RESOURCES)})
+    most, _, _ = serving({"/api": of_size(MAX_RESOURCES)})
     assert len((await most.resources()).resources) == MAX_RESOURCES
-    more, _, _ = serving({"/api": aggregated(MAX_RESOURCES + 1)})
+    more, _, _ = serving({"/api": of_size(MAX_RESOURCES + 1)})
     with pytest.raises(DecodeError, match=f"more than {MAX_RESOURCES} resources"):
         await more.resources()
 

@@ -152,7 +152,7 @@ def test_an_owner_reference_leads_to_the_primary(
     kind: str, reference: tuple[str, str, str], found: list[str]
 ) -> None:
     names = to_owner(kind)(owned(reference))
-    assert [ObjectName("default", name) for name in found] == list(names or ())  # type: ignore[arg-type]
+    assert [ObjectName("default", name) for name in found] == list(names or ())
 
 
 def by_owner(obj: Object) -> list[str]:

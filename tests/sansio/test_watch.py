@@ -260,20 +260,24 @@ def test_what_is_no_event_fails_without_waiting_for_a_newline() -> None:
     assert decoder.failure is not None
 
 
+def has_failed(decoder: WatchDecoder) -> bool:
+    return decoder.failure is not None
+
+
 def test_broken_line_fails_at_its_newline_unless_more_lines_could_complete_it() -> None:
     decoder = WatchDecoder()
     assert decoder.feed(b'{"type":"ADDED","object":{"a":"x') == []
-    assert decoder.failure is None
+    assert not has_failed(decoder)
     assert decoder.feed(b"\n") == []
-    assert decoder.failure is not None
+    assert has_failed(decoder)
     decoder = WatchDecoder()
     assert decoder.feed(b'{"type":"ADDED","object":{"a":[\n') == []
-    assert decoder.failure is None
+    assert not has_failed(decoder)
     # The next event could still be an element of that array, the one after it could not.
     assert decoder.feed(event(pod("a")) + b"\n") == []
-    assert decoder.failure is None
+    assert not has_failed(decoder)
     assert decoder.feed(event(pod("b")) + b"\n") == []
-    assert decoder.failure is not None
+    assert has_failed(decoder)
 
 
 def test_failure_holds_no_payload() -> None:

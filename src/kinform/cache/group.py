@@ -5,7 +5,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Final, Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, cast, final
 
 from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.handlers import handler
@@ -62,7 +62,8 @@ class InformerGroup(Generic[T]):
             UsageError: as `SharedInformer.indexer`: it cannot be read, or no object has such a key.
         """
         key = ObjectName.parse(key) if isinstance(key, str) else key
-        namespace = key.namespace if isinstance(key, ObjectName) else ""  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+        given = cast("object", key)  # users err
+        namespace = given.namespace if isinstance(given, ObjectName) else ""
         informer = self.informers.get(namespace) or self.informers.get("")
         if informer is None and not namespace:
             # Of a kind without namespaces each informer has all; of others this is no key.

@@ -7,6 +7,7 @@ first sync, and when nothing was found. A read that finds something costs nothin
 
 from __future__ import annotations
 
+import builtins
 import contextvars
 import enum
 import logging
@@ -194,32 +195,32 @@ class Guarded(Generic[T]):
         self._check()
         return len(self.store)
 
-    def list(self) -> list[Entry[T]]:
+    def list(self) -> builtins.list[Entry[T]]:
         """Return all entries."""
         self._check()
         return self.store.list()
 
-    def keys(self) -> list[ObjectName]:
+    def keys(self) -> builtins.list[ObjectName]:
         """Return all keys."""
         self._check()
         return self.store.keys()
 
-    def by_index(self, index: str, value: str) -> list[Entry[T]]:
+    def by_index(self, index: str, value: str) -> builtins.list[Entry[T]]:
         """Return the entries under ``value``."""
         self._check()
         return self.store.by_index(index, value)
 
-    def index(self, index: str, entry: Entry[T]) -> list[Entry[T]]:
+    def index(self, index: str, entry: Entry[T]) -> builtins.list[Entry[T]]:
         """Return the entries that share a value with ``entry``."""
         self._check()
         return self.store.index(index, entry)
 
-    def index_keys(self, index: str, value: str) -> list[ObjectName]:
+    def index_keys(self, index: str, value: str) -> builtins.list[ObjectName]:
         """Return the keys of the entries under ``value``."""
         self._check()
         return self.store.index_keys(index, value)
 
-    def list_index_values(self, index: str) -> list[str]:
+    def list_index_values(self, index: str) -> builtins.list[str]:
         """Return every value that has entries."""
         self._check()
         return self.store.list_index_values(index)

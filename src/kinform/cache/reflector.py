@@ -203,14 +203,15 @@ class Reflector(Generic[T]):
         self._refusal = None
         async with self._running():
             decision = self._decide(relist.Started(self._intake.version))
-            while isinstance(decision.action, relist.Wait):  # the budget of requests is used up
+            if isinstance(decision.action, relist.Wait):  # the budget of requests is used up
                 decision = await self._follow(decision)
-            while not (
-                isinstance(decision.action, relist.Wait) and self._state.after_wait == "list"
-            ):
+            while not self._needs_list(decision):
                 decision = await self._follow(decision)
         if self._refusal is not None:
             raise self._refusal
+
+    def _needs_list(self, decision: relist.Decision) -> bool:
+        return isinstance(decision.action, relist.Wait) and self._state.after_wait == "list"
 
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncGenerator[None]:

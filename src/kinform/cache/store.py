@@ -82,17 +82,26 @@ class Store(Generic[T]):
         """Return the object of that key, or what the store holds of the object in that entry."""
         key = _key(item)
         entry = self._entries.get(key)
-        return self._absent(key) if entry is None else entry.object
+        if entry is None:
+            self._check_absent(key)
+            return None
+        return entry.object
 
     def get_by_key(self, key: Key) -> T | None:
         """Return the object of ``key``, if there is one."""
         entry = self._entries.get(ObjectName.parse(key) if isinstance(key, str) else key)
-        return self._absent(key) if entry is None else entry.object
+        if entry is None:
+            self._check_absent(key)
+            return None
+        return entry.object
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):
             item = ObjectName.parse(item)
-        return item in self._entries or self._absent(item) is not None
+        if item in self._entries:
+            return True
+        self._check_absent(item)
+        return False
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -105,7 +114,7 @@ class Store(Generic[T]):
         """Return all keys, in no particular order."""
         return self._entries.keys()
 
-    def _absent(self, key: object) -> None:
+    def _check_absent(self, key: object) -> None:
         if self._guard is not None:
             self._guard.check_key(key)
 
