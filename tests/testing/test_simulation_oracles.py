@@ -315,7 +315,7 @@ def test_an_operator_that_is_right_is_found_to_be(seed: int) -> None:
 @pytest.mark.parametrize(
     ("program", "schedule", "oracle", "words"),
     [
-        (rooms.swallows_conflicts, draw(0), "equality", "the floor plan has "),
+        (rooms.swallows_conflicts, draw(1), "equality", "the floor plan has "),
         (rooms.doubles_sheets, draw(11), "equality", " has the sheets "),
         (rooms.leaks_finalizers, draw(0), "equality", "; besides, process "),
         (rooms.never_rests, only(CREATE, LAST), "writes", "Does the controller write what makes"),

@@ -226,7 +226,8 @@ class Discovery:
         that fail together share one lookup.
 
         Raises:
-            as `find`.
+            UnknownResourceError: the server has nothing of that name.
+            AmbiguousResourceError: several API groups have it.
         """
         return await self._lookups.call(name, lambda: self._find_again(name))
 

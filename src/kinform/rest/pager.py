@@ -14,7 +14,7 @@ from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, list_too_large
 from kinform.tasks import background
 
-__all__ = ["MAX_BARREN_PAGES", "PAGE_BUFFER_SIZE", "PAGE_SIZE", "ListPager", "Progress"]
+__all__ = ["MAX_BARREN_PAGES", "PAGE_BUFFER_SIZE", "PAGE_SIZE", "ListPager", "PageProgress"]
 
 T = TypeVar("T")
 
@@ -29,7 +29,7 @@ MAX_BARREN_PAGES: Final = 1_000
 
 
 @final
-class Progress:
+class PageProgress:
     """Notices a list that never ends: its continue tokens are ever new, its pages are not."""
 
     def __init__(self) -> None:
@@ -98,14 +98,14 @@ class ListPager(Generic[T]):
 
         Raises:
             ResourceExpiredError: on the first page, or later with ``full_list_if_expired`` off.
-            DecodeError: it is larger than ``max_size``, or has no end (see `Progress`).
+            DecodeError: it is larger than ``max_size``, or has no end (see `PageProgress`).
         """
         first = page = await self._fetch(self._first(options))
         if not first.continue_token:
             return first
         entries: list[Entry[T]] = list(first.entries())
         unreadable = list(first.unreadable)
-        size, progress = first.size, Progress()
+        size, progress = first.size, PageProgress()
         while page.continue_token:
             try:
                 page = await self._follow(options, page.continue_token)
@@ -139,7 +139,7 @@ class ListPager(Generic[T]):
         Raises:
             ResourceExpiredError: the token expired. It comes after all pages that were read by
                 then; they stay valid, but the rest of that picture is gone: begin again.
-            DecodeError: the list has no end (see `Progress`).
+            DecodeError: the list has no end (see `PageProgress`).
         """
         first = await self._fetch(self._first(options))
         if not first.continue_token:
@@ -169,7 +169,7 @@ class ListPager(Generic[T]):
         room: asyncio.Semaphore,
     ) -> None:
         """Put the pages behind ``token`` into ``ready``, as there is room, then None."""
-        progress = Progress()
+        progress = PageProgress()
         try:
             while token:
                 await room.acquire()
@@ -209,7 +209,7 @@ class ListPager(Generic[T]):
         return page
 
 
-def _note(progress: Progress, page: ListResult[T]) -> None:
+def _note(progress: PageProgress, page: ListResult[T]) -> None:
     first = next(page.entries(), None)
     mark = None if first is None else (len(page), first.metadata.key)
     progress.note([first] if first is not None else page.unreadable, mark=mark)
