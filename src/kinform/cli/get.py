@@ -19,7 +19,7 @@ from kinform.cli.targets import Target, resolve, split_words
 from kinform.client import Client
 from kinform.objects import Object
 from kinform.rest.options import ListOptions
-from kinform.rest.pager import Progress
+from kinform.rest.pager import PageProgress
 
 __all__ = ["command"]
 
@@ -108,7 +108,7 @@ async def _show_tables(wanted: Sequence[Wanted], output: Output) -> None:
 async def _rows(wanted: Wanted) -> list[Row]:
     """Return one kind's rows, or the one of an object, page by page."""
     rows: list[Row] = []
-    token, progress = "", Progress()
+    token, progress = "", PageProgress()
     while True:
         request = collection(wanted).header("Accept", TABLE)
         if wanted.target.name:
