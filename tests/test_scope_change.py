@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -154,3 +155,57 @@ async def test_an_object_that_does_not_exist_costs_one_request() -> None:
         with pytest.raises(NotFoundError, match="nobody"):
             await client.resource(WIDGETS).get("nobody")
         assert transport.paths == ["/apis/example.com/v1/widgets/nobody"]
+
+
+@pytest.mark.parametrize("scopes", [("Namespaced", "Cluster"), ("Cluster", "Namespaced")])
+@in_virtual_time
+async def test_requests_that_fail_together_all_find_the_new_path(scopes: tuple[str, str]) -> None:
+    async with moved(*scopes) as (client, transport):
+        widgets = client.resource(WIDGETS)
+        await asyncio.gather(*(widgets.create({"metadata": {"name": f"w{n}"}}) for n in range(4)))
+        assert transport.lookups() == 1
+
+
+class CoreAway:
+    """A transport that answers 404 to every path of the core group while ``is_away``."""
+
+    def __init__(self, inner: MemoryTransport) -> None:
+        self._inner = inner
+        self.is_away = False
+
+    def send(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
+        path = request.url.removeprefix("http://localhost").partition("?")[0]
+        if self.is_away and (path == "/api" or path.startswith("/api/")):
+            request = dataclasses.replace(request, url="http://localhost/no-such-route")
+        return self._inner.send(request)
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+@in_virtual_time
+async def test_a_short_name_never_moves_to_another_api_group() -> None:
+    """While the core group is not found, "secrets" of another group are the only ones."""
+    other = definition("Namespaced")
+    other["metadata"] = {"name": "secrets.example.com"}
+    other["spec"]["names"] = {"plural": "secrets", "singular": "secret", "kind": "Other"}
+    async with APIServer(port=None) as server, server.connect() as admin:
+        await admin.resource("customresourcedefinitions").create(other)
+        await asyncio.sleep(3)
+        others = admin.resource("example.com/v1/secrets", namespace="default")
+        await others.create({"metadata": {"name": "a"}})
+        await admin.resource("v1/secrets", namespace="default").create({"metadata": {"name": "a"}})
+        transport = CoreAway(MemoryTransport(server.application))
+        config = kinform.Config(server="http://localhost", token=server.token)
+        async with kinform.connect(config, transport=transport) as client:
+            secrets = client.resource("secrets", namespace="default")
+            await secrets.list()
+            async with client.informer("secrets", namespace="default") as informer:
+                await informer.wait_synced(30)
+                transport.is_away = True
+                server.cluster.storage.disconnect()
+                with pytest.raises(NotFoundError):
+                    await secrets.delete("a")
+                await asyncio.sleep(900)
+                assert [one.kind for one in informer.lister.list()] == ["Secret"]
+        assert [one.name for one in await others.list()] == ["a"]

@@ -20,6 +20,7 @@ from kinform.parts import Parts
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult
 from kinform.runtime.context import Context
+from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
 from kinform.runtime.reconciling import Reconcile
 from kinform.runtime.result import Result
@@ -299,6 +300,74 @@ async def test_a_worker_that_ends_is_logged_counted_and_replaced_and_its_name_co
     ends = [each for each in caplog.records if "ended unexpectedly" in each.getMessage()]
     assert len(ends) == 3
     assert "LookupError: no limit is known" in ends[0].getMessage()
+
+
+def cancel(role: str) -> None:
+    """Cancel the tasks of ours whose names end so, as a program that cancels everything does."""
+    for task in asyncio.all_tasks():
+        if task.get_name().endswith(role):
+            task.cancel()
+
+
+@in_virtual_time
+async def test_the_name_in_the_hands_of_a_cancelled_worker_comes_again() -> None:
+    async def wait(_ctx: Context, _name: kinform.ObjectName) -> None:
+        if len(log.names) == 1:
+            await asyncio.Event().wait()
+
+    log = Log(wait)
+    async with served() as (_, client):
+        await client.resource(MAPS, namespace="default").create(named("a"))
+        async with running(client, controller(log)):
+            await log.called(1)
+            cancel(" worker 1")
+            await log.called(2)
+    assert log.names == ["a", "a"]
+
+
+@in_virtual_time
+async def test_readiness_names_neither_namespace_nor_selector_of_a_part_that_ended() -> None:
+    source = KindSource(MAPS, namespace="payments", label_selector={"tenant": "acme"})
+    async with served() as (_, client), running(client, controller(Log(), for_=source)) as manager:
+        await manager.wait_warm(60)
+        cancel(" reflector")
+        await asyncio.sleep(1)
+        text = manager.reporting.ready.ask("parts")
+    assert text is not None
+    assert "v1/configmaps reflector" in text
+    assert "payments" not in text
+    assert "acme" not in text
+
+
+@in_virtual_time
+async def test_a_source_may_read_a_cache_that_has_not_synced() -> None:
+    ticks: list[int] = []
+    log = Log()
+    async with served() as (_, client):
+        manager = Manager(client, signals=False)
+        missing = manager.factory.informer("example.com/v1/widgets")
+
+        def names() -> list[kinform.ObjectName]:
+            ticks.append(len(missing.lister.list()))
+            return []
+
+        manager.add(controller(log, watches=[TimerSource(every=30, names=names)]))
+        await manager.start()
+        await asyncio.sleep(100)
+        assert manager.reporting.ready.ask("parts") is None
+        await manager.stop()
+    assert len(ticks) > 2
+
+
+@in_virtual_time
+async def test_waiting_for_a_manager_that_was_cancelled_from_outside_is_an_error() -> None:
+    async with served() as (_, client):
+        manager = Manager(client, signals=False)
+        manager.add(controller(Log()))
+        await manager.start()
+        cancel("kinform manager")
+        with pytest.raises(kinform.UsageError, match="cancelled from outside"):
+            await manager.wait_stopped()
 
 
 @in_virtual_time
