@@ -115,6 +115,8 @@ async def a_manager_as_a_block(here: Scene) -> AsyncGenerator[Work]:
             await manager.start()
             await manager.wait_warm(LIMIT)
             await all_have_children(here)
+            async with background(manager.stop()):
+                await manager.wait_stopped()
 
     yield work()
     assert not reconcile._running
