@@ -176,7 +176,7 @@ class Guarded(Generic[T]):
     __slots__ = ("_check", "store")
 
     def __init__(self, store: ThreadSafeStore[T], check: Callable[[], None]) -> None:
-        self.store = store
+        self.store: ThreadSafeStore[T] = store
         self._check = check
 
     def __getattr__(self, name: str) -> object:
