@@ -195,6 +195,7 @@ def test_at_finds_what_a_walk_through_the_decoded_json_finds(
     assert Object(raw, Head()).at(*path) == walk(document, path)
 
 
+@pytest.mark.slow
 @given(documents)
 def test_an_object_is_the_mapping_of_its_json(document: dict[str, Any]) -> None:
     obj = Object(json.dumps(document).encode(), Head())

@@ -195,6 +195,7 @@ def written(pairs: list[tuple[str, Any]], *, space: str, ascii_only: bool) -> st
     return f"{{{space}{f'{space},{space}'.join(members)}{space}}}"
 
 
+@pytest.mark.slow
 @given(documents, st.sampled_from(["", "", " ", "\n\t"]), st.booleans())
 @example([("metadata", (*COMPACT,)), ("name", 1)], "", True)
 @example([("metadata", (("a", 1),)), ("name", (*COMPACT,))], "", True)

@@ -66,6 +66,7 @@ def settle(world: World) -> None:
 # --- life
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_after_five_minutes_everything_is_as_it_was_asked_for(
     caplog: pytest.LogCaptureFixture,
@@ -119,6 +120,7 @@ async def test_something_is_to_be_seen_in_every_step() -> None:
             assert api.cluster.storage.revision > before
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_all_that_is_promised_happens_within_five_minutes() -> None:
     seen = set[str]()
@@ -164,6 +166,7 @@ def history(server_seed: int, seed: int) -> list[bytes]:
     return run(live())
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_history_and_another_one_another() -> None:
     first = history(1, 5)
     assert history(1, 5) == first
@@ -196,6 +199,7 @@ async def test_another_demo_on_the_same_server_goes_on_where_the_first_one_was()
 # --- clients
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_a_deployment_that_a_client_scales_gets_its_pods_and_keeps_its_size() -> None:
     async with server() as api:
@@ -222,6 +226,7 @@ async def test_a_deployment_can_be_scaled_to_nothing() -> None:
         assert pods_of(world, "web") == []
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_an_image_that_a_client_sets_is_rolled_out_and_stays() -> None:
     container = {"name": "web", "image": "mine:7"}
@@ -295,6 +300,7 @@ async def test_a_namespace_can_be_deleted_and_the_rest_lives_on(
     assert [it for it in caplog.records if it.levelno >= logging.WARNING] == []
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_pods_wait_while_no_node_takes_them() -> None:
     async with server() as api:

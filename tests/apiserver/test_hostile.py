@@ -540,6 +540,7 @@ _accepts = st.one_of(
 _methods = st.sampled_from("GET POST PUT PATCH PATCH DELETE HEAD OPTIONS BREW".split())
 
 
+@pytest.mark.slow
 @settings(
     max_examples=150,
     deadline=None,

@@ -253,6 +253,7 @@ def _run(main: Coroutine[None, None, None]) -> None:
 # --- what holds
 
 
+@pytest.mark.slow
 @_often
 @given(steps=_steps)
 def test_a_watch_over_any_old_list_ends_at_the_present_one(steps: list[Step]) -> None:
@@ -413,6 +414,7 @@ def _check_ownership(world: World) -> None:
         assert world.application.cluster.kinds.find("example.com", "v1", "widgets") is not None
 
 
+@pytest.mark.slow
 @_often
 @given(steps=_steps, data=st.data())
 def test_a_restore_gives_exactly_what_was(steps: list[Step], data: st.DataObject) -> None:

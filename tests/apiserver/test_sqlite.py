@@ -323,6 +323,7 @@ async def test_a_watch_ends_when_its_events_cannot_be_saved(tmp_path: Path) -> N
 # --- a server that is killed
 
 
+@pytest.mark.slow
 def test_a_killed_server_has_lost_nothing_that_it_acknowledged(tmp_path: Path) -> None:
     path, chance = tmp_path / "a.db", random.Random(20)
     script = Path(__file__).with_name("endless_writer.py")
@@ -551,6 +552,7 @@ async def test_two_servers_cannot_share_a_file(tmp_path: Path) -> None:
         await send(api, "POST", CONFIG_MAPS, named("a"))
 
 
+@pytest.mark.slow
 def test_a_server_of_another_process_keeps_its_lock(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     script = "import sys; from kinform.apiserver.sqlite import Database; Database.open(sys.argv[1])"

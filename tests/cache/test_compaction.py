@@ -298,6 +298,7 @@ def _varied(number: int, template: int) -> Entry[Object]:
     return pod(number, payload=f"{text}{number}")
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_a_large_list_is_packed_while_it_arrives() -> None:
     compactor = Compactor(Indexer[Object]().entries)
@@ -317,6 +318,7 @@ async def test_a_large_list_is_packed_while_it_arrives() -> None:
         assert compactor.statistics().objects == 100
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_what_the_first_of_a_list_taught_is_replaced_if_it_does_not_fit_the_others() -> None:
     """Namespace by namespace: the first 800 objects are of one kind, the others of six more."""
@@ -346,6 +348,7 @@ async def test_what_the_first_of_a_list_taught_is_replaced_if_it_does_not_fit_th
         )
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_what_the_first_of_a_list_taught_is_kept_if_it_fits() -> None:
     indexer: Indexer[Object] = Indexer()
@@ -366,6 +369,7 @@ async def test_what_the_first_of_a_list_taught_is_kept_if_it_fits() -> None:
         assert compactor.statistics().objects == 2_000
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_a_cache_that_is_empty_after_all_is_packed_when_it_fills() -> None:
     """The list that taught it broke off, and the next one showed nothing."""

@@ -213,6 +213,7 @@ def test_kinds_of_one_name_and_names_of_ours_do_not_collide(tmp_path: Path) -> N
     assert loaded(path).Part2.__gvk__.kind == "Part"
 
 
+@pytest.mark.slow
 async def test_kinds_of_a_cluster_are_found_by_any_of_their_names(scene: Scene) -> None:
     definitions = scene.client.apiextensions_v1.custom_resource_definitions()
     await definitions.create(DEFINITION)

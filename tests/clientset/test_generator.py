@@ -71,6 +71,7 @@ def test_any_text_becomes_a_class_that_is_free(text: str, taken: set[str]) -> No
     assert name not in taken
 
 
+@pytest.mark.slow
 def test_the_check_notices_a_file_that_was_changed(tmp_path: Path) -> None:
     """On a copy of the sources, one of them with a line more."""
     root = HOME.parents[2]

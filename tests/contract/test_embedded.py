@@ -10,7 +10,8 @@ from tests.contract import record, runner
 from tests.contract.case import STRICT_AREAS, all_cases
 from tests.contract.selection import chosen
 
-pytestmark = pytest.mark.xdist_group("contract")  # the cases of one worker run at once
+# The cases of one worker run at once; they wait for clocks, twenty seconds in all.
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("contract")]
 MOST_DIFFERENCES = 15
 
 

@@ -361,6 +361,7 @@ plans = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @example([{"a": "1"}, {"a/a": "1"}, {"a": "1"}, {"x/y": "1"}, {"x/y/y/a": "1"}, {"x/y": "1"}])
 @given(plans)

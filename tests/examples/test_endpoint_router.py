@@ -338,6 +338,7 @@ acts = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(acts)
 @in_virtual_time

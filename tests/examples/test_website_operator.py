@@ -337,6 +337,7 @@ STEPS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(steps=STEPS)
 def test_no_host_is_ever_shared_lost_or_held_by_nobody(
@@ -464,6 +465,7 @@ class Crash(KinformError):
     """The end of a process, as far as the server can tell: it hears nothing more."""
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_whichever_write_is_the_last_of_an_operator_the_next_one_completes_it() -> None:
     found_half_done: set[int] = set()

@@ -46,6 +46,7 @@ def found_in(made: Record) -> list[str]:
     return list(problems(made, trends(made)))
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_grow_is_well_whatever_the_noise() -> None:
     for seed in range(10):
         made = record()

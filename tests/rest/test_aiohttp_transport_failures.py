@@ -296,6 +296,7 @@ F = TransportFailure
 SILENCES: dict[object, float] = {silent: 0.05, silent_body: 0.5}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "handler, failure, words",
     [

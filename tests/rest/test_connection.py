@@ -337,6 +337,7 @@ async def test_leaving_an_open_answer_frees_it() -> None:
     assert transport.open == 0
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_retried_watches_pass_the_reconnect_limiter() -> None:
     """The limiter all reconnects of a client share: 5 a second after the first 10."""

@@ -533,6 +533,7 @@ async def test_what_it_applies_is_owned_and_its_events_are_recorded() -> None:
 # --- never twice at once ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     steps=st.lists(

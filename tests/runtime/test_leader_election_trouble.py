@@ -373,6 +373,7 @@ async def test_a_lease_that_somebody_else_made_is_waited_for_and_taken(
 # --- everything at once
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**32))
 def test_no_two_lead_whatever_happens_to_them(seed: int) -> None:

@@ -253,6 +253,7 @@ async def reported_under_faults(history: list[tuple[str, float]], failures: int,
         assert len(counts) == statistics.sent
 
 
+@pytest.mark.slow
 @given(
     history=st.lists(st.tuples(st.sampled_from("ABC"), st.floats(0, 100)), max_size=20),
     failures=st.integers(1, 5),

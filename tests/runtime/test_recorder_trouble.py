@@ -394,6 +394,7 @@ async def cancelled_now_and_then(moments: list[float], messages: int) -> None:
         assert s.recorder.statistics().sent == len(told)
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 4), max_size=8), st.integers(0, 5))
 def test_wherever_it_is_cancelled_nothing_is_lost_and_nothing_doubled(
     moments: list[float], messages: int

@@ -39,6 +39,7 @@ async def test_a_plain_function_runs_in_a_thread_and_may_write() -> None:
     assert threads == {"kinform-test-1"}
 
 
+@pytest.mark.slow
 async def test_a_function_that_takes_too_long_keeps_its_name_until_it_returns() -> None:
     go_on, late, again = threading.Event(), threading.Event(), threading.Event()
 

@@ -92,6 +92,7 @@ HOSTS = [_echo, _echo_as_header, _echo_as_chunks, _secret_in_pieces]
 HOSTS += [_secret_as_another_kind, _secret_as_text, _silence]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("handler", HOSTS, ids=lambda handler: handler.__name__.strip("_"))
 async def test_what_a_peer_gives_back_is_not_quoted(
     handler: Callable[[WireRequest, WireConnection], Awaitable[None]],
@@ -106,6 +107,7 @@ async def test_what_a_peer_gives_back_is_not_quoted(
     assert len(seeing.failures) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("trouble", ["CA", "name", "expired", "client", "plain"])
 async def test_no_failure_of_tls_shows_a_secret(trouble: str, tmp_path: Path) -> None:
     authority, stranger = Authority(), Authority()
@@ -156,6 +158,7 @@ PLUGINS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("script", PLUGINS.values(), ids=PLUGINS)
 async def test_no_plugin_that_fails_shows_a_secret(script: str, tmp_path: Path) -> None:
     plugin = Plugin(tmp_path)

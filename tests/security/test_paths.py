@@ -65,6 +65,7 @@ def segments(target: str) -> list[str]:
     return [unquote(segment, errors="strict") for segment in path[1:].split("/")]
 
 
+@pytest.mark.slow
 async def test_thousands_of_names_reach_the_server_as_one_segment_or_not_at_all() -> None:
     sent = 0
     async with (
@@ -111,6 +112,7 @@ async def test_thousands_of_namespaces_reach_the_server_as_one_segment_or_not_at
     assert server.requests[-1].target == "/api/v1/namespaces/good/pods/web"
 
 
+@pytest.mark.slow
 async def test_thousands_of_selectors_are_one_parameter_or_not_sent() -> None:
     """A value in a selector adds no parameter and no route, however it is written."""
     sent = 0

@@ -61,6 +61,7 @@ def parsed() -> Iterator[tuple[str, ast.AST]]:
         yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 def test_nothing_is_unpickled_evaluated_or_loaded_with_tags() -> None:
     found = [
         (path, name)
@@ -74,6 +75,7 @@ def test_nothing_is_unpickled_evaluated_or_loaded_with_tags() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_no_program_is_started_through_a_shell() -> None:
     found = [
         (path, name)

@@ -66,6 +66,7 @@ def _interrupted(after: int) -> bool:
     return interrupt.is_waiting
 
 
+@pytest.mark.slow
 def test_ctrl_c_at_any_point_of_a_call_leaves_nothing_running() -> None:
     points = 0
     for points in itertools.count(1):

@@ -55,6 +55,7 @@ def test_reads_its_own_writes(client: Client, maps: ResourceClient) -> None:
         assert informer.wait_for(lambda it: it.get("default/a"), 10) == made
 
 
+@pytest.mark.slow
 def test_a_time_out_says_what_is_wrong(server: APIServerThread, client: Client) -> None:
     server.faults.add(faults.status(403, resource="configmaps"))
     with client.informer("v1/configmaps") as informer:

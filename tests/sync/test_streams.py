@@ -16,6 +16,7 @@ from tests.sync.test_client import body, tasks_on_the_loop
 from tests.testing.eventually import eventually
 
 
+@pytest.mark.slow
 def test_a_watch_is_a_plain_iterator_and_ends_with_the_servers_watch(
     maps: ResourceClient,
 ) -> None:

@@ -146,6 +146,7 @@ def test_no_server_survives_a_killed_runner(number: signal.Signals) -> None:
         eventually(lambda: not is_alive(pid) and not folder.exists())
 
 
+@pytest.mark.slow
 def test_no_server_survives_although_a_forked_child_of_the_runner_does() -> None:
     """A child forked without exec keeps the pipe to the reaper open."""
     fork = "facts['child'] = child = os.fork()\nif not child: threading.Event().wait()\n"
