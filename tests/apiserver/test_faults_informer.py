@@ -274,7 +274,8 @@ async def test_a_look_at_the_version_that_is_answered_by_drips_holds_up_no_watch
         here.change("a", "again")
         began = asyncio.get_running_loop().time()
         await until(here.is_equal)
-        assert asyncio.get_running_loop().time() - began <= 130
+        # Two probes of 60 s, the waits between them, and the jitter after a clean end.
+        assert asyncio.get_running_loop().time() - began <= 131
 
 
 @pytest.mark.parametrize("code", [403, 503])

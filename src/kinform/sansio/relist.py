@@ -25,8 +25,8 @@ complete discovery lists it in no version of its group (`UnknownResourceError.is
 at least 30 s apart. If another version serves it, the cache is kept and goes stale.
 Rule 8: A watch that ended cleanly was healthy if the applied version advanced, or if it lived for
 8 s. The back-off starts anew, and the next watch opens at once, within the budget of rule 1.
-Rule 9: After five failures in a row, of which the last were watches that could not be opened or
-broke within 8 s without an event, lists keep the cache up to date, until a watch brings an event or
+Rule 9: After five watches in a row (streams included) that could not be opened, or broke within 8 s
+without an event, lists keep the cache up to date, until a watch brings an event or
 ends cleanly. Each probe that shows another version than ours leads to one plain list, so there is
 at most one in each wait (30 to 60 s; twice that if the last list took longer than 10 s). A probe
 that shows our version leads to no list.
@@ -388,7 +388,8 @@ class _Step:
     def streamed(self, version: str) -> Decision:
         """The stream is now an ordinary watch: nothing new to do."""
         notices = self.regression(version)
-        return Decision(self.synced(self.state, version), None, notices)
+        state = replace(self.synced(self.state, version), failed_openings=0)
+        return Decision(state, None, notices)
 
     def regression(self, version: str) -> tuple[Notice, ...]:
         """A list may be older than what we had: it is the truth now, but nobody expects it."""
@@ -429,7 +430,10 @@ class _Step:
             return self.list_failed(error)
         if _is_version_unusable(error) and not self.state.is_suspect:
             return self.list_failed(error)
-        # Streams alone may fail: a gateway, or a role that allows lists only.
+        # Streams alone may fail: a gateway, or a role that allows lists only. They are watches, so
+        # they count as openings that failed, too.
+        openings = self.state.failed_openings + 1
+        self.state = replace(self.state, failed_openings=openings)
         failed = self.state.failed_streams + 1
         if failed < STREAMS_BEFORE_LIST:
             self.state = replace(self.state, failed_streams=failed)
@@ -558,9 +562,7 @@ class _Step:
             return self.wait("list", notices=(Regressed(applied, version),))
         if self.state.phase != "probe":
             return Decision(self.state, None)
-        # Failed streams before this list count too: they were watches, and have had their waits.
-        failures = max(self.state.failed_openings, self.state.backoff.failures)
-        is_frozen = self.state.failed_openings > 0 and failures >= OPENINGS_BEFORE_LIST
+        is_frozen = self.state.failed_openings >= OPENINGS_BEFORE_LIST
         if not is_frozen or _usable(version) == applied:
             return self.watch()
         # Watches cannot be opened and the cache is behind. A streamed list is a watch, too.
