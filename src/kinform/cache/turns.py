@@ -112,9 +112,8 @@ class Turns:
 
         Args:
             applied: the reflector's version.
-            max_age: given while a watch is open: how old the probe of another informer may be.
-
-        One that began before this call is not used if it shows something older than ``applied``.
+            max_age: given while a watch is open. A probe up to so many seconds old is used, but
+                only if it shows nothing older than ``applied``, for that may have changed since.
         """
         loop = asyncio.get_running_loop()
         began, shared, resource = loop.time(), self._shared, self._resource()
@@ -122,10 +121,9 @@ class Turns:
             return Answer(began, await send(), applied)
         mark, age = shared.mark(), MAX_PROBE_AGE if max_age is None else max_age
         probed = await shared.probe(resource, send, max_age=age)
-        if probed.order < mark and is_older(probed.version, applied):
-            # From before our last list or event: no proof that the server went back.
+        if max_age is not None and probed.order < mark and is_older(probed.version, applied):
             probed = await shared.probe_alone(resource, send)
-        if max_age is None and loop.time() - began > SLOW_PROBE:
+        elif max_age is None and loop.time() - began > SLOW_PROBE:
             self.is_due = self.is_blind = True
         return Answer(probed.started, probed.version, applied)
 
