@@ -86,7 +86,8 @@ async def test_a_change_during_an_outage_is_copied_afterwards() -> None:
         controller = group.create_task(Mirror(client, "default").run())
         originals = client.resource("v1/configmaps", namespace="default")
         copies = client.resource("v1/configmaps", namespace="kube-public")
-        server.faults.add(faults.reset(verb="watch"))  # and no watch comes through
+        server.faults.add(faults.reset(verb="list", namespace="default"))
+        server.faults.add(faults.reset(verb="watch", namespace="default"))  # none comes through
         await originals.create(RED)
         await asyncio.sleep(60)  # virtual: nobody waits for it
         assert "red" not in {one.name for one in await copies.list()}

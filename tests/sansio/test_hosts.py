@@ -25,7 +25,7 @@ def test_no_name_of_public_dns_is_known_unless_it_is_given(
     name = ".".join([*labels, "example"])
     assert not is_known_host(f"{name}{port}", in_cluster=in_cluster)
     assert not is_known_host(f"{name}.{port}", in_cluster=in_cluster)
-    assert not is_known_host(f"{name}{port}", in_cluster=in_cluster, known=["other.example"])
+    assert not is_known_host(f"{name}{port}", in_cluster=in_cluster, known=["other.invalid"])
     assert is_known_host(f"{name.upper()}{port}", in_cluster=in_cluster, known=[name])
 
 
