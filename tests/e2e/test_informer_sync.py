@@ -90,7 +90,7 @@ async def test_a_server_that_can_stream_lists(
 
 
 async def test_a_sync_that_is_cut_off_in_the_middle_leaves_nothing_behind(filled: Filled) -> None:
-    """Two streams and a plain list are cut off, the third stream is whole; only it is reported."""
+    """Two streams and a plain list are cut off; nobody is told of what they brought."""
     heard, sizes = Heard(), list[int]()
     transport = Recording(filled.plane)
     async with (
@@ -108,8 +108,10 @@ async def test_a_sync_that_is_cut_off_in_the_middle_leaves_nothing_behind(filled
         async with informer:
             await informer.wait_synced(60)
             await heard.wait_believes(filled.states)
-    assert requests(transport)["streamed list"] == 3
-    assert requests(transport)["page of 500"] in range(1, 10)  # not all pages: it was cut off, too
+    # A page that is cut off before its first byte is sent for again, and the plain list goes on;
+    # after that byte the list has failed, and the next one is streamed.
+    asked = requests(transport)
+    assert (asked["streamed list"], asked["page of 500"] >= 10) in {(2, True), (3, False)}
     assert set(sizes) == {0}
     assert heard.complaints == []
     assert heard.events == OBJECTS
