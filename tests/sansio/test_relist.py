@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -375,9 +376,11 @@ def test_a_watch_that_makes_no_sense_leads_to_a_list(error: KinformError) -> Non
     assert waits_for(run(WATCHING, Failed(error))) == "list"
 
 
-def opened_in_vain(state: State, error: KinformError, times: int, *, probed: str) -> Decision:
-    """Return what follows after watches that could not be opened and a probe before each."""
-    decision, now = Decision(replace(state, phase="watch"), Rewatch(state.version)), 0.0
+def opened_in_vain(
+    state: State, error: KinformError, times: int, *, probed: str, now: float = 0.0
+) -> Decision:
+    """Return the decision after watches that could not be opened, with a probe before each."""
+    decision = Decision(replace(state, phase="watch"), Rewatch(state.version))
     for _ in range(times):
         assert isinstance(decision.action, Rewatch), decision.action
         failed = run(decision.state, Failed(error), now=now)
@@ -404,8 +407,10 @@ def test_five_watches_in_vain_and_a_newer_version_lead_to_a_plain_list(
     watching = run(listing.state, Listed("9"), policy, now=300.0)
     assert watching.action == Rewatch("9")
     # As long as no watch opens, each probe decides anew.
-    assert opened_in_vain(watching.state, error, 1, probed="9").action == Rewatch("9")
-    assert opened_in_vain(watching.state, error, 1, probed="11").action == Relist("9", None)
+    same = opened_in_vain(watching.state, error, 1, probed="9", now=300.0)
+    assert same.action == Rewatch("9")
+    newer = opened_in_vain(watching.state, error, 1, probed="11", now=300.0)
+    assert newer.action == Relist("9", None)
 
 
 def test_five_watches_in_vain_and_our_own_version_lead_to_no_list() -> None:
@@ -523,22 +528,65 @@ def test_a_watch_that_brings_no_progress_or_breaks_is_not_healthy(end: Ended) ->
     assert decision.state.backoff.failures == 10
 
 
-def test_the_ninth_opening_in_a_minute_waits_however_healthy_the_others_were() -> None:
+def opened_in_a_row(gap: float, *, until: float) -> list[float]:
+    """Return when watches open that bring an event and end cleanly after ``gap`` seconds."""
     decision, opened = Decision(WATCHING, Rewatch("7")), list[float]()
     now, version = 0.0, 7
-    while len(opened) < 8:
-        now, version = now + 1.0, version + 1
-        decision = run(decision.state, ended(lived=1.0, resource_version=str(version)), now=now)
-        assert decision.action == Probe()
-        decision = run(decision.state, Probed(str(version), str(version)), now=now)
+    while now < until:
+        version += 1
+        end = ended(lived=gap, resource_version=str(version))
+        decision = run(decision.state, end, now=now)
+        if isinstance(decision.action, Wait):
+            assert waits_for(decision) == "watch"
+            assert decision.state.backoff.failures == 0, "it is no failure"
+            now += decision.action.seconds
+            decision = run(decision.state, Waited(), now=now)
+        if isinstance(decision.action, Probe):
+            decision = run(decision.state, Probed(str(version), str(version)), now=now)
         assert decision.action == Rewatch(str(version))
         opened.append(now)
-    late = run(decision.state, ended(lived=1.0, resource_version="99"), now=9.0)
-    assert isinstance(late.action, Wait)
-    assert late.action.seconds == pytest.approx(52.05)
-    assert waits_for(late) == "watch"
-    assert late.state.backoff.failures == 0, "it is no failure"
-    assert run(late.state, Waited(), now=61.1).action == Probe()
+        now += gap
+    return opened
+
+
+def test_a_burst_of_openings_is_followed_by_openings_every_15_seconds() -> None:
+    """However healthy the watches were; never a long wait for the ninth of them."""
+    opened = opened_in_a_row(0.0, until=600.0)
+    assert opened[:9] == pytest.approx([0, 0, 0, 0, 0, 15, 30, 45, 60], abs=0.3)
+    assert most_in_a_minute(opened) == 8
+    assert max(later - at for at, later in itertools.pairwise(opened)) <= 15.3
+
+
+@pytest.mark.parametrize("gap", [7.5, 8.0, 20.0])
+def test_openings_at_least_7_5_seconds_apart_are_never_delayed(gap: float) -> None:
+    opened = opened_in_a_row(gap, until=600.0)
+    assert opened == pytest.approx([gap * number for number in range(len(opened))])
+
+
+def probed_often(state: State, times: int) -> State:
+    for second in range(times):
+        state, wait = probe_wait(state, now=float(second))
+        assert wait == 0.0
+    return state
+
+
+def test_a_list_never_waits_for_probes() -> None:
+    state = probed_often(WATCHING, 6)
+    expired = run(state, ended(error=GONE), PLAIN, now=6.0)
+    listing = run(expired.state, Waited(), PLAIN, now=7.0)
+    assert listing.action == Relist("7", None)
+    again = run(listing.state, Failed(said(503)), PLAIN, now=8.0)
+    assert run(again.state, Waited(), PLAIN, now=9.0).action == Relist("7", None)
+
+
+def test_a_watch_is_opened_without_a_probe_where_probes_have_no_slot_left() -> None:
+    """The probe is made up for beside the watch, as soon as there is a slot."""
+    state = probed_often(WATCHING, 6)
+    watching = run(state, ended(lived=8.0), now=8.0)
+    assert (watching.action, watching.state.looks) == (Rewatch("7"), 1)
+    assert run(watching.state, Probed("9", applied="7"), now=60.5).state.looks == 0
+    later = run(watching.state, ended(lived=60.0), now=68.0)
+    assert later.action == Probe()
 
 
 def test_a_list_that_waits_for_its_budget_is_still_a_plain_one() -> None:
@@ -560,12 +608,8 @@ def test_requests_count_from_their_answer_not_from_their_decision() -> None:
     assert counted(State(), Probe(), now=18.0) == State()
 
 
-def test_probes_beside_a_watch_wait_for_the_budget_of_lists() -> None:
-    state, now = WATCHING, 0.0
-    for _ in range(8):
-        state, wait = probe_wait(state, now=now)
-        assert wait == 0.0
-        now += 1.0
+def test_probes_beside_a_watch_are_at_most_6_in_a_minute() -> None:
+    state = probed_often(WATCHING, 6)
     assert probe_wait(state, now=8.0) == (state, pytest.approx(52.05))
 
 
@@ -879,19 +923,30 @@ def test_no_server_can_provoke_more_than_eight_of_each_in_any_minute(
     assert most_in_a_minute(watches) <= 8
 
 
-@given(st.lists(st.floats(0, 30), max_size=60))
-def test_a_budget_bounds_every_window_and_lets_through_all_that_fits(gaps: list[float]) -> None:
-    budget, now, begun = OpeningBudget(), 0.0, list[float]()
-    for gap in gaps:
+@given(st.lists(st.tuples(st.floats(0, 30), st.booleans()), max_size=60))
+def test_a_budget_bounds_every_window_and_no_request_waits_long(
+    requests: list[tuple[float, bool]],
+) -> None:
+    budget, now, begun, probes = OpeningBudget(), 0.0, list[float](), list[float]()
+    for gap, is_probe in requests:
         now += gap
+        if is_probe:
+            if not budget.probe_wait(now=now):
+                budget = budget.probed(now)
+                begun.append(now)
+                probes.append(now)
+            continue
         wait = budget.wait(now=now)
-        fits = sum(at > now - 60.0 for at in begun) < 8
-        assert (wait == 0.0) == fits
+        if sum(at > now - 60.0 for at in begun) < 5:
+            assert wait == 0.0
+        if not probes:
+            assert wait <= 15.3
         now += wait
-        assert budget.wait(now=now) == 0.0, "whoever has waited need not wait again"
+        assert budget.wait(now=now) == 0.0, "who has waited need not wait again"
         budget = budget.used(now)
         begun.append(now)
     assert most_in_a_minute(begun) <= 8
+    assert most_in_a_minute(probes) <= 6
 
 
 @given(data=st.data(), stream_lists=st.booleans())

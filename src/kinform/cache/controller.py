@@ -93,6 +93,7 @@ class Controller(Generic[T]):
             known=known,
             wait_for_room=self._wait_for_room,
             options=options,
+            parts=self._parts,
         )
 
     @property

@@ -219,7 +219,11 @@ class Intake(Generic[T]):
             nameless = DecodeError("the list holds an object without metadata.name")
             self._list_unreadable(Unreadable(entry.metadata, nameless))
             return
-        self._newest_listed = versions.newest(self._newest_listed, entry.metadata.resource_version)
+        seen, newest = entry.metadata.resource_version, self._newest_listed
+        # Most objects are older than the newest so far: compared here, for a call costs more. The
+        # store calls `newest` for each object as well.
+        if len(seen) != len(newest) or seen > newest:
+            self._newest_listed = versions.newest(newest, seen)
         # To keep what we have, instead of a second copy of it, halves the memory of a relist.
         held = self._known.get(key) if self._reuses and self._known is not None else None
         if held is not None and versions.same_version(held.metadata, entry.metadata):

@@ -18,6 +18,7 @@ from collections.abc import (
     AsyncIterable,
     Awaitable,
     Callable,
+    Coroutine,
     Generator,
     Iterator,
     Mapping,
@@ -30,6 +31,7 @@ from kinform.cache.listwatch import ListerWatcher
 from kinform.cache.open_watch import OpenWatch, batches_of
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
+from kinform.cache.side_tasks import beside
 from kinform.cache.turns import MAX_PROBE_AGE, Turns
 from kinform.errors import (
     ApiError,
@@ -42,12 +44,13 @@ from kinform.errors import (
     UsageError,
 )
 from kinform.meta import Entry, ObjectName
+from kinform.parts import Parts
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, Received, Unreadable
 from kinform.sansio import relist
 from kinform.sansio.queue import KnownObjects, ReflectorStore
 from kinform.sansio.retry import MAX_RETRY_AFTER
-from kinform.tasks import apart, background
+from kinform.tasks import apart
 
 __all__ = ["Reflector"]
 
@@ -59,8 +62,9 @@ END_BOOKMARK_PATIENCE: Final = 10
 """After how much silence of a streamed list somebody should hear of it."""
 END_BOOKMARK_LIMIT: Final = 30
 """After how much silence it is given up: some servers know nothing of end bookmarks."""
-LOOK_TIMEOUT: Final = 60.0
-"""How long a look at the server's version may take: longer than its own limit makes no sense."""
+PROBE_TIMEOUT: Final = 10.0
+"""How long a probe may take. All informers of a resource may wait for one probe before they watch,
+and a list of one object takes milliseconds: a server that needs longer has not answered."""
 LOOK_AGAIN: Final = 30.0
 """After how long a look at the server's version that failed is taken again, if it is overdue."""
 FAIR_AFTER: Final = 16
@@ -99,6 +103,7 @@ class Reflector(Generic[T]):
         wait_for_room: asked between two reads of a watch; what it returns is awaited first: a
             way to slow it down. ``None``: there is room.
         options: times and sizes.
+        parts: counts unexpected ends of its tasks; by default its own.
         rand: gives numbers in [0, 1), by which waits and time-outs are spread.
 
     Raises:
@@ -120,6 +125,7 @@ class Reflector(Generic[T]):
         known: KnownObjects[T] | None = None,
         wait_for_room: Callable[[], Awaitable[None] | None] | None = None,
         options: ReflectorOptions | None = None,
+        parts: Parts | None = None,
         rand: Callable[[], float] = random.random,
     ) -> None:
         if resync_period is not None and not resync_period > 0:
@@ -153,6 +159,8 @@ class Reflector(Generic[T]):
         self._mend_due: float | None = None  # when what came damaged is to be listed again
         self._lists_whole = False  # for a token ran out, and no list was finished since
         self._turns = Turns(lw, rand=rand)
+        self._parts = Parts(name) if parts is None else parts
+        self._broken: BaseException | None = None  # why one of its tasks is not started any more
         self._is_running = False
 
     # --- how it stands
@@ -217,16 +225,31 @@ class Reflector(Generic[T]):
     async def _running(self) -> AsyncGenerator[None]:
         if self._is_running:
             raise UsageError(f"{self.name} is being run already; one task runs a reflector")
-        self._is_running = True
+        self._is_running, self._broken = True, None
         try:
             with self._turns.following():
-                async with background(self._resync()):
+                async with contextlib.AsyncExitStack() as stack:
+                    if self._resync_period is not None:
+                        await stack.enter_async_context(self._beside("resync", self._resync))
                     yield
         finally:
             self._is_running = False
 
+    def _beside(
+        self, part: str, work: Callable[[], Coroutine[object, object, None]]
+    ) -> contextlib.AbstractAsyncContextManager[None]:
+        return beside(self._parts, f"{self.name} {part}", work, on_failure=self._break)
+
+    def _break(self, error: BaseException) -> None:
+        """End the reflector with ``error``: one of its tasks ended too often."""
+        self._broken = error
+        if self._watch is not None:
+            self._watch.end(reason=SourceError("a task of the reflector ended too often"))
+
     async def _follow(self, decision: relist.Decision) -> relist.Decision:
         """Perform one action, and decide what follows."""
+        if self._broken is not None:
+            raise self._broken
         return await self._perform(decision.action)
 
     async def _perform(self, action: relist.Action) -> relist.Decision:
@@ -325,6 +348,7 @@ class Reflector(Generic[T]):
                 taken = await take_list(self._lw, self._intake, whole, on_page=note)
                 assert taken is not None, "a list in one piece has no token that could expire"
         trace.step(f"{self._intake.finish_list(taken.resource_version)} objects stored")
+        self._turns.learned(taken.resource_version)
         self._mend_due = None
         trace.end()
         # Only this is a surprise: a server with a watch cache has any version in one piece.
@@ -360,7 +384,7 @@ class Reflector(Generic[T]):
     async def _send_probe(self) -> str:
         """Ask the server for its version, with one item and the version unset."""
         self._statistics.probes += 1
-        limit = asyncio.timeout(LOOK_TIMEOUT)
+        limit = asyncio.timeout(PROBE_TIMEOUT)
         try:
             async with limit:
                 return (await self._lw.list(ListOptions(limit=1))).resource_version
@@ -368,7 +392,7 @@ class Reflector(Generic[T]):
             # Either, for asyncio.timeout() trusts a count that the source may have changed.
             if not limit.expired():
                 raise
-            text = f"the server did not tell its version within {LOOK_TIMEOUT:g} s"
+            text = f"the server did not tell its version within {PROBE_TIMEOUT:g} s"
             raise TransportError(text, failure=TransportFailure.TIMEOUT) from None
 
     def _put_off_probe(self) -> None:
@@ -428,7 +452,7 @@ class Reflector(Generic[T]):
             async with (
                 watch.limit,
                 self._opening(watch, action) as stream,
-                background(self._mind(watch)),
+                self._beside("probes", lambda: self._mind(watch)),
             ):
                 watch.opened()
                 self._statistics.is_connected = True
@@ -470,6 +494,7 @@ class Reflector(Generic[T]):
 
     def _note_end(self, watch: OpenWatch, failure: Exception | None) -> None:
         """Have the next watch wait for its turn, unless this one lasted until its timeout."""
+        self._turns.learned(self._intake.version)
         if failure is None and watch.reached_timeout():
             self._turns.kept()
             return
@@ -506,6 +531,7 @@ class Reflector(Generic[T]):
             if end is None:
                 return
             self._intake.finish_list(end)
+            self._turns.learned(end)
             self._intake.begin_watch(end)
             self._mend_due = None
             self._put_off_probe()

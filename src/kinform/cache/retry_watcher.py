@@ -39,6 +39,7 @@ from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, Received, Unreadable, WatchEvent
 from kinform.sansio import relist
 from kinform.sansio.backoff import Backoff
+from kinform.sansio.opening_budget import OpeningBudget
 from kinform.sansio.versions import is_older, is_replay, newest
 from kinform.tasks import apart, background
 
@@ -64,9 +65,10 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
 
     A watch that ends, breaks or cannot be opened is followed by another, from the version of the
     last event handed out. Waits in between grow with each failure, are never shorter than the
-    server asks for, and begin anew once a watch was healthy: it lived for a minute, or to its
-    time-out. Bookmarks are taken note of in ``resource_version`` and not yielded; `with_bookmarks`
-    yields them too.
+    server asks for, and begin anew once a watch was healthy: it lived for a minute or to its
+    time-out, or it ended cleanly and brought an event or lived for 8 s. However healthy they were,
+    at most 8 watches are opened in any minute, the last of them spread over it. Bookmarks move
+    ``resource_version`` and are not yielded; `with_bookmarks` yields them too.
 
     Entering the block begins to watch, in a task of its own; leaving it ends that, and iteration
     with it. It may be entered and left in different tasks, and read by one at a time. A read that
@@ -109,6 +111,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         self._watch_timeout = watch_timeout
         self._rand = rand
         self._backoff = Backoff()
+        self._budget = OpeningBudget()
         self._exit = contextlib.AsyncExitStack()
         self._task: asyncio.Task[None] | None = None
         self._pending: deque[Received[T] | Unreadable] = deque()  # one batch at most
@@ -210,12 +213,17 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
 
     async def _run(self) -> None:
         """Watch again and again, until something is final."""
+        loop = asyncio.get_running_loop()
         try:
             wait = 0.0
             while not self._is_over:
+                # A healthy end is followed by the next watch at once, so a server could make this
+                # loop hot without a budget: by ending watches right after one event, for example.
+                wait = max(wait, self._budget.wait(now=loop.time()))
                 if wait:
                     await asyncio.sleep(wait)
                     await self._take_turn()
+                self._budget = self._budget.used(loop.time())
                 watched = await apart(self._watch())  # the source's code
                 if watched.cancelled():
                     raise SourceError("watch awaited something that was cancelled elsewhere")
@@ -245,6 +253,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         )
         opened: float | None = None
         error: KinformError | None = None
+        before = self.resource_version
         limit = asyncio.timeout(timeout + _GRACE)
         try:
             async with limit, self._lw.watch(options) as events:
@@ -261,7 +270,12 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
             raise error
         # The server may count from a little earlier; a second is the shortest time-out.
         healthy_after = min(relist.HEALTHY_AFTER, max(timeout - 1, relist.SHORT_WATCH))
-        is_healthy = opened is not None and loop.time() - opened >= healthy_after
+        lived = 0.0 if opened is None else loop.time() - opened
+        advanced = self.resource_version != before
+        is_clean = opened is not None and error is None
+        is_healthy = opened is not None and (
+            lived >= healthy_after or (is_clean and (advanced or lived >= relist.CLEAN_AFTER))
+        )
         return self._wait_after(error, is_healthy=is_healthy)
 
     async def _read(self, events: AsyncIterable[Received[T]]) -> None:

@@ -48,6 +48,7 @@ class Turns:
         self._lw = lw
         self._rand = rand
         self._departure: Departure | None = None
+        self._learned = ("", 0)  # a version, and a mark taken when or after it was applied
         self.is_due: bool = False
         self.is_blind: bool = False
 
@@ -105,25 +106,35 @@ class Turns:
         self._return()
         self.is_due = False
 
+    def learned(self, version: str) -> None:
+        """Note that ``version`` has been applied; only probes sent later can show a regression."""
+        if version != self._learned[0] and (shared := self._shared) is not None:
+            self._learned = version, shared.mark()
+
     async def probe(
         self, send: Callable[[], Awaitable[str]], applied: str, *, max_age: float | None = None
     ) -> Answer:
         """Return the server's version, from ``send`` or from a probe of another informer.
 
+        A shared probe that shows an older version than ``applied`` counts only if it was sent after
+        ``applied`` was learned. Else it may just be old, and the informer waits for the next probe,
+        which it shares with all others in that position.
+
         Args:
+            send: sends a probe.
             applied: the reflector's version.
-            max_age: given while a watch is open. A probe up to so many seconds old is used, but
-                only if it shows nothing older than ``applied``, for that may have changed since.
+            max_age: how many seconds old the probe may be; given while a watch is open.
         """
         loop = asyncio.get_running_loop()
         began, shared, resource = loop.time(), self._shared, self._resource()
         if shared is None or resource is None:
             return Answer(began, await send(), applied)
-        mark, age = shared.mark(), MAX_PROBE_AGE if max_age is None else max_age
+        self.learned(applied)
+        learned, age = self._learned[1], MAX_PROBE_AGE if max_age is None else max_age
         probed = await shared.probe(resource, send, max_age=age)
-        if max_age is not None and probed.order < mark and is_older(probed.version, applied):
-            probed = await shared.probe_alone(resource, send)
-        elif max_age is None and loop.time() - began > SLOW_PROBE:
+        if probed.order < learned and is_older(probed.version, applied):
+            probed = await shared.probe(resource, send, max_age=age, after=learned)
+        if max_age is None and loop.time() - began > SLOW_PROBE:
             self.is_due = self.is_blind = True
         return Answer(probed.started, probed.version, applied)
 

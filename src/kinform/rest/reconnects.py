@@ -129,18 +129,24 @@ class Reconnects:
         self._lost[resource] = self.mark()
 
     async def probe(
-        self, resource: Hashable, send: Callable[[], Awaitable[str]], *, max_age: float
+        self,
+        resource: Hashable,
+        send: Callable[[], Awaitable[str]],
+        *,
+        max_age: float,
+        after: int = 0,
     ) -> Probed:
         """Return the server's version of ``resource``, from a probe that may be another informer's.
 
-        A probe is used if it began at most ``max_age`` seconds ago, and after the last watch of
-        that resource was lost. Otherwise ``send`` is called, or the call under way is awaited.
-        That another informer may not read what it asks for says nothing about this one: then
-        ``send`` is called all the same. That the server does not answer holds for both.
+        A probe is used if it began at most ``max_age`` seconds ago, after the last watch of that
+        resource was lost, and after ``after`` (a `mark`). Otherwise ``send`` is called, or the call
+        under way is awaited. If another informer is not allowed to list, ``send`` is called all the
+        same: this informer may be allowed. If the server does not answer, the probe has failed for
+        all that share it.
         """
         oldest = asyncio.get_running_loop().time() - max_age
         known = self._probed.get(resource)
-        lost = self._lost.get(resource, 0)
+        lost = max(self._lost.get(resource, 0), after)
         if known is not None and known.order > lost and known.started >= oldest:
             return known
         order, started = self._sent.get(resource, (0, oldest))
@@ -151,17 +157,17 @@ class Reconnects:
         async def ask() -> Probed:
             nonlocal is_mine
             is_mine = True
-            return await self.probe_alone(resource, send)
+            return await self._send(resource, send)
 
         try:
             return await self._calls.call((resource, order), ask)
         except Exception as exc:
             if is_mine or _is_outage(exc):
                 raise
-        return await self.probe_alone(resource, send)
+        return await self._send(resource, send)
 
-    async def probe_alone(self, resource: Hashable, send: Callable[[], Awaitable[str]]) -> Probed:
-        """Call ``send`` and return its answer, which others may use then."""
+    async def _send(self, resource: Hashable, send: Callable[[], Awaitable[str]]) -> Probed:
+        """Call ``send`` and return its answer; other informers may use it from then on."""
         order, started = self.mark(), asyncio.get_running_loop().time()
         probed = Probed(order, started, await send())
         known = self._probed.get(resource)

@@ -5,15 +5,17 @@ the next action. Read `step` as a table; these are the rules behind it:
 
 Rule 1: Every failure is followed by a wait that grows (`Backoff`). The time that a watch lived
 counts as waited. Besides, at most 8 lists and 8 watch openings begin in any 60 s, whatever happened
-and however healthy the server was (`OpeningBudget`); the ninth waits. A list counts once with all
-its pages. A probe counts as a list; a streamed list counts as a list and as a watch opening.
+and however healthy the server was. The first five of a burst begin at once, the others are spread
+over the rest of the 60 s (`OpeningBudget`). A list counts once with all its pages. A streamed list
+counts as a list and as a watch opening. A probe counts as a list, but probes use at most 6 of the 8
+slots, so that a list never waits for probes.
 Rule 2: The first list asks for the newest state (version unset), later lists for a state not older
 than the last applied version, and after "expired" or "too large" again for the newest state.
 Rule 3: The version advances only by what has been applied, and never goes back without a notice.
 Rule 4: An error that says nothing about our version (refused, 5xx, 429, 403, a cut connection)
 keeps it: watch again, do not list. A probe precedes that watch: the server may have been restored
-meanwhile, and would accept a watch from its future silently. If two probes fail, watch without one
-and probe beside the watch.
+meanwhile, and would accept a watch from its future silently. If two probes fail, or rule 1
+allows no probe now, watch without one and probe beside the watch.
 Rule 5: Lists are streamed where the server can (watch-list). A server that refuses (400, 405, 406,
 415, 422, 501) is asked for plain lists for an hour. After two streams that failed in another way
 one plain list is tried, and the list after that is streamed again. After 429 that plain list waits
@@ -213,7 +215,7 @@ class State:
     was_slow: bool = False
     """The last plain list took longer than `SLOW_LIST`."""
     looks: int = 0
-    """Probes in a row that failed for want of an answer."""
+    """Probes in a row without an answer; at least 1 after a watch without a probe."""
     lists: OpeningBudget = field(default_factory=OpeningBudget)
     """When lists and probes began."""
     watches: OpeningBudget = field(default_factory=OpeningBudget)
@@ -255,23 +257,19 @@ def counted(state: State, action: Action, *, now: float) -> State:
 
     Limiters and discovery may delay a request. So it counts from its answer or failure on.
     """
-    lists, watches = _cost(action)
-    if lists:
+    if isinstance(action, Probe):
+        return replace(state, lists=state.lists.probe_delayed(now))
+    if isinstance(action, Relist | StreamList):
         state = replace(state, lists=state.lists.delayed(now))
-    return replace(state, watches=state.watches.delayed(now)) if watches else state
+    if isinstance(action, Rewatch | StreamList):
+        state = replace(state, watches=state.watches.delayed(now))
+    return state
 
 
 def probe_wait(state: State, *, now: float) -> tuple[State, float]:
     """Return how long a probe beside an open watch has to wait; at 0 it is accounted for."""
-    wait = state.lists.wait(now=now)
-    return (state, wait) if wait else (replace(state, lists=state.lists.used(now)), 0.0)
-
-
-def _cost(action: Action) -> tuple[bool, bool]:
-    """Return whether ``action`` counts as a list, and whether as a watch opening."""
-    is_stream = isinstance(action, StreamList)
-    is_list = is_stream or isinstance(action, Relist | Probe)
-    return is_list, is_stream or isinstance(action, Rewatch)
+    wait = state.lists.probe_wait(now=now)
+    return (state, wait) if wait else (replace(state, lists=state.lists.probed(now)), 0.0)
 
 
 def mend_after(state: State, *, now: float, rand: float) -> float:
@@ -330,7 +328,8 @@ class _Step:
     def within_budget(self, decision: Decision) -> Decision:
         """Return ``decision``, accounted for; or a wait, if it would exceed a budget."""
         action, state = decision.action, decision.state
-        is_list, is_watch = _cost(action)
+        is_list = isinstance(action, Relist | StreamList)
+        is_watch = isinstance(action, Rewatch | StreamList)
         # A watch follows a probe: if there may be no watch, the probe waits too.
         waits_for_watch = is_watch or isinstance(action, Probe)
         wait = max(
@@ -338,12 +337,10 @@ class _Step:
             state.watches.wait(now=self.now) if waits_for_watch else 0.0,
         )
         if wait:
-            state = replace(
-                state,
-                phase="wait",
-                after_wait="watch" if isinstance(action, Probe | Rewatch) else "list",
-            )
+            state = replace(state, phase="wait", after_wait="list" if is_list else "watch")
             return replace(decision, state=state, action=Wait(wait))
+        if isinstance(action, Probe):
+            state = replace(state, lists=state.lists.probed(self.now))
         if is_list:
             state = replace(state, lists=state.lists.used(self.now))
         if is_watch:
@@ -552,6 +549,10 @@ class _Step:
         if not self.state.version:
             return self.list()
         if self.state.looks >= BLIND_AFTER:
+            return self.watch()
+        if self.state.lists.probe_wait(now=self.now):
+            # The other slots are for lists. The probe is made up for beside the watch.
+            self.state = replace(self.state, looks=max(self.state.looks, 1))
             return self.watch()
         return Decision(replace(self.state, phase="probe"), Probe())
 
