@@ -92,8 +92,8 @@ class Intake(Generic[T]):
         self._is_replaying = False
         # The object that came damaged last, in which version; and whether that is the server's.
         self._doubted: tuple[ObjectName, str] | None = None
-        self._sends_damaged = False
-        self._may_have_damaged = False
+        self._sends_corrupted = False
+        self._may_have_corrupted = False
         self.version: str = ""
         self.events: int = 0
         self.bookmarks: int = 0
@@ -105,11 +105,11 @@ class Intake(Generic[T]):
         return MappingProxyType(self._unreadable)
 
     @property
-    def has_damaged(self) -> bool:
+    def has_corrupted(self) -> bool:
         """Whether some of them are damaged: what the server has can be read, as likely as not."""
-        if self._may_have_damaged:  # asked with every read: not looked for where there is none
-            self._may_have_damaged = any(it.is_damaged for it in self._unreadable.values())
-        return self._may_have_damaged
+        if self._may_have_corrupted:  # asked with every read: not looked for where there is none
+            self._may_have_corrupted = any(it.is_damaged for it in self._unreadable.values())
+        return self._may_have_corrupted
 
     @property
     def ignored(self) -> int:
@@ -194,7 +194,7 @@ class Intake(Generic[T]):
                 an older state: on another history the same version may be another object. The
                 next list trusts none.
         """
-        self._doubted, self._sends_damaged = None, False
+        self._doubted, self._sends_corrupted = None, False
         listed, unreadable = self._listed, self._listed_unreadable
         is_older = versions.is_older(resource_version, self.version)
         if is_older and self._has_reused:
@@ -208,7 +208,7 @@ class Intake(Generic[T]):
         self._is_afresh = False
         self._is_ordered = versions.is_complete(resource_version, self._newest_listed)
         self._unreadable = unreadable
-        self._may_have_damaged = bool(unreadable)
+        self._may_have_corrupted = bool(unreadable)
         self.version = resource_version
         self.begin_list()
         return len(listed)
@@ -316,8 +316,8 @@ class Intake(Generic[T]):
         again, it is set apart, and so is what comes damaged after it, until the next list.
         """
         doubted, self._doubted = self._doubted, (metadata.key, metadata.resource_version)
-        self._sends_damaged = self._sends_damaged or self._doubted == doubted
-        return self._sends_damaged
+        self._sends_corrupted = self._sends_corrupted or self._doubted == doubted
+        return self._sends_corrupted
 
     def _delete_unseen(self, metadata: ObjectMeta) -> None:
         """Delete an object by its key; the store learns how far it is all the same."""
@@ -374,7 +374,7 @@ class Intake(Generic[T]):
             what = key.shown if key.name else "an object"
             log.error("%s: %s cannot be read: %s", self._name, what, item.error)
         unreadable[key] = item.error
-        self._may_have_damaged = self._may_have_damaged or item.error.is_damaged
+        self._may_have_corrupted = self._may_have_corrupted or item.error.is_damaged
 
 
 def _lean(entry: Entry[T]) -> Entry[T]:

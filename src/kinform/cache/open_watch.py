@@ -33,8 +33,8 @@ class OpenWatch:
         has_ended: whether `end` was called: nothing that it brings counts any more.
         heard: when something last came.
         decision: what follows, where that was decided while it was open.
-        mending: when it is to be ended, so that what came damaged can be listed again.
-        mends: whether it was ended for that.
+        repair_timer: ends the watch, so that corrupted objects can be listed again.
+        repairs: whether it was ended for that.
     """
 
     def __init__(self, resource_version: str, *, is_list: bool, timeout: float) -> None:
@@ -56,8 +56,8 @@ class OpenWatch:
         self.has_ended: bool = False
         self.heard: float = self.started
         self.decision: relist.Decision | None = None
-        self.mending: asyncio.TimerHandle | None = None
-        self.mends: bool = False
+        self.repair_timer: asyncio.TimerHandle | None = None
+        self.repairs: bool = False
         self.is_stopped: bool = False
         self._reason: KinformError | None = None
         self._idle: float | None = None

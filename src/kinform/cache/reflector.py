@@ -156,7 +156,7 @@ class Reflector(Generic[T]):
         self._refusal: KinformError | None = None  # why the last request was none
         self._probe_due = 0.0  # when the server's version is to be looked at
         self._no_probe_before = 0.0  # the server's own word
-        self._mend_due: float | None = None  # when what came damaged is to be listed again
+        self._repair_due: float | None = None  # when what came damaged is to be listed again
         self._lists_whole = False  # for a token ran out, and no list was finished since
         self._turns = Turns(lw, rand=rand)
         self._parts = Parts(name) if parts is None else parts
@@ -182,7 +182,7 @@ class Reflector(Generic[T]):
             events=self._intake.events,
             stale_bookmarks=self._intake.stale_bookmarks,
             ignored=self._intake.ignored,
-            phase=self._state.phase,
+            phase=self._state.phase.name,
         )
 
     # --- running
@@ -213,13 +213,14 @@ class Reflector(Generic[T]):
             decision = self._decide(relist.Started(self._intake.version))
             if isinstance(decision.action, relist.Wait):  # the budget of requests is used up
                 decision = await self._follow(decision)
-            while not self._needs_list(decision):
+            while not self._needs_list():
                 decision = await self._follow(decision)
         if self._refusal is not None:
             raise self._refusal
 
-    def _needs_list(self, decision: relist.Decision) -> bool:
-        return isinstance(decision.action, relist.Wait) and self._state.after_wait == "list"
+    def _needs_list(self) -> bool:
+        phase = self._state.phase
+        return isinstance(phase, relist.Waiting) and phase.then == "list"
 
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncGenerator[None]:
@@ -349,7 +350,7 @@ class Reflector(Generic[T]):
                 assert taken is not None, "a list in one piece has no token that could expire"
         trace.step(f"{self._intake.finish_list(taken.resource_version)} objects stored")
         self._turns.learned(taken.resource_version)
-        self._mend_due = None
+        self._repair_due = None
         trace.end()
         # Only this is a surprise: a server with a watch cache has any version in one piece.
         is_paginated = version == "0" and (taken.pages > 1 or self._lists_whole)
@@ -377,7 +378,7 @@ class Reflector(Generic[T]):
         """Return how old a probe may be that is used beside an open watch."""
         if self._watch is None:
             return None
-        if self._state.looks or self._turns.is_blind:
+        if self._state.health.failed_probes or self._turns.is_blind:
             return MAX_PROBE_AGE
         return (self._options.probe_period or 0.0) / 5
 
@@ -418,7 +419,9 @@ class Reflector(Generic[T]):
         self._refusal = None
         self._statistics.watches += 1
         self._statistics.lists += is_list
-        if self._state.looks or self._turns.is_blind:  # the version is not known: probe it now
+        if (
+            self._state.health.failed_probes or self._turns.is_blind
+        ):  # the version is not known: probe it now
             self._probe_due = watch.started
         self._intake.begin_list(reuse=True)
         self._intake.begin_watch(version)
@@ -428,13 +431,13 @@ class Reflector(Generic[T]):
             watched = await apart(self._run_watch(watch, action), on_cancel=watch.stop)
             failure = _cancelled_elsewhere() if watched.cancelled() else watched.result()
         finally:
-            if watch.mending is not None:
-                watch.mending.cancel()
+            if watch.repair_timer is not None:
+                watch.repair_timer.cancel()
             self._watch, self._statistics.is_connected = None, False
         self._note_end(watch, failure)
         if watch.decision is not None:
             return watch.decision
-        if watch.mends:
+        if watch.repairs:
             log.info("%s: %s", self.name, failure)
             failure = None
         error = None if failure is None else self._failed(failure)
@@ -457,7 +460,7 @@ class Reflector(Generic[T]):
                 watch.opened()
                 self._statistics.is_connected = True
                 watch.hear(self._reports.heard())
-                self._mend_later(watch)
+                self._repair_later(watch)
                 try:
                     await self._read(watch, stream)
                 # Caught here, so that nothing which fails in closing it can take its place.
@@ -489,7 +492,7 @@ class Reflector(Generic[T]):
             events=events,
             error=error,
             reached_timeout=reached_timeout,
-            mends=watch.mends,
+            repairs=watch.repairs,
         )
 
     def _note_end(self, watch: OpenWatch, failure: Exception | None) -> None:
@@ -533,31 +536,31 @@ class Reflector(Generic[T]):
             self._intake.finish_list(end)
             self._turns.learned(end)
             self._intake.begin_watch(end)
-            self._mend_due = None
+            self._repair_due = None
             self._put_off_probe()
             watch.end_list()
             self._decide(relist.Streamed(end))
         self._intake.write(batch)
-        self._mend_later(watch)
+        self._repair_later(watch)
 
-    def _mend_later(self, watch: OpenWatch) -> None:
+    def _repair_later(self, watch: OpenWatch) -> None:
         """See to it that what came damaged is listed again: no watch brings it any more."""
-        if not self._intake.has_damaged:
-            self._mend_due = None
-        if watch.is_list or not self._intake.has_damaged:
+        if not self._intake.has_corrupted:
+            self._repair_due = None
+        if watch.is_list or not self._intake.has_corrupted:
             return
         loop = asyncio.get_running_loop()
-        if self._mend_due is None:  # else a watch before this one has ended too soon
+        if self._repair_due is None:  # else a watch before this one has ended too soon
             now = loop.time()
-            self._mend_due = now + relist.mend_after(self._state, now=now, rand=self._rand())
-        if watch.mending is None:
-            watch.mending = loop.call_at(self._mend_due, self._mend, watch)
+            self._repair_due = now + self._state.corrupted.delay(now=now, rand=self._rand())
+        if watch.repair_timer is None:
+            watch.repair_timer = loop.call_at(self._repair_due, self._repair, watch)
 
-    def _mend(self, watch: OpenWatch) -> None:
-        watch.mending = None
-        due, self._mend_due = self._mend_due, None
+    def _repair(self, watch: OpenWatch) -> None:
+        watch.repair_timer = None
+        due, self._repair_due = self._repair_due, None
         if due is not None and not watch.has_ended:
-            watch.mends = True
+            watch.repairs = True
             watch.end(reason=DecodeError("objects that came damaged are listed again"))
 
     async def _mind(self, watch: OpenWatch) -> None:
@@ -567,7 +570,7 @@ class Reflector(Generic[T]):
             await watch.wait_listed(END_BOOKMARK_PATIENCE)
             self._mind_silence(watch, round(loop.time() - watch.heard))
         while not watch.has_ended and (
-            self._options.probe_period or self._state.looks or self._turns.is_blind
+            self._options.probe_period or self._state.health.failed_probes or self._turns.is_blind
         ):
             await asyncio.sleep(self._probe_due - loop.time())
             await self._probe_beside(watch)
@@ -593,7 +596,7 @@ class Reflector(Generic[T]):
         else:
             self._heed(watch, probed)
             return
-        if self._state.looks or self._turns.is_blind:
+        if self._state.health.failed_probes or self._turns.is_blind:
             self._probe_due = asyncio.get_running_loop().time() + LOOK_AGAIN * (1 + self._rand())
 
     async def _wait_for_budget(self) -> None:

@@ -39,8 +39,8 @@ watch and handleAnyWatch.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Final, Literal, TypeAlias, final
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, final
 
 from kinform.errors import (
     ApiError,
@@ -52,8 +52,6 @@ from kinform.errors import (
     TransportFailure,
     UnknownResourceError,
 )
-from kinform.sansio.backoff import Backoff
-from kinform.sansio.opening_budget import OpeningBudget
 from kinform.sansio.relist_signals import (
     Action,
     Clear,
@@ -77,36 +75,57 @@ from kinform.sansio.relist_signals import (
     Wait,
     Waited,
 )
+from kinform.sansio.relist_states import (
+    Clearing,
+    CorruptedObjects,
+    Listing,
+    ListMode,
+    Phase,
+    Probing,
+    ServerHealth,
+    State,
+    Streaming,
+    Waiting,
+    Watching,
+)
 from kinform.sansio.versions import is_older
 
 __all__ = [
     "Action",
     "Clear",
     "Cleared",
+    "Clearing",
+    "CorruptedObjects",
     "Decision",
     "Ended",
     "Expired",
     "Failed",
     "Gone",
+    "ListMode",
     "Listed",
+    "Listing",
     "Notice",
     "Phase",
     "Policy",
     "Probe",
     "Probed",
+    "Probing",
     "Regressed",
     "Relist",
     "Rewatch",
+    "ServerHealth",
     "Signal",
     "Started",
     "State",
     "StreamList",
     "Streamed",
+    "Streaming",
     "Unstreamed",
     "Wait",
     "Waited",
+    "Waiting",
+    "Watching",
     "counted",
-    "mend_after",
     "probe_wait",
     "step",
 ]
@@ -121,12 +140,6 @@ QUIET_AFTER: Final = 60.0
 """An internal error that comes so long after the one before begins a new series."""
 STREAM_AGAIN_AFTER: Final = 3600.0
 """How long a server that cannot stream lists is not asked to."""
-MEND_AFTER: Final = 10.0
-"""How long a watch goes on, at first, while an object is missing that came damaged."""
-MEND_AT_MOST: Final = 3600.0
-"""And how long at most: somebody between us and the server may damage them for ever."""
-MEND_ANEW: Final = 3 * MEND_AT_MOST
-"""Damage that comes so long after the last was mended is another matter."""
 BLIND_AFTER: Final = 2
 """Probes in a row that fail; then a watch is opened without one."""
 STREAMS_BEFORE_LIST: Final = 2
@@ -174,60 +187,7 @@ class Policy:
     """For how long after the first internal error of a series the watch is kept to."""
 
 
-# --- State ------------------------------------------------------------------------------------
-
-Phase: TypeAlias = Literal["list", "stream", "clear", "watch", "probe", "wait"]
-
-
-@final
-@dataclass(frozen=True, slots=True, kw_only=True)
-class State:
-    """Everything that decisions rest on."""
-
-    phase: Phase = "wait"
-    after_wait: Literal["list", "watch"] = "list"
-    """What a wait leads to."""
-    version: str = ""
-    """The last version applied; ``""`` before the first list."""
-    is_suspect: bool = False
-    """The version must not be used for the next list."""
-    backoff: Backoff = field(default_factory=Backoff)
-    has_listed: bool = False
-    """A list is in the store, and the kind was not gone since."""
-    absent_since: float | None = None
-    """When discovery first proved that no version serves the resource; ``None``: it did not."""
-    short_watches: int = 0
-    """Watches in a row that ended at once and empty."""
-    failed_openings: int = 0
-    """Watches in a row that could not be opened."""
-    expired: str = ""
-    """The last version that had expired when a watch began from it."""
-    unreadable_streams: int = 0
-    """Watches in a row that ended in something we cannot read."""
-    failed_streams: int = 0
-    """Streamed lists in a row that did not come to their end bookmark."""
-    is_plain_next: bool = False
-    """The next list is a plain one, whatever the server can do."""
-    list_plainly_until: float = float("-inf")
-    """Until then lists are not streamed."""
-    has_paginated: bool = False
-    """A list of any version came in pages: the server has no watch cache for this kind."""
-    was_slow: bool = False
-    """The last plain list took longer than `SLOW_LIST`."""
-    looks: int = 0
-    """Probes in a row without an answer; at least 1 after a watch without a probe."""
-    lists: OpeningBudget = field(default_factory=OpeningBudget)
-    """When lists and probes began."""
-    watches: OpeningBudget = field(default_factory=OpeningBudget)
-    """When watches and streamed lists began."""
-    mending: Backoff = field(default_factory=lambda: Backoff(first=MEND_AFTER, cap=MEND_AT_MOST))
-    """How long objects that came damaged are left alone before everything is listed again."""
-    mended: float = float("-inf")
-    """When that was last begun."""
-    is_mending: bool = False
-    """The list under way is made for what came damaged; there is no other need of it."""
-    internal_errors: tuple[float, float] | None = None
-    """When the first and the last one came, of the series at hand."""
+# --- Decisions --------------------------------------------------------------------------------
 
 
 @final
@@ -272,15 +232,6 @@ def probe_wait(state: State, *, now: float) -> tuple[State, float]:
     return (state, wait) if wait else (replace(state, lists=state.lists.probed(now)), 0.0)
 
 
-def mend_after(state: State, *, now: float, rand: float) -> float:
-    """Return how long what came damaged is left alone before everything is listed again."""
-    return _mending(state, now).delay(rand=rand)
-
-
-def _mending(state: State, now: float) -> Backoff:
-    return state.mending if now - state.mended <= MEND_ANEW else state.mending.healthy()
-
-
 @final
 class _Step:
     """The decisions, with what they all need at hand."""
@@ -297,33 +248,33 @@ class _Step:
         match self.state.phase, signal:
             case _, Started(version):
                 return self.started(version)
-            case "wait", Waited():
-                return self.resume()
-            case "list", Listed(version, paginated, took):
+            case Waiting(then="list", repairs=repairs), Waited():
+                return self.list(repairs=repairs)
+            case Waiting(), Waited():
+                return self.probe_and_watch()
+            case Listing(), Listed(version, paginated, took):
                 return self.listed(version, paginated=paginated, took=took)
-            case "stream", Streamed(version):
+            case Streaming(), Streamed(version):
                 return self.streamed(version)
-            case "clear", Cleared():
+            case Clearing(), Cleared():
                 return self.wait("list")
-            case "clear", Failed(error):
+            case Clearing(), Failed(error):
                 return self.wait("list", error=error)
-            case "list", Failed(error):
-                self.state = replace(self.state, is_plain_next=False)
+            case Listing(), Failed(error):
+                self.mode(is_plain_next=False)
                 return self.list_failed(error)
-            case "stream", Failed(error):
-                return self.stream_failed(error)
-            case "stream", Ended(error=error):
-                return self.stream_failed(error)
-            case "watch", Failed(error):
+            case Streaming(repairs), Failed(error) | Ended(error=error):
+                return self.stream_failed(error, repairs=repairs)
+            case Watching(), Failed(error):
                 return self.watch_failed(error)
-            case "watch", Ended():
+            case Watching(), Ended():
                 return self.watch_ended(signal)
-            case "watch" | "probe", Probed(version, applied):
+            case Watching() | Probing(), Probed(version, applied):
                 return self.probed(version, applied)
-            case "probe", Failed(error):
+            case Probing(), Failed(error):
                 return self.probe_failed(error)
             case _:
-                raise AssertionError(f"{signal} cannot happen while in {self.state.phase!r}")
+                raise AssertionError(f"{signal} cannot happen while in {self.state.phase}")
 
     def within_budget(self, decision: Decision) -> Decision:
         """Return ``decision``, accounted for; or a wait, if it would exceed a budget."""
@@ -337,8 +288,9 @@ class _Step:
             state.watches.wait(now=self.now) if waits_for_watch else 0.0,
         )
         if wait:
-            state = replace(state, phase="wait", after_wait="list" if is_list else "watch")
-            return replace(decision, state=state, action=Wait(wait))
+            repairs = isinstance(state.phase, Listing | Streaming) and state.phase.repairs
+            phase = Waiting("list", repairs) if is_list else Waiting("watch")
+            return replace(decision, state=replace(state, phase=phase), action=Wait(wait))
         if isinstance(action, Probe):
             state = replace(state, lists=state.lists.probed(self.now))
         if is_list:
@@ -347,112 +299,114 @@ class _Step:
             state = replace(state, watches=state.watches.used(self.now))
         return replace(decision, state=state)
 
+    def mode(self, **changes: Any) -> None:
+        """Change the form of the next lists."""
+        self.state = replace(self.state, list_mode=replace(self.state.list_mode, **changes))
+
+    def health(self, **changes: Any) -> None:
+        """Change the counters of failures."""
+        self.state = replace(self.state, health=replace(self.state.health, **changes))
+
     # Lists.
 
     def started(self, version: str) -> Decision:
         if not self.state.is_suspect:
             self.state = replace(self.state, version=_usable(version))
-        self.state = replace(self.state, is_mending=False)
         return self.list()
 
-    def list(self) -> Decision:
+    def list(self, *, repairs: bool = False) -> Decision:
         """List everything: streamed if the server can, else plainly."""
-        is_plain = self.state.is_plain_next or self.now < self.state.list_plainly_until
+        mode = self.state.list_mode
+        is_plain = mode.is_plain_next or self.now < mode.plain_until
         if self.policy.stream_lists and not is_plain:
             version = "" if self.state.is_suspect else self.state.version
-            return Decision(replace(self.state, phase="stream"), StreamList(version))
-        return self.list_plainly()
+            return Decision(replace(self.state, phase=Streaming(repairs)), StreamList(version))
+        return self.list_plainly(repairs=repairs)
 
-    def list_plainly(self, *notices: Notice) -> Decision:
+    def list_plainly(self, *notices: Notice, repairs: bool) -> Decision:
         state = self.state
         version = "" if state.is_suspect else state.version or self.policy.first_version
         # A limit beside a version means pages of a list that is not from the watch cache:
         # worth it only if there is no watch cache (has_paginated).
-        pages = version in {"", "0"} or state.has_paginated
+        pages = version in {"", "0"} or state.list_mode.has_paginated
         size = self.policy.page_size or (PAGE_SIZE if pages else None)
-        return Decision(replace(state, phase="list"), Relist(version, size), notices)
+        return Decision(replace(state, phase=Listing(repairs)), Relist(version, size), notices)
 
     def listed(self, version: str, *, paginated: bool, took: float) -> Decision:
         notices = self.regression(version)
-        state = replace(
-            self.state,
-            has_paginated=self.state.has_paginated or paginated,
-            was_slow=took > SLOW_LIST,
-        )
-        state = self.synced(state, version)
-        return Decision(state, Rewatch(state.version), notices)
+        self.health(was_slow=took > SLOW_LIST)
+        self.mode(has_paginated=self.state.list_mode.has_paginated or paginated)
+        self.synced(version)
+        return Decision(self.state, Rewatch(self.state.version), notices)
 
     def streamed(self, version: str) -> Decision:
-        """The stream is now an ordinary watch: nothing new to do."""
+        """The stream is an ordinary watch from here on: there is no new action."""
         notices = self.regression(version)
-        state = replace(self.synced(self.state, version), failed_openings=0)
-        return Decision(state, None, notices)
+        self.health(failed_openings=0)
+        self.synced(version)
+        return Decision(self.state, None, notices)
 
     def regression(self, version: str) -> tuple[Notice, ...]:
         """A list may be older than what we had: it is the truth now, but nobody expects it."""
         before = self.state.version
         return (Regressed(before, version),) if _went_back(before, version) else ()
 
-    def synced(self, state: State, version: str) -> State:
-        return replace(
-            state,
-            phase="watch",
+    def synced(self, version: str) -> None:
+        self.mode(is_plain_next=False)
+        self.state = replace(
+            self.state,
+            phase=Watching(),
             version=_usable(version),
             is_suspect=False,
             has_listed=True,
-            absent_since=None,
-            short_watches=0,
-            unreadable_streams=0,
-            failed_streams=0,
-            is_plain_next=False,
-            is_mending=False,
+            health=self.state.health.listed(),
         )
 
     def list_failed(self, error: KinformError | None, *, least: float = 0.0) -> Decision:
         if _is_version_unusable(error) and not self.state.is_suspect:
             return self.distrust(error)
-        if self.state.is_mending:  # nothing was wrong with the watch
-            self.state = replace(self.state, is_mending=False)
-            return self.wait("watch", error=error)
+        phase = self.state.phase
+        if isinstance(phase, Listing | Streaming) and phase.repairs:
+            return self.wait("watch", error=error)  # nothing was wrong with the watch
         if isinstance(error, UnknownResourceError) and error.is_gone:
             return self.absent(error)
-        self.state = replace(self.state, absent_since=None)
+        self.health(absent_since=None)
         return self.wait("list", error=error, least=least)
 
-    def stream_failed(self, error: KinformError | None) -> Decision:
+    def stream_failed(self, error: KinformError | None, *, repairs: bool) -> Decision:
         """It was refused, or ended before its end bookmark: its content is not used."""
         if error is not None and _is_refusal(error):
-            return self.unstream()
+            return self.unstream(repairs=repairs)
         if error is not None and _would_fail_lists(error):
             return self.list_failed(error)
         if _is_version_unusable(error) and not self.state.is_suspect:
             return self.list_failed(error)
         # Streams alone may fail: a gateway, or a role that allows lists only. They are watches, so
         # they count as openings that failed, too.
-        openings = self.state.failed_openings + 1
-        self.state = replace(self.state, failed_openings=openings)
-        failed = self.state.failed_streams + 1
+        self.health(failed_openings=self.state.health.failed_openings + 1)
+        failed = self.state.health.failed_streams + 1
         if failed < STREAMS_BEFORE_LIST:
-            self.state = replace(self.state, failed_streams=failed)
+            self.health(failed_streams=failed)
             return self.list_failed(error)
-        self.state = replace(self.state, failed_streams=0, is_plain_next=True)
+        self.health(failed_streams=0)
+        self.mode(is_plain_next=True)
         decision = self.list_failed(error, least=_pause_after(error))
         return replace(decision, notices=(*decision.notices, Unstreamed(for_an_hour=False)))
 
-    def unstream(self) -> Decision:
+    def unstream(self, *, repairs: bool) -> Decision:
         """List plainly, and at once: this happens once an hour at most."""
-        until = self.now + STREAM_AGAIN_AFTER
-        self.state = replace(self.state, list_plainly_until=until, failed_streams=0)
-        return self.list_plainly(Unstreamed(for_an_hour=True))
+        self.health(failed_streams=0)
+        self.mode(plain_until=self.now + STREAM_AGAIN_AFTER)
+        return self.list_plainly(Unstreamed(for_an_hour=True), repairs=repairs)
 
     def absent(self, error: KinformError) -> Decision:
         """The list answers 404, and fresh discovery lists the resource in no version."""
-        since = self.state.absent_since
+        since = self.state.health.absent_since
         since = self.now if since is None else since
-        self.state = replace(self.state, absent_since=since)
+        self.health(absent_since=since)
         if not self.state.has_listed or self.now - since < ABSENT_FOR:
             return self.wait("list", error=error)
-        gone = replace(self.state, phase="clear", has_listed=False, version="", is_suspect=True)
+        gone = replace(self.state, phase=Clearing(), has_listed=False, version="", is_suspect=True)
         return Decision(gone, Clear(), (Gone(),))
 
     # Watches.
@@ -461,10 +415,10 @@ class _Step:
         """The watch could not be opened."""
         if _is_version_unusable(error):
             return self.expired(error)
-        failed = self.state.failed_openings + 1
+        failed = self.state.health.failed_openings + 1
         # A watch that was opened without a probe has not opened: probe again before the next.
-        looks = min(self.state.looks, BLIND_AFTER - 1)
-        self.state = replace(self.state, failed_openings=failed, looks=looks)
+        probes = min(self.state.health.failed_probes, BLIND_AFTER - 1)
+        self.health(failed_openings=failed, failed_probes=probes)
         # For a kind that cannot be watched, list after list is the way to follow it, as far apart
         # as the back-off gets. All others are probed first: see `probed`.
         if _is_refusal(error) or isinstance(error, NotFoundError | UnknownResourceError):
@@ -475,7 +429,7 @@ class _Step:
     def watch_ended(self, ended: Ended) -> Decision:
         version = _usable(ended.resource_version) or self.state.version
         advanced = version != self.state.version
-        is_clean = ended.error is None and not ended.mends
+        is_clean = ended.error is None and not ended.repairs
         is_healthy = (
             ended.reached_timeout
             or ended.lived >= HEALTHY_AFTER
@@ -486,43 +440,43 @@ class _Step:
         # Such a watch proves nothing: only one that brought something, or ended cleanly, does.
         works = advanced or ended.events > 0 or ended.error is None
         broke_at_once = not works and ended.lived < CLEAN_AFTER
-        failed = 0 if works else self.state.failed_openings + broke_at_once
-        self.state = replace(self.state, version=version, failed_openings=failed)
+        failed = 0 if works else self.state.health.failed_openings + broke_at_once
+        self.state = replace(self.state, version=version)
+        self.health(failed_openings=failed)
         if is_healthy:
             self.state = replace(self.state, backoff=self.state.backoff.healthy())
-        if ended.mends:
-            return self.mend()
+        if ended.repairs:
+            return self.repair()
         if ended.error is None:
             return self.watch_closed(ended, is_healthy=is_healthy)
-        self.state = replace(self.state, short_watches=0)
+        self.health(short_watches=0)
         return self.watch_broke(ended.error)
 
-    def mend(self) -> Decision:
-        mending = _mending(self.state, self.now).failed()
-        self.state = replace(
-            self.state, mending=mending, mended=self.now, is_mending=True, short_watches=0
-        )
-        return self.wait("list")
+    def repair(self) -> Decision:
+        """The watch was ended by us, to list corrupted objects again."""
+        self.health(short_watches=0)
+        self.state = replace(self.state, corrupted=self.state.corrupted.begun(self.now))
+        return self.wait("list", repairs=True)
 
     def watch_closed(self, ended: Ended, *, is_healthy: bool) -> Decision:
         """The server ended it cleanly: routine, unless it does so at once."""
         is_short = ended.lived < SHORT_WATCH and not ended.events and not is_healthy
-        short = self.state.short_watches + 1 if is_short else 0
-        self.state = replace(self.state, short_watches=short, unreadable_streams=0)
+        short = self.state.health.short_watches + 1 if is_short else 0
+        self.health(short_watches=short, unreadable_watches=0)
         if short >= 2:  # seen with versions the server has forgotten without saying so
             return self.distrust()
         if ended.reached_timeout:
             return self.watch()
         # Before its time: the next server to answer may be another one, with an older state.
-        return self.look_and_watch() if is_healthy else self.wait("watch")
+        return self.probe_and_watch() if is_healthy else self.wait("watch")
 
     def watch_broke(self, error: KinformError) -> Decision:
         if _is_version_unusable(error):
             return self.expired(error)
         if not isinstance(error, ApiError | TransportError):
             # Something in it cannot be read, or not be stored. A list passes it by.
-            unreadable = self.state.unreadable_streams + 1
-            self.state = replace(self.state, unreadable_streams=unreadable)
+            unreadable = self.state.health.unreadable_watches + 1
+            self.health(unreadable_watches=unreadable)
             return self.wait("watch" if unreadable < 2 else "list")
         if isinstance(error, ApiError) and _is_internal(error):
             return self.internal_error(error)
@@ -532,50 +486,51 @@ class _Step:
 
     def internal_error(self, error: ApiError) -> Decision:
         """Keep to the watch for a while: internal errors pass (client-go: RetryWithDeadline)."""
-        first, last = self.state.internal_errors or (self.now, self.now)
+        first, last = self.state.health.internal_errors or (self.now, self.now)
         first = self.now if self.now - last >= QUIET_AFTER else first
-        self.state = replace(self.state, internal_errors=(first, self.now))
+        self.health(internal_errors=(first, self.now))
         keep = self.now - first < self.policy.internal_error_window
         return self.wait("watch" if keep else "list", error=error)
 
     def watch(self) -> Decision:
         if not self.state.version:  # a server without versions: what happened since, nobody knows
             return self.list()
-        return Decision(replace(self.state, phase="watch"), Rewatch(self.state.version))
+        return Decision(replace(self.state, phase=Watching()), Rewatch(self.state.version))
 
     # Versions.
 
-    def look_and_watch(self) -> Decision:
+    def probe_and_watch(self) -> Decision:
         if not self.state.version:
             return self.list()
-        if self.state.looks >= BLIND_AFTER:
+        failed = self.state.health.failed_probes
+        if failed >= BLIND_AFTER:
             return self.watch()
         if self.state.lists.probe_wait(now=self.now):
             # The other slots are for lists. The probe is made up for beside the watch.
-            self.state = replace(self.state, looks=max(self.state.looks, 1))
+            self.health(failed_probes=max(failed, 1))
             return self.watch()
-        return Decision(replace(self.state, phase="probe"), Probe())
+        return Decision(replace(self.state, phase=Probing()), Probe())
 
     def probed(self, version: str, applied: str) -> Decision:
-        self.state = replace(self.state, looks=0)
+        self.health(failed_probes=0)
         if _went_back(applied, version):
             self.state = replace(self.state, is_suspect=True, version="")
             return self.wait("list", notices=(Regressed(applied, version),))
-        if self.state.phase != "probe":
+        if not isinstance(self.state.phase, Probing):
             return Decision(self.state, None)
-        is_frozen = self.state.failed_openings >= OPENINGS_BEFORE_LIST
+        is_frozen = self.state.health.failed_openings >= OPENINGS_BEFORE_LIST
         if not is_frozen or _usable(version) == applied:
             return self.watch()
         # Watches cannot be opened and the cache is behind. A streamed list is a watch, too.
-        self.state = replace(self.state, is_plain_next=True)
+        self.mode(is_plain_next=True)
         return self.list()
 
     def probe_failed(self, error: KinformError) -> Decision:
         """Ask again where nobody could answer; any other answer says no more than a watch will."""
         if not _is_outage(error):
-            self.state = replace(self.state, looks=0)
+            self.health(failed_probes=0)
             return self.watch()
-        self.state = replace(self.state, looks=self.state.looks + 1)
+        self.health(failed_probes=self.state.health.failed_probes + 1)
         return self.wait("watch", error=error)
 
     def expired(self, error: KinformError) -> Decision:
@@ -588,8 +543,8 @@ class _Step:
 
     def distrust(self, error: KinformError | None = None) -> Decision:
         """List next, with the version unset."""
-        # Whatever this list was for before, there is no watch to go back to.
-        self.state = replace(self.state, is_suspect=True, is_mending=False, short_watches=0)
+        self.health(short_watches=0)
+        self.state = replace(self.state, is_suspect=True)
         return self.wait("list", error=error, notices=(Expired(self.state.version),))
 
     # Waits.
@@ -601,6 +556,7 @@ class _Step:
         error: KinformError | None = None,
         notices: tuple[Notice, ...] = (),
         least: float = 0.0,
+        repairs: bool = False,
     ) -> Decision:
         """Wait as the back-off says, and not less than ``least`` or than the server asked for."""
         backoff = self.state.backoff
@@ -610,13 +566,12 @@ class _Step:
         # that was waiting.
         first = backoff.healthy().delay(rand=self.rand)
         seconds = max(backoff.delay(rand=self.rand) - self.lived * (1 + self.rand), first)
-        if self.state.failed_openings and self.state.was_slow:  # lists take the place of watches
+        health = self.state.health
+        if health.failed_openings and health.was_slow:  # lists take the place of watches
             seconds *= 2
-        state = replace(self.state, phase="wait", after_wait=then, backoff=backoff.failed())
+        phase = Waiting(then, repairs)
+        state = replace(self.state, phase=phase, backoff=backoff.failed())
         return Decision(state, Wait(max(seconds, told)), notices)
-
-    def resume(self) -> Decision:
-        return self.list() if self.state.after_wait == "list" else self.look_and_watch()
 
 
 def _usable(version: str) -> str:

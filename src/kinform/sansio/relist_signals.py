@@ -147,7 +147,7 @@ class Ended:
     """``None``: the server ended it in good order."""
     reached_timeout: bool = False
     """Whether it ended because the time it asked for was over."""
-    mends: bool = False
+    repairs: bool = False
     """Whether it was ended by us, to list what came damaged once more."""
 
 
