@@ -601,8 +601,9 @@ def test_a_watch_is_opened_without_a_probe_where_probes_have_no_slot_left() -> N
     """The probe is made up for beside the watch, as soon as there is a slot."""
     state = probed_often(WATCHING, 6)
     watching = run(state, ended(lived=8.0), now=8.0)
-    assert (watching.action, watching.state.health.failed_probes) == (Rewatch("7"), 1)
-    assert run(watching.state, Probed("9", applied="7"), now=60.5).state.health.failed_probes == 0
+    assert (watching.action, watching.state.health.needs_probe) == (Rewatch("7"), True)
+    beside = run(watching.state, Probed("9", applied="7"), now=60.5)
+    assert not beside.state.health.needs_probe
     later = run(watching.state, ended(lived=60.0), now=68.0)
     assert later.action == Probe()
 
@@ -781,16 +782,22 @@ def test_a_list_for_damaged_objects_that_fails_costs_no_others(
     assert again.state.corrupted.backoff.failures == 2
 
 
+def repair_delay(state: State, *, now: float) -> float:
+    due = state.corrupted.seen(now=now, rand=0.0).due
+    assert due is not None
+    return due - now
+
+
 def test_damage_is_mended_later_and_later_for_as_long_as_it_lasts() -> None:
     state, now, delays = WATCHING, 0.0, list[float]()
     for _ in range(10):
-        delays.append(state.corrupted.delay(now=now, rand=0.0))
+        delays.append(repair_delay(state, now=now))
         now += delays[-1]
         mended = run(state, ended(lived=delays[-1], repairs=True), now=now).state
         state = run(run(mended, Waited(), PLAIN, now=now).state, Listed("9"), now=now).state
     assert delays == [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0, 2560.0, 3600.0]
-    assert state.corrupted.delay(now=now + 3600.0, rand=0.0) == 3600.0
-    assert state.corrupted.delay(now=now + 4 * 3600.0, rand=0.0) == 10.0
+    assert repair_delay(state, now=now + 3600.0) == 3600.0
+    assert repair_delay(state, now=now + 4 * 3600.0) == 10.0
 
 
 # --- Looks at the version ---

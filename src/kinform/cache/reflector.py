@@ -23,7 +23,7 @@ from collections.abc import (
     Iterator,
     Mapping,
 )
-from typing import Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from kinform.cache.intake import Intake, TransformFunc
 from kinform.cache.listing import take_list
@@ -49,7 +49,6 @@ from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, Received, Unreadable
 from kinform.sansio import relist
 from kinform.sansio.queue import KnownObjects, ReflectorStore
-from kinform.sansio.retry import MAX_RETRY_AFTER
 from kinform.tasks import apart
 
 __all__ = ["Reflector"]
@@ -65,8 +64,6 @@ END_BOOKMARK_LIMIT: Final = 30
 PROBE_TIMEOUT: Final = 10.0
 """How long a probe may take. All informers of a resource may wait for one probe before they watch,
 and a list of one object takes milliseconds: a server that needs longer has not answered."""
-LOOK_AGAIN: Final = 30.0
-"""After how long a look at the server's version that failed is taken again, if it is overdue."""
 FAIR_AFTER: Final = 16
 """After how many batches all other tasks get a turn, even if there is more to read."""
 
@@ -154,10 +151,6 @@ class Reflector(Generic[T]):
         self._statistics = self._reports.statistics
         self._watch: OpenWatch | None = None
         self._refusal: KinformError | None = None  # why the last request was none
-        self._probe_due = 0.0  # when the server's version is to be looked at
-        self._no_probe_before = 0.0  # the server's own word
-        self._repair_due: float | None = None  # when what came damaged is to be listed again
-        self._lists_whole = False  # for a token ran out, and no list was finished since
         self._turns = Turns(lw, rand=rand)
         self._parts = Parts(name) if parts is None else parts
         self._broken: BaseException | None = None  # why one of its tasks is not started any more
@@ -284,6 +277,9 @@ class Reflector(Generic[T]):
         self._turns.is_due = self._turns.is_due or isinstance(decision.action, relist.Wait)
         return decision
 
+    def _update(self, **changes: Any) -> None:
+        self._state = dataclasses.replace(self._state, **changes)
+
     async def _ask(
         self, work: Callable[[], Awaitable[relist.Signal]], *, to_list: bool = False
     ) -> relist.Decision:
@@ -323,7 +319,7 @@ class Reflector(Generic[T]):
 
     async def _list(self, action: relist.Relist) -> relist.Signal:
         version = action.resource_version
-        in_pages = not (self._lists_whole or getattr(self._lw, "disable_chunking", False))
+        in_pages = not getattr(self._lw, "disable_chunking", False)
         options = ListOptions(
             resource_version=version,
             resource_version_match="NotOlderThan" if version else None,
@@ -344,23 +340,22 @@ class Reflector(Generic[T]):
             if taken is None:
                 # Pages of two versions make no list: everything once more, in one piece, and so
                 # from now on until that has worked (client-go: FullListIfExpired).
-                self._lists_whole = True
+                self._state = relist.pages_expired(self._state)
                 whole = dataclasses.replace(options, limit=None)
                 taken = await take_list(self._lw, self._intake, whole, on_page=note)
                 assert taken is not None, "a list in one piece has no token that could expire"
         trace.step(f"{self._intake.finish_list(taken.resource_version)} objects stored")
         self._turns.learned(taken.resource_version)
-        self._repair_due = None
+        self._update(corrupted=self._state.corrupted.cleared())
         trace.end()
         # Only this is a surprise: a server with a watch cache has any version in one piece.
-        is_paginated = version == "0" and (taken.pages > 1 or self._lists_whole)
-        self._lists_whole = False
+        is_paginated = version == "0" and (taken.pages > 1 or self._state.list_mode.is_whole)
         took = loop.time() - began
         return relist.Listed(taken.resource_version, paginated=is_paginated, took=took)
 
     async def _probe(self) -> relist.Signal:
         loop = asyncio.get_running_loop()
-        if (left := self._no_probe_before - loop.time()) > 0:
+        if (left := self._state.probe_timer.not_before - loop.time()) > 0:
             await asyncio.sleep(left)
         applied, now = self._intake.version, loop.time()
         max_age = self._max_probe_age()
@@ -369,16 +364,19 @@ class Reflector(Generic[T]):
             with self._counted(relist.Probe()):
                 answer = await self._turns.probe(self._send_probe, applied, max_age=max_age)
         except ApiError as exc:
-            self._no_probe_before = loop.time() + min(exc.retry_after or 0.0, MAX_RETRY_AFTER)
+            timer = self._state.probe_timer
+            timer = timer.refused(now=loop.time(), retry_after=exc.retry_after or 0.0)
+            self._update(probe_timer=timer)
             raise
-        self._probe_due -= max(0.0, now - answer.started)  # it may be another informer's
-        return relist.Probed(answer.version, answer.applied)
+        # The probe may be another informer's, which sent it some time ago.
+        self._update(probe_timer=self._state.probe_timer.shared(now - answer.started))
+        return relist.Probed(answer.version, answer.applied, answer.is_stale)
 
     def _max_probe_age(self) -> float | None:
         """Return how old a probe may be that is used beside an open watch."""
         if self._watch is None:
             return None
-        if self._state.health.failed_probes or self._turns.is_blind:
+        if self._state.health.needs_probe:
             return MAX_PROBE_AGE
         return (self._options.probe_period or 0.0) / 5
 
@@ -399,7 +397,8 @@ class Reflector(Generic[T]):
     def _put_off_probe(self) -> None:
         """Reckon the time until the next probe from here: this request shows the same."""
         now, period = asyncio.get_running_loop().time(), self._options.probe_period or 0.0
-        self._probe_due = now + period * (0.9 + self._rand() / 5)
+        timer = self._state.probe_timer.put_off(now=now, rand=self._rand(), period=period)
+        self._update(probe_timer=timer)
 
     async def _clear(self) -> relist.Signal:
         self._intake.begin_list()
@@ -419,10 +418,8 @@ class Reflector(Generic[T]):
         self._refusal = None
         self._statistics.watches += 1
         self._statistics.lists += is_list
-        if (
-            self._state.health.failed_probes or self._turns.is_blind
-        ):  # the version is not known: probe it now
-            self._probe_due = watch.started
+        if self._state.health.needs_probe:
+            self._update(probe_timer=self._state.probe_timer.overdue(watch.started))
         self._intake.begin_list(reuse=True)
         self._intake.begin_watch(version)
         events = self._intake.events
@@ -536,7 +533,7 @@ class Reflector(Generic[T]):
             self._intake.finish_list(end)
             self._turns.learned(end)
             self._intake.begin_watch(end)
-            self._repair_due = None
+            self._update(corrupted=self._state.corrupted.cleared())
             self._put_off_probe()
             watch.end_list()
             self._decide(relist.Streamed(end))
@@ -544,24 +541,29 @@ class Reflector(Generic[T]):
         self._repair_later(watch)
 
     def _repair_later(self, watch: OpenWatch) -> None:
-        """See to it that what came damaged is listed again: no watch brings it any more."""
+        """Schedule a list for corrupted objects: no watch brings them again."""
         if not self._intake.has_corrupted:
-            self._repair_due = None
-        if watch.is_list or not self._intake.has_corrupted:
+            if self._state.corrupted.due is not None:
+                self._update(corrupted=self._state.corrupted.cleared())
+            return
+        if watch.is_list:
             return
         loop = asyncio.get_running_loop()
-        if self._repair_due is None:  # else a watch before this one has ended too soon
-            now = loop.time()
-            self._repair_due = now + self._state.corrupted.delay(now=now, rand=self._rand())
+        if self._state.corrupted.due is None:  # else it was scheduled during an earlier watch
+            seen = self._state.corrupted.seen(now=loop.time(), rand=self._rand())
+            self._update(corrupted=seen)
         if watch.repair_timer is None:
-            watch.repair_timer = loop.call_at(self._repair_due, self._repair, watch)
+            due = self._state.corrupted.due
+            assert due is not None
+            watch.repair_timer = loop.call_at(due, self._repair, watch)
 
     def _repair(self, watch: OpenWatch) -> None:
         watch.repair_timer = None
-        due, self._repair_due = self._repair_due, None
-        if due is not None and not watch.has_ended:
+        is_due = self._state.corrupted.due is not None
+        self._update(corrupted=self._state.corrupted.cleared())
+        if is_due and not watch.has_ended:
             watch.repairs = True
-            watch.end(reason=DecodeError("objects that came damaged are listed again"))
+            watch.end(reason=DecodeError("corrupted objects are listed again"))
 
     async def _mind(self, watch: OpenWatch) -> None:
         """Do beside a watch what has to be done at times."""
@@ -570,9 +572,9 @@ class Reflector(Generic[T]):
             await watch.wait_listed(END_BOOKMARK_PATIENCE)
             self._mind_silence(watch, round(loop.time() - watch.heard))
         while not watch.has_ended and (
-            self._options.probe_period or self._state.health.failed_probes or self._turns.is_blind
+            self._options.probe_period or self._state.health.needs_probe
         ):
-            await asyncio.sleep(self._probe_due - loop.time())
+            await asyncio.sleep(self._state.probe_timer.due - loop.time())
             await self._probe_beside(watch)
 
     def _mind_silence(self, watch: OpenWatch, silence: int) -> None:
@@ -596,8 +598,9 @@ class Reflector(Generic[T]):
         else:
             self._heed(watch, probed)
             return
-        if self._state.health.failed_probes or self._turns.is_blind:
-            self._probe_due = asyncio.get_running_loop().time() + LOOK_AGAIN * (1 + self._rand())
+        if self._state.health.needs_probe:
+            now = asyncio.get_running_loop().time()
+            self._update(probe_timer=self._state.probe_timer.failed(now=now, rand=self._rand()))
 
     async def _wait_for_budget(self) -> None:
         """Wait until a probe beside a watch may be sent: it counts as a list."""
@@ -611,7 +614,6 @@ class Reflector(Generic[T]):
     def _heed(self, watch: OpenWatch, probed: relist.Signal) -> None:
         if watch.has_ended:
             return
-        self._turns.is_blind = False
         self._reports.heard()
         decision = self._decide(probed)
         if decision.action is not None:

@@ -27,6 +27,8 @@ class Answer(NamedTuple):
     version: str
     applied: str
     """The version that was applied when it began, at the latest."""
+    is_stale: bool = False
+    """Whether it took so long that the watch has to take another turn."""
 
 
 @final
@@ -40,8 +42,6 @@ class Turns:
 
     Attributes:
         is_due: whether the next list or watch has to wait for its turn.
-        is_blind: whether the next watch opens so long after the probe before it that the server
-            has to be probed again.
     """
 
     def __init__(self, lw: object, *, rand: Callable[[], float]) -> None:
@@ -50,7 +50,6 @@ class Turns:
         self._departure: Departure | None = None
         self._learned = ("", 0)  # a version, and a mark taken when or after it was applied
         self.is_due: bool = False
-        self.is_blind: bool = False
 
     @property
     def _limiter(self) -> RateLimiter | None:
@@ -134,9 +133,9 @@ class Turns:
         probed = await shared.probe(resource, send, max_age=age)
         if probed.order < learned and is_older(probed.version, applied):
             probed = await shared.probe(resource, send, max_age=age, after=learned)
-        if max_age is None and loop.time() - began > SLOW_PROBE:
-            self.is_due = self.is_blind = True
-        return Answer(probed.started, probed.version, applied)
+        is_stale = max_age is None and loop.time() - began > SLOW_PROBE
+        self.is_due = self.is_due or is_stale
+        return Answer(probed.started, probed.version, applied, is_stale)
 
     def _resource(self) -> Hashable | None:
         name: Callable[[], Hashable | None] | None = getattr(self._lw, "probed_resource", None)

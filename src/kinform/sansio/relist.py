@@ -88,6 +88,7 @@ from kinform.sansio.relist_states import (
     Waiting,
     Watching,
 )
+from kinform.sansio.retry import MAX_RETRY_AFTER
 from kinform.sansio.versions import is_older
 
 __all__ = [
@@ -126,6 +127,7 @@ __all__ = [
     "Waiting",
     "Watching",
     "counted",
+    "pages_expired",
     "probe_wait",
     "step",
 ]
@@ -152,8 +154,6 @@ OVERLOAD_PAUSE: Final = 30.0
 """The shortest wait between a 429 to a watch and a list that takes the place of that watch."""
 ABSENT_FOR: Final = 30.0
 """The shortest time between the two proofs that a resource is gone."""
-MAX_RETRY_AFTER: Final = 120.0
-"""The longest wait a server can ask for."""
 PAGE_SIZE: Final = 500
 _NO_CONNECTION: Final = frozenset(
     {
@@ -226,6 +226,11 @@ def counted(state: State, action: Action, *, now: float) -> State:
     return state
 
 
+def pages_expired(state: State) -> State:
+    """Return the state after the continue token of a list has expired: list in one piece."""
+    return replace(state, list_mode=replace(state.list_mode, is_whole=True))
+
+
 def probe_wait(state: State, *, now: float) -> tuple[State, float]:
     """Return how long a probe beside an open watch has to wait; at 0 it is accounted for."""
     wait = state.lists.probe_wait(now=now)
@@ -269,7 +274,8 @@ class _Step:
                 return self.watch_failed(error)
             case Watching(), Ended():
                 return self.watch_ended(signal)
-            case Watching() | Probing(), Probed(version, applied):
+            case Watching() | Probing(), Probed(version, applied, is_stale):
+                self.health(failed_probes=0, is_unprobed=is_stale)
                 return self.probed(version, applied)
             case Probing(), Failed(error):
                 return self.probe_failed(error)
@@ -330,12 +336,14 @@ class _Step:
         # worth it only if there is no watch cache (has_paginated).
         pages = version in {"", "0"} or state.list_mode.has_paginated
         size = self.policy.page_size or (PAGE_SIZE if pages else None)
+        size = None if state.list_mode.is_whole else size
         return Decision(replace(state, phase=Listing(repairs)), Relist(version, size), notices)
 
     def listed(self, version: str, *, paginated: bool, took: float) -> Decision:
         notices = self.regression(version)
         self.health(was_slow=took > SLOW_LIST)
-        self.mode(has_paginated=self.state.list_mode.has_paginated or paginated)
+        has_paginated = self.state.list_mode.has_paginated or paginated
+        self.mode(has_paginated=has_paginated, is_whole=False)
         self.synced(version)
         return Decision(self.state, Rewatch(self.state.version), notices)
 
@@ -507,12 +515,11 @@ class _Step:
             return self.watch()
         if self.state.lists.probe_wait(now=self.now):
             # The other slots are for lists. The probe is made up for beside the watch.
-            self.health(failed_probes=max(failed, 1))
+            self.health(is_unprobed=True)
             return self.watch()
         return Decision(replace(self.state, phase=Probing()), Probe())
 
     def probed(self, version: str, applied: str) -> Decision:
-        self.health(failed_probes=0)
         if _went_back(applied, version):
             self.state = replace(self.state, is_suspect=True, version="")
             return self.wait("list", notices=(Regressed(applied, version),))

@@ -167,6 +167,8 @@ class Probed:
 
     resource_version: str
     applied: str
+    is_stale: bool = False
+    """Whether the answer took so long that the server has to be probed again beside the watch."""
 
 
 Signal: TypeAlias = Started | Listed | Streamed | Cleared | Failed | Ended | Waited | Probed

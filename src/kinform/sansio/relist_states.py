@@ -11,6 +11,7 @@ from typing import ClassVar, Final, Literal, TypeAlias, final
 
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.opening_budget import OpeningBudget
+from kinform.sansio.retry import MAX_RETRY_AFTER
 
 __all__ = [
     "Clearing",
@@ -18,6 +19,7 @@ __all__ = [
     "ListMode",
     "Listing",
     "Phase",
+    "ProbeTimer",
     "Probing",
     "ServerHealth",
     "State",
@@ -33,6 +35,9 @@ REPAIR_AT_MOST: Final = 3600.0
 """The longest such interval: a proxy may corrupt objects for ever."""
 REPAIR_ANEW: Final = 3 * REPAIR_AT_MOST
 """A corrupted object that arrives so long after the last repair begins with the first interval."""
+
+PROBE_AGAIN: Final = 30.0
+"""The wait after which an overdue probe that failed is repeated; up to twice as long."""
 
 
 # --- Phases -----------------------------------------------------------------------------------
@@ -114,13 +119,20 @@ class ServerHealth:
     failed_streams: int = 0
     """Streamed lists that did not reach their end bookmark."""
     failed_probes: int = 0
-    """Probes without an answer; at least 1 after a watch was opened without a probe."""
+    """Probes without an answer."""
+    is_unprobed: bool = False
+    """Whether a watch is opened without a probe, or long after it; the next success ends that."""
     internal_errors: tuple[float, float] | None = None
     """The times of the first and the last internal error of the current series."""
     absent_since: float | None = None
     """When discovery first proved that no version serves the resource; ``None``: it did not."""
     was_slow: bool = False
     """Whether the last plain list took longer than ten seconds."""
+
+    @property
+    def needs_probe(self) -> bool:
+        """Whether the version is probed as soon as a watch is open."""
+        return self.is_unprobed or self.failed_probes > 0
 
     def listed(self) -> ServerHealth:
         """Return the health after a list, plain or streamed, that was complete."""
@@ -140,22 +152,61 @@ class ListMode:
     """Until when lists are not streamed: the server has refused."""
     has_paginated: bool = False
     """Whether a list of any version came in pages: this resource has no watch cache."""
+    is_whole: bool = False
+    """Whether plain lists are requested without pages: a continue token has expired, and no plain
+    list was complete since (client-go: FullListIfExpired)."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeTimer:
+    """The schedule of probes beside an open watch."""
+
+    due: float = 0.0
+    not_before: float = 0.0
+    """The end of the wait that the server asked for with its last error."""
+
+    def put_off(self, *, now: float, rand: float, period: float) -> ProbeTimer:
+        """Return the schedule after a list or a probe at ``now``: both show the version."""
+        return replace(self, due=now + period * (0.9 + rand / 5))
+
+    def overdue(self, now: float) -> ProbeTimer:
+        """Return the schedule of a watch that was opened without a probe: probe at once."""
+        return replace(self, due=now)
+
+    def failed(self, *, now: float, rand: float) -> ProbeTimer:
+        """Return the schedule after a probe that was overdue has failed."""
+        return replace(self, due=now + PROBE_AGAIN * (1 + rand))
+
+    def refused(self, *, now: float, retry_after: float) -> ProbeTimer:
+        """Return the schedule after the server asked for a wait of ``retry_after`` seconds."""
+        return replace(self, not_before=now + min(retry_after, MAX_RETRY_AFTER))
+
+    def shared(self, age: float) -> ProbeTimer:
+        """Return the schedule after the answer of a probe that was sent ``age`` seconds ago."""
+        return replace(self, due=self.due - max(0.0, age))
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorruptedObjects:
-    """The schedule of lists for objects that arrived corrupted."""
+    """The schedule of lists for objects that arrived corrupted: no watch brings them again."""
 
     backoff: Backoff = field(
         default_factory=lambda: Backoff(first=REPAIR_AFTER, cap=REPAIR_AT_MOST)
     )
     repaired: float = float("-inf")
     """When the last list for them began."""
+    due: float | None = None
+    """When the next list for them begins; ``None``: there are no such objects."""
 
-    def delay(self, *, now: float, rand: float) -> float:
-        """Return how long to wait before everything is listed again."""
-        return self._at(now).delay(rand=rand)
+    def seen(self, *, now: float, rand: float) -> CorruptedObjects:
+        """Return the schedule after a corrupted object arrived."""
+        return replace(self, due=now + self._at(now).delay(rand=rand))
+
+    def cleared(self) -> CorruptedObjects:
+        """Return the schedule when there are no such objects, or the list for them begins."""
+        return replace(self, due=None)
 
     def begun(self, now: float) -> CorruptedObjects:
         """Return the schedule after a list for them began at ``now``."""
@@ -190,3 +241,4 @@ class State:
     health: ServerHealth = field(default_factory=ServerHealth)
     list_mode: ListMode = field(default_factory=ListMode)
     corrupted: CorruptedObjects = field(default_factory=CorruptedObjects)
+    probe_timer: ProbeTimer = field(default_factory=ProbeTimer)
