@@ -1,4 +1,4 @@
-"""OpeningBudget: a limit on requests of one sort in any minute, whatever their cause.
+"""OpeningBudget: a limit on requests of one sort in any minute, after success as after failure.
 
 A backoff is reset by success, so it bounds only a series of failures. A server that alternates
 success and failure is bounded by this: a rolling window that nothing resets.
@@ -27,7 +27,7 @@ PACED: Final = 3
 """The last slots, which are spread over the rest of the window. With 3 of them the first waits of
 the default `Backoff` are long enough: an outage is not waited out for longer than it says."""
 PROBES: Final = 6
-"""How many of the `LIMIT` slots probes may use."""
+"""The slots that probes may use, out of `LIMIT`."""
 _MARGIN: Final = 0.05
 """Added to each wait, so that rounding never ends it too early."""
 
@@ -35,7 +35,7 @@ _MARGIN: Final = 0.05
 @final
 @dataclass(frozen=True, slots=True)
 class OpeningBudget:
-    """The times at which the last requests began; a value, so that state machines can hold it.
+    """The times of the last requests; a value, so that state machines can hold it.
 
     >>> budget = OpeningBudget()
     >>> for _ in range(5):

@@ -1,4 +1,4 @@
-"""Unexpected ends of parts: how many there were lately, and when there are too many.
+"""PartEnds: a count of the recent unexpected ends of parts, with a limit.
 
 A part is a task that runs until its owner stops it: a worker, a handler's pump, a reflector. When
 one ends for any other reason it is started again, but not for ever: more than `LIMIT` ends within
@@ -15,7 +15,7 @@ __all__ = ["LIMIT", "WINDOW", "PartEnd", "PartEnds"]
 WINDOW: Final = 60.0
 """Seconds for which an unexpected end is remembered."""
 LIMIT: Final = 5
-"""How many unexpected ends within `WINDOW` are answered by restarts."""
+"""Unexpected ends within `WINDOW` that are followed by a restart; the next one is an error."""
 
 
 class PartEnd(NamedTuple):
@@ -24,7 +24,7 @@ class PartEnd(NamedTuple):
     part: str
     """The name of the part, as reports show it."""
     error: BaseException
-    """Why it ended."""
+    """The reason."""
     at: float
 
 
@@ -44,13 +44,13 @@ class PartEnds:
     def __init__(self) -> None:
         self._recent: deque[tuple[PartEnd, bool]] = deque()
         self.total: int = 0
-        """How many there were in all."""
+        """All unexpected ends since the start."""
 
     def note(self, end: PartEnd, *, counts: bool = True) -> bool:
         """Count an end; return whether there were too many within `WINDOW`.
 
         Args:
-            end: what ended.
+            end: the part that ended.
             counts: whether it counts towards `LIMIT`.
         """
         self.total += 1

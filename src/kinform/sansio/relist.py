@@ -1,37 +1,51 @@
-"""The reflector's decisions: after this signal, in this state, perform that action.
+"""The reflector's decisions: a state machine without I/O and without a clock.
 
-No I/O, no clock. The reflector performs one `Action`, reports the outcome as a `Signal`, and gets
-the next action. Read `step` as a table; these are the rules behind it:
+The reflector performs one `Action`, reports its outcome as a `Signal`, and `step` returns the next
+action. `step` is a table; these are the rules behind it:
 
-Rule 1: Every failure is followed by a wait that grows (`Backoff`). The time that a watch lived
-counts as waited. Besides, at most 8 lists and 8 watch openings begin in any 60 s, whatever happened
-and however healthy the server was. The first five of a burst begin at once, the others are spread
-over the rest of the 60 s (`OpeningBudget`). A list counts once with all its pages. A streamed list
-counts as a list and as a watch opening. A probe counts as a list, but probes use at most 6 of the 8
-slots, so that a list never waits for probes.
-Rule 2: The first list asks for the newest state (version unset), later lists for a state not older
-than the last applied version, and after "expired" or "too large" again for the newest state.
-Rule 3: The version advances only by what has been applied, and never goes back without a notice.
-Rule 4: An error that says nothing about our version (refused, 5xx, 429, 403, a cut connection)
-keeps it: watch again, do not list. A probe precedes that watch: the server may have been restored
-meanwhile, and would accept a watch from its future silently. If two probes fail, or rule 1
-allows no probe now, watch without one and probe beside the watch.
-Rule 5: Lists are streamed where the server can (watch-list). A server that refuses (400, 405, 406,
-415, 422, 501) is asked for plain lists for an hour. After two streams that failed in another way
-one plain list is tried, and the list after that is streamed again. After 429 that plain list waits
-for at least 30 s. Streams that failed because there was no connection do not count.
-Rule 6: An object that arrived corrupted twice is quarantined, and all others go on. It is listed
-again after growing intervals, up to hours. If that list fails, the watch goes on without it.
-Rule 7: A 404 never empties the cache. A resource is gone only if the list answers 404 and fresh,
-complete discovery lists it in no version of its group (`UnknownResourceError.is_gone`), twice and
-at least 30 s apart. If another version serves it, the cache is kept and goes stale.
-Rule 8: A watch that ended cleanly was healthy if the applied version advanced, or if it lived for
-8 s. The back-off starts anew, and the next watch opens at once, within the budget of rule 1.
-Rule 9: After five watches in a row (streams included) that could not be opened, or broke within 8 s
-without an event, lists keep the cache up to date, until a watch brings an event or
-ends cleanly. Each probe that shows another version than ours leads to one plain list, so there is
-at most one in each wait (30 to 60 s; twice that if the last list took longer than 10 s). A probe
-that shows our version leads to no list.
+Rule 1 (limits): Every failure is followed by a wait that grows (`Backoff`). The lifetime of a watch
+counts as part of the wait. In addition, at most 8 lists and 8 watch openings begin in any 60 s,
+even if all of them succeed. The first five of a burst begin at once, the others are spread over the
+rest of the 60 s (`OpeningBudget`). A list counts once with all its pages. A streamed list counts as
+a list and as a watch opening. A probe counts as a list, but probes use at most 6 of the 8 slots, so
+that a list never waits for probes.
+
+Rule 2 (versions of lists): The first list requests the newest state (resourceVersion unset). Later
+lists request a state that is not older than the last applied version. After "expired" (410) or "too
+large resource version" a list requests the newest state again.
+
+Rule 3 (progress): The version advances only to versions that were applied. It goes back only with a
+notice (`Regressed`).
+
+Rule 4 (failures that do not concern the version): After a refused connection, a 5xx, 429 or 403, or
+a connection that broke, the version is kept, and a watch follows instead of a list. A probe (a list
+of one object) precedes that watch, because etcd may have been restored from a backup: the server
+would accept a watch from a version in its future, and send nothing. If two probes fail, or if rule
+1 allows no probe now, the watch is opened without one and the probe is sent beside the watch.
+
+Rule 5 (streamed lists): Lists are streamed (watch-list). If the server refuses (400, 405, 406, 415,
+422, 501), lists are plain for an hour. After two streams that failed otherwise, one plain list is
+tried, and the list after it is streamed again. After a 429 that plain list waits for at least 30 s.
+Streams that failed because there was no connection do not count.
+
+Rule 6 (corrupted objects): An object that arrived corrupted twice is quarantined; the watch goes
+on. Everything is listed again after intervals that grow from 10 s to an hour. If that list fails,
+the watch continues without the object.
+
+Rule 7 (resources that are no longer served): A 404 never empties the cache. The cache is emptied
+only if the list answers 404 and fresh, complete discovery contains the resource in no version of
+its group (`UnknownResourceError.is_gone`), twice and at least 30 s apart. If another version serves
+the resource, the cache is kept and becomes stale.
+
+Rule 8 (clean ends): A watch that ended cleanly was healthy if the applied version advanced, or if
+it lived for 8 s. The backoff is reset, and the next watch opens at once, within the limits of rule
+1.
+
+Rule 9 (no watch works): After five watches in a row (streamed lists included) that could not be
+opened, or that broke within 8 s without an event, lists keep the cache up to date, until a watch
+brings an event or ends cleanly. Each probe that shows another version than the applied one leads to
+one plain list, so there is at most one in each wait (30 to 60 s; twice that if the last list took
+longer than 10 s). A probe that shows the applied version leads to no list.
 
 client-go: reflector.go, where the same decisions are spread over ListAndWatch, list, watchList,
 watch and handleAnyWatch.
@@ -133,27 +147,27 @@ __all__ = [
 ]
 
 HEALTHY_AFTER: Final = 60.0
-"""A watch that lived this long, or to its own time-out, was healthy however it ended."""
+"""A watch that lived this long, or to its own timeout, was healthy even if it broke."""
 CLEAN_AFTER: Final = 8.0
-"""A watch that lived this long and ended cleanly was healthy though no event came."""
+"""A watch that lived this long and ended cleanly was healthy even without an event."""
 SHORT_WATCH: Final = 1.0
-"""A watch that ended sooner without an event was none."""
+"""A watch that ended cleanly within this time and without an event makes the version suspect."""
 QUIET_AFTER: Final = 60.0
-"""An internal error that comes so long after the one before begins a new series."""
+"""An internal error this long after the last one begins a new series."""
 STREAM_AGAIN_AFTER: Final = 3600.0
-"""How long a server that cannot stream lists is not asked to."""
+"""For how long lists are plain after the server refused to stream one."""
 BLIND_AFTER: Final = 2
-"""Probes in a row that fail; then a watch is opened without one."""
+"""After this many failed probes in a row a watch is opened without a probe."""
 STREAMS_BEFORE_LIST: Final = 2
-"""Streamed lists in a row that fail; then one plain list is tried."""
+"""After this many failed streamed lists in a row one plain list is tried."""
 OPENINGS_BEFORE_LIST: Final = 5
-"""Watches in a row that cannot be opened; then lists keep the cache up to date."""
+"""After this many watches in a row that could not be opened, lists keep the cache up to date."""
 SLOW_LIST: Final = 10.0
-"""A list that takes longer doubles the pause before the next, while watches cannot be opened."""
+"""A list that takes longer doubles the wait before the next one, while no watch can be opened."""
 OVERLOAD_PAUSE: Final = 30.0
-"""The shortest wait between a 429 to a watch and a list that takes the place of that watch."""
+"""The shortest wait between a 429 to a watch and the list that replaces that watch."""
 ABSENT_FOR: Final = 30.0
-"""The shortest time between the two proofs that a resource is gone."""
+"""The shortest time between the two proofs that a resource is no longer served."""
 PAGE_SIZE: Final = 500
 _NO_CONNECTION: Final = frozenset(
     {
@@ -166,7 +180,7 @@ _NO_CONNECTION: Final = frozenset(
         TransportFailure.CLOSED,
     }
 )
-"""Failures before anything was sent: they say nothing about what was asked for."""
+"""Failures before the request was sent: another request would fail in the same way."""
 
 
 # --- Settings ---------------------------------------------------------------------------------
@@ -175,16 +189,16 @@ _NO_CONNECTION: Final = frozenset(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What the caller wants; does not change while a reflector runs."""
+    """The caller's settings; they do not change while a reflector runs."""
 
     first_version: Literal["", "0"] = ""
-    """``""``: the newest state; ``"0"``: whatever the server has at hand, which may be old."""
+    """``""``: the newest state; ``"0"``: any state in the watch cache, which may be old."""
     page_size: int | None = None
     """Objects per page; ``None``: 500 where pages are possible, else everything at once."""
     stream_lists: bool = True
-    """Use watch-list where the server can."""
+    """Use watch-list if the server supports it."""
     internal_error_window: float = 0.0
-    """For how long after the first internal error of a series the watch is kept to."""
+    """For how long after the first internal error of a series the watch is repeated."""
 
 
 # --- Decisions --------------------------------------------------------------------------------
@@ -193,7 +207,7 @@ class Policy:
 @final
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The new state, what to do, and what to tell."""
+    """The next state, the next action, and what to report."""
 
     state: State
     action: Action
@@ -203,10 +217,10 @@ class Decision:
 def step(
     state: State, signal: Signal, *, now: float, rand: float, policy: Policy | None = None
 ) -> Decision:
-    """Decide what follows ``signal``. ``now`` is monotonic; ``rand`` in [0, 1) spreads waits.
+    """Decide the next action. ``now`` is monotonic; ``rand`` in [0, 1) spreads waits.
 
     Raises:
-        AssertionError: the signal cannot come in this state: a bug in the caller.
+        AssertionError: the signal is impossible in this state: a bug in the caller.
     """
     step = _Step(state, now=now, rand=rand, policy=policy or Policy())
     return step.within_budget(step.decide(signal))
@@ -215,7 +229,8 @@ def step(
 def counted(state: State, action: Action, *, now: float) -> State:
     """Return the state if the request of ``action`` was sent as late as ``now``.
 
-    Limiters and discovery may delay a request. So it counts from its answer or failure on.
+    Limiters and discovery may delay a request after it was decided. So it counts from its answer
+    or failure on.
     """
     if isinstance(action, Probe):
         return replace(state, lists=state.lists.probe_delayed(now))
@@ -232,21 +247,21 @@ def pages_expired(state: State) -> State:
 
 
 def probe_wait(state: State, *, now: float) -> tuple[State, float]:
-    """Return how long a probe beside an open watch has to wait; at 0 it is accounted for."""
+    """Return how long a probe beside an open watch has to wait; at 0 it is counted."""
     wait = state.lists.probe_wait(now=now)
     return (state, wait) if wait else (replace(state, lists=state.lists.probed(now)), 0.0)
 
 
 @final
 class _Step:
-    """The decisions, with what they all need at hand."""
+    """One call of `step`: the state, which its methods change, and the arguments."""
 
     def __init__(self, state: State, *, now: float, rand: float, policy: Policy) -> None:
         self.state = state
         self.now = now
         self.rand = rand
         self.policy = policy
-        self.lived = 0.0  # for how long the watch was there that has just ended
+        self.lived = 0.0  # seconds, of the watch that has just ended
 
     def decide(self, signal: Signal) -> Decision:  # noqa: C901, PLR0911, PLR0912 - one table
         self.lived = signal.lived if isinstance(signal, Ended) else 0.0
@@ -283,11 +298,11 @@ class _Step:
                 raise AssertionError(f"{signal} cannot happen while in {self.state.phase}")
 
     def within_budget(self, decision: Decision) -> Decision:
-        """Return ``decision``, accounted for; or a wait, if it would exceed a budget."""
+        """Return ``decision`` with its request counted; or a wait, if it would exceed a budget."""
         action, state = decision.action, decision.state
         is_list = isinstance(action, Relist | StreamList)
         is_watch = isinstance(action, Rewatch | StreamList)
-        # A watch follows a probe: if there may be no watch, the probe waits too.
+        # A watch follows the probe: if no watch may be opened now, the probe would be too old then.
         waits_for_watch = is_watch or isinstance(action, Probe)
         wait = max(
             state.lists.wait(now=self.now) if is_list else 0.0,
@@ -321,7 +336,7 @@ class _Step:
         return self.list()
 
     def list(self, *, repairs: bool = False) -> Decision:
-        """List everything: streamed if the server can, else plainly."""
+        """List everything: streamed if the server supports it, else plainly."""
         mode = self.state.list_mode
         is_plain = mode.is_plain_next or self.now < mode.plain_until
         if self.policy.stream_lists and not is_plain:
@@ -332,8 +347,8 @@ class _Step:
     def list_plainly(self, *notices: Notice, repairs: bool) -> Decision:
         state = self.state
         version = "" if state.is_suspect else state.version or self.policy.first_version
-        # A limit beside a version means pages of a list that is not from the watch cache:
-        # worth it only if there is no watch cache (has_paginated).
+        # With a limit and a version kube-apiserver reads from etcd instead of its watch cache: worth
+        # it only if the resource has no watch cache (has_paginated).
         pages = version in {"", "0"} or state.list_mode.has_paginated
         size = self.policy.page_size or (PAGE_SIZE if pages else None)
         size = None if state.list_mode.is_whole else size
@@ -348,14 +363,14 @@ class _Step:
         return Decision(self.state, Rewatch(self.state.version), notices)
 
     def streamed(self, version: str) -> Decision:
-        """The stream is an ordinary watch from here on: there is no new action."""
+        """Continue: the stream is an ordinary watch from here on."""
         notices = self.regression(version)
         self.health(failed_openings=0)
         self.synced(version)
         return Decision(self.state, None, notices)
 
     def regression(self, version: str) -> tuple[Notice, ...]:
-        """A list may be older than what we had: it is the truth now, but nobody expects it."""
+        """Return a notice if a list, which is applied anyway, is older than the applied version."""
         before = self.state.version
         return (Regressed(before, version),) if _went_back(before, version) else ()
 
@@ -382,15 +397,15 @@ class _Step:
         return self.wait("list", error=error, least=least)
 
     def stream_failed(self, error: KinformError | None, *, repairs: bool) -> Decision:
-        """It was refused, or ended before its end bookmark: its content is not used."""
+        """A streamed list was refused, or ended before its end bookmark: drop its objects."""
         if error is not None and _is_refusal(error):
             return self.unstream(repairs=repairs)
         if error is not None and _would_fail_lists(error):
             return self.list_failed(error)
         if _is_version_unusable(error) and not self.state.is_suspect:
             return self.list_failed(error)
-        # Streams alone may fail: a gateway, or a role that allows lists only. They are watches, so
-        # they count as openings that failed, too.
+        # Streams alone may fail: at a gateway that breaks watches, or with a role that allows only
+        # lists. They are watches, so they also count as failed openings.
         self.health(failed_openings=self.state.health.failed_openings + 1)
         failed = self.state.health.failed_streams + 1
         if failed < STREAMS_BEFORE_LIST:
@@ -408,7 +423,7 @@ class _Step:
         return self.list_plainly(Unstreamed(for_an_hour=True), repairs=repairs)
 
     def absent(self, error: KinformError) -> Decision:
-        """The list answers 404, and fresh discovery lists the resource in no version."""
+        """The list answered 404, and fresh discovery contains the resource in no version."""
         since = self.state.health.absent_since
         since = self.now if since is None else since
         self.health(absent_since=since)
@@ -427,8 +442,8 @@ class _Step:
         # A watch that was opened without a probe has not opened: probe again before the next.
         probes = min(self.state.health.failed_probes, BLIND_AFTER - 1)
         self.health(failed_openings=failed, failed_probes=probes)
-        # For a kind that cannot be watched, list after list is the way to follow it, as far apart
-        # as the back-off gets. All others are probed first: see `probed`.
+        # A resource that cannot be watched is followed by lists, as far apart as the backoff gets.
+        # For all other errors a probe decides first: see `probed`.
         if _is_refusal(error) or isinstance(error, NotFoundError | UnknownResourceError):
             return self.wait("list", error=error)
         least = _pause_after(error) if failed >= OPENINGS_BEFORE_LIST else 0.0
@@ -443,9 +458,9 @@ class _Step:
             or ended.lived >= HEALTHY_AFTER
             or (is_clean and (advanced or ended.lived >= CLEAN_AFTER))
         )
-        # A gateway may accept every watch and break it at the first byte, which is no better than
+        # A gateway may accept every watch and break it at the first byte, which is as bad as
         # refusing it. (A quiet watch that breaks later may have met the idle timeout of a proxy.)
-        # Such a watch proves nothing: only one that brought something, or ended cleanly, does.
+        # So only a watch that brought an event, or ended cleanly, ends the count of failures.
         works = advanced or ended.events > 0 or ended.error is None
         broke_at_once = not works and ended.lived < CLEAN_AFTER
         failed = 0 if works else self.state.health.failed_openings + broke_at_once
@@ -467,22 +482,22 @@ class _Step:
         return self.wait("list", repairs=True)
 
     def watch_closed(self, ended: Ended, *, is_healthy: bool) -> Decision:
-        """The server ended it cleanly: routine, unless it does so at once."""
+        """The server ended the watch cleanly: routine, unless it does so at once."""
         is_short = ended.lived < SHORT_WATCH and not ended.events and not is_healthy
         short = self.state.health.short_watches + 1 if is_short else 0
         self.health(short_watches=short, unreadable_watches=0)
-        if short >= 2:  # seen with versions the server has forgotten without saying so
+        if short >= 2:  # F-R03: some servers close a watch from a forgotten version silently
             return self.distrust()
         if ended.reached_timeout:
             return self.watch()
-        # Before its time: the next server to answer may be another one, with an older state.
+        # Before its timeout: another server may answer the next request, with an older state.
         return self.probe_and_watch() if is_healthy else self.wait("watch")
 
     def watch_broke(self, error: KinformError) -> Decision:
         if _is_version_unusable(error):
             return self.expired(error)
         if not isinstance(error, ApiError | TransportError):
-            # Something in it cannot be read, or not be stored. A list passes it by.
+            # Some event cannot be decoded or stored. A list does not contain that event.
             unreadable = self.state.health.unreadable_watches + 1
             self.health(unreadable_watches=unreadable)
             return self.wait("watch" if unreadable < 2 else "list")
@@ -493,7 +508,7 @@ class _Step:
         return self.wait("watch", error=error)
 
     def internal_error(self, error: ApiError) -> Decision:
-        """Keep to the watch for a while: internal errors pass (client-go: RetryWithDeadline)."""
+        """Repeat the watch for a while: internal errors pass (client-go: RetryWithDeadline)."""
         first, last = self.state.health.internal_errors or (self.now, self.now)
         first = self.now if self.now - last >= QUIET_AFTER else first
         self.health(internal_errors=(first, self.now))
@@ -501,7 +516,7 @@ class _Step:
         return self.wait("watch" if keep else "list", error=error)
 
     def watch(self) -> Decision:
-        if not self.state.version:  # a server without versions: what happened since, nobody knows
+        if not self.state.version:  # without a version, events since the list would be lost
             return self.list()
         return Decision(replace(self.state, phase=Watching()), Rewatch(self.state.version))
 
@@ -528,12 +543,12 @@ class _Step:
         is_frozen = self.state.health.failed_openings >= OPENINGS_BEFORE_LIST
         if not is_frozen or _usable(version) == applied:
             return self.watch()
-        # Watches cannot be opened and the cache is behind. A streamed list is a watch, too.
+        # No watch can be opened and the cache is behind. A streamed list would be a watch, too.
         self.mode(is_plain_next=True)
         return self.list()
 
     def probe_failed(self, error: KinformError) -> Decision:
-        """Ask again where nobody could answer; any other answer says no more than a watch will."""
+        """Probe again after an outage; any other error will meet the watch as well."""
         if not _is_outage(error):
             self.health(failed_probes=0)
             return self.watch()
@@ -541,7 +556,7 @@ class _Step:
         return self.wait("watch", error=error)
 
     def expired(self, error: KinformError) -> Decision:
-        """The version of a watch is of no use: a list not older than it will do, but only once."""
+        """The version of a watch has expired: list what is not older, and the second time anew."""
         version = self.state.version
         if not isinstance(error, ResourceExpiredError) or version == self.state.expired:
             return self.distrust(error)
@@ -565,12 +580,12 @@ class _Step:
         least: float = 0.0,
         repairs: bool = False,
     ) -> Decision:
-        """Wait as the back-off says, and not less than ``least`` or than the server asked for."""
+        """Wait for the backoff, and at least for ``least`` and for the server's ``Retry-After``."""
         backoff = self.state.backoff
         asked = (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
-        told = max(min(asked, MAX_RETRY_AFTER), least) * (1 + self.rand / 4)
-        # From one attempt to the next it takes as long as the back-off says, whichever part of
-        # that was waiting.
+        shortest = max(min(asked, MAX_RETRY_AFTER), least) * (1 + self.rand / 4)
+        # The backoff is the time between two attempts. A proxy that cuts every watch after 50 s
+        # must not cost another 30 s without a watch each time.
         first = backoff.healthy().delay(rand=self.rand)
         seconds = max(backoff.delay(rand=self.rand) - self.lived * (1 + self.rand), first)
         health = self.state.health
@@ -578,11 +593,11 @@ class _Step:
             seconds *= 2
         phase = Waiting(then, repairs)
         state = replace(self.state, phase=phase, backoff=backoff.failed())
-        return Decision(state, Wait(max(seconds, told)), notices)
+        return Decision(state, Wait(max(seconds, shortest)), notices)
 
 
 def _usable(version: str) -> str:
-    """Return ``version`` unless it is none: ``"0"``, from a server without versions, means any."""
+    """Return ``version``, but ``""`` for ``"0"``, which servers without versions send."""
     return "" if version == "0" else version
 
 
@@ -591,12 +606,12 @@ def _went_back(before: str, now: str) -> bool:
 
 
 def _is_internal(error: ApiError) -> bool:
-    """Whether it may pass by itself: not so, for one, an object that the server cannot read."""
+    """Tell whether an error is transient: an object that the server cannot read is not."""
     return error.code == 500 and error.reason in {"", "InternalError"}
 
 
 def _is_outage(error: KinformError) -> bool:
-    """Whether nobody could answer just now, whatever had been asked for."""
+    """Tell whether the server could not answer any request just now."""
     if isinstance(error, ApiError):
         return error.code in {401, 429, 502, 503, 504}
     return isinstance(error, TransportError)
@@ -609,19 +624,19 @@ def _is_version_unusable(error: KinformError | None) -> bool:
 
 
 def _would_fail_lists(error: KinformError) -> bool:
-    """Whether a plain list would fail in the same way as a streamed one."""
+    """Tell whether a plain list would fail in the same way as a streamed one."""
     if isinstance(error, TransportError):
         return error.failure in _NO_CONNECTION
     return isinstance(error, UnknownResourceError)
 
 
 def _pause_after(error: KinformError | None) -> float:
-    """Return how long a server is left alone before a list takes the place of a watch."""
+    """Return the shortest wait before a list that replaces a watch."""
     return OVERLOAD_PAUSE if isinstance(error, ApiError) and error.code == 429 else 0.0
 
 
 def _is_refusal(error: KinformError) -> bool:
-    """Whether the server does not know how to do that at all, rather than being in trouble."""
+    """Tell whether the server does not support the request: another try would not help."""
     if not isinstance(error, ApiError) or error.is_resource_version_too_large:
         return False
     return isinstance(error, InvalidError) or error.code in {405, 406, 415, 501}

@@ -50,7 +50,7 @@ class Listing:
 
     name: ClassVar[str] = "list"
     repairs: bool = False
-    """Whether the only reason for the list is a corrupted object."""
+    """The only reason for the list is a corrupted object."""
 
 
 @final
@@ -60,7 +60,7 @@ class Streaming:
 
     name: ClassVar[str] = "stream"
     repairs: bool = False
-    """Whether the only reason for the list is a corrupted object."""
+    """The only reason for the list is a corrupted object."""
 
 
 @final
@@ -96,7 +96,7 @@ class Waiting:
     then: Literal["list", "watch"] = "list"
     """The request that follows the wait. A probe comes before a watch."""
     repairs: bool = False
-    """Whether the only reason for that list is a corrupted object."""
+    """The only reason for that list is a corrupted object."""
 
 
 Phase: TypeAlias = Listing | Streaming | Clearing | Watching | Probing | Waiting
@@ -121,17 +121,17 @@ class ServerHealth:
     failed_probes: int = 0
     """Probes without an answer."""
     is_unprobed: bool = False
-    """Whether a watch is opened without a probe, or long after it; the next success ends that."""
+    """A watch is opened without a probe, or long after it; the next answer ends that."""
     internal_errors: tuple[float, float] | None = None
     """The times of the first and the last internal error of the current series."""
     absent_since: float | None = None
     """When discovery first proved that no version serves the resource; ``None``: it did not."""
     was_slow: bool = False
-    """Whether the last plain list took longer than ten seconds."""
+    """The last plain list took longer than ten seconds."""
 
     @property
     def needs_probe(self) -> bool:
-        """Whether the version is probed as soon as a watch is open."""
+        """True if the version has to be probed as soon as a watch is open."""
         return self.is_unprobed or self.failed_probes > 0
 
     def listed(self) -> ServerHealth:
@@ -147,13 +147,13 @@ class ListMode:
     """The form of the next list: streamed or plain, whole or in pages."""
 
     is_plain_next: bool = False
-    """Whether the next list is a plain one although the server can stream lists."""
+    """The next list is a plain one although the server can stream lists."""
     plain_until: float = float("-inf")
     """Until when lists are not streamed: the server has refused."""
     has_paginated: bool = False
-    """Whether a list of any version came in pages: this resource has no watch cache."""
+    """A list of any version came in pages: this resource has no watch cache."""
     is_whole: bool = False
-    """Whether plain lists are requested without pages: a continue token has expired, and no plain
+    """Plain lists are requested without pages: a continue token has expired, and no plain
     list was complete since (client-go: FullListIfExpired)."""
 
 
@@ -228,11 +228,11 @@ class State:
     version: str = ""
     """The last version applied; ``""`` before the first list."""
     is_suspect: bool = False
-    """Whether the version must not be used for the next list."""
+    """The version must not be used for the next list."""
     expired: str = ""
     """The last version that had expired when a watch began from it."""
     has_listed: bool = False
-    """Whether a list is in the store, and the resource has been served since."""
+    """A list is in the store, and the resource has been served since."""
     backoff: Backoff = field(default_factory=Backoff)
     lists: OpeningBudget = field(default_factory=OpeningBudget)
     """When lists and probes began."""
