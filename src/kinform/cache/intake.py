@@ -52,7 +52,7 @@ _DELETED: Final = EventType.DELETED
 
 
 class _History(enum.Enum):
-    """Whether an object of a known version is known to be the same object.
+    """The trust in versions: can an object of a known version be another object?
 
     After etcd was restored from a backup, the server counts its versions anew from an older one, so
     the same version may be another object.
@@ -77,7 +77,7 @@ class _PartialList(Generic[T]):
         self.newest = ""
         """The newest version of its objects."""
         self.reuses = reuses
-        """Whether a known object of the same version is taken instead of a second copy."""
+        """A known object of the same version is kept instead of a second copy."""
         self.has_reused = False
 
     def drop(self, key: ObjectName) -> None:
@@ -157,7 +157,7 @@ class Intake(Generic[T]):
 
     @property
     def has_corrupted(self) -> bool:
-        """Whether some of them arrived corrupted: the server's own copy can probably be read."""
+        """True if some of them arrived corrupted: the server's own copy can probably be read."""
         if self._may_have_corrupted:
             self._may_have_corrupted = any(it.is_damaged for it in self._unreadable.values())
         return self._may_have_corrupted

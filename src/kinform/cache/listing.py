@@ -24,12 +24,12 @@ __all__ = ["Taken", "take_list"]
 T = TypeVar("T")
 
 BARREN_AT_ONCE: Final = 10
-"""How many pages in a row may bring nothing new before the next ones are paced."""
+"""Pages in a row without a new object after which the next ones are paced."""
 PAGES_AT_ONCE: Final = 4_000
-"""After how many pages a list is paced: two million objects in pages of 500."""
+"""Pages after which a list is paced: two million objects in pages of 500."""
 SURPLUS_PAGES: Final = 10
-"""How many pages may follow after as many objects as ``remainingItemCount`` promised: the server
-may not count exactly."""
+"""Pages that may follow after as many objects as ``remainingItemCount`` promised: the server may
+not count exactly."""
 PACED_PAGE: Final = 0.1
 """The wait before a page that is paced."""
 
@@ -65,7 +65,7 @@ class _PagePace:
 
 
 class Taken(NamedTuple):
-    """A list that is in the intake, all of it."""
+    """A complete list in the intake."""
 
     resource_version: str
     """The version of the first page, which is that of all."""
@@ -81,14 +81,14 @@ async def take_list(
 ) -> Taken | None:
     """List everything into ``intake``, as ``options`` say; call ``on_page`` after each page.
 
-    ``None``: what the first page showed has expired, so that the others cannot be had. That does
+    ``None``: the continue token has expired, so the remaining pages are not available. That does
     not happen to a list without a limit.
 
     Raises:
         ResourceExpiredError: the version has expired.
-        DecodeError: an answer is no list of our kind, or the list has no end, or is larger than
-            ``lw`` says that one may be.
-        SourceError: ``lw`` gives something else.
+        DecodeError: an answer is not a list of the expected kind, or the list is endless or larger
+            than ``lw.max_list_size``.
+        SourceError: ``lw`` returns something else than a list.
     """
     version, size, pace = "", 0, _PagePace()
     most: int | None = getattr(lw, "max_list_size", None)

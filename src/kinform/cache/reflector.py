@@ -1,7 +1,7 @@
-"""Reflector: keeps a store equal to what the server has, by listing and watching for ever.
+"""Reflector: keeps a store equal to the server's objects, by lists and watches.
 
-It performs what `kinform.sansio.relist` decides, one action after the other, and tells it what
-came of each. What happens to the objects on the way stands in `kinform.cache.intake`.
+It performs the actions that `kinform.sansio.relist` decides, one after the other, and reports their
+outcome. `kinform.cache.intake` writes the objects to the store.
 
 client-go: tools/cache/reflector.go.
 """
@@ -58,50 +58,50 @@ T = TypeVar("T")
 log: Final = logging.getLogger(__name__)
 
 END_BOOKMARK_PATIENCE: Final = 10
-"""After how much silence of a streamed list somebody should hear of it."""
+"""Seconds without data from a streamed list after which a warning is logged."""
 END_BOOKMARK_LIMIT: Final = 30
-"""After how much silence it is given up: some servers know nothing of end bookmarks."""
+"""Seconds without data after which it is given up: some servers send no end bookmark."""
 PROBE_TIMEOUT: Final = 10.0
-"""How long a probe may take. All informers of a resource may wait for one probe before they watch,
-and a list of one object takes milliseconds: a server that needs longer has not answered."""
+"""The longest time for a probe. All informers of a resource may wait for one before they watch, and
+a list of one object takes milliseconds: after this time the probe has failed."""
 FAIR_AFTER: Final = 16
-"""After how many batches all other tasks get a turn, even if there is more to read."""
+"""Batches after which all other tasks get a turn, even if there is more to read."""
 
 
 @final
 class Reflector(Generic[T]):
-    """Fills a store from a `ListerWatcher` and keeps it up to date, whatever happens.
+    """Fills a store from a `ListerWatcher` and keeps it up to date through all failures.
 
     .. code-block:: python
 
         store = kinform.cache.Store()
         await kinform.cache.Reflector(lw, store).run()
 
-    It first lists, then watches, and goes on from the last version applied whenever a watch ends.
-    It lists again only when it must. Every failure is waited out with one back-off: no answer of
-    a server makes it loop hot. A list is written to the store as a whole, or not at all.
+    It first lists, then watches, and continues from the last applied version when a watch ends.
+    It lists again only if it must. After each failure it waits by one backoff: no answer of a
+    server makes it loop hot. A list is written to the store as a whole, or not at all.
 
-    It is run by one task at a time, and ends only when that task is cancelled, or by an error in
-    the way it is used. It may be run again, and goes on from what it has.
+    One task at a time runs it. It ends only when that task is cancelled, or by a usage error. It
+    may be run again, and continues from the last applied version.
 
     Args:
-        lw: where the objects come from.
-        store: where they go; a queue, or a store.
-        name: stands in every line it logs.
-        expected_kind: objects of another kind are left out (and lists of another kind refused).
+        lw: the source of the objects.
+        store: the store or the queue that they are written to.
+        name: part of every log line.
+        expected_kind: objects of another kind are dropped, and lists of another kind refused.
         transform: runs once for each object, before it is stored.
-        settle: is shown each entry of a list that is new, before it is stored.
+        settle: called with each new entry of a list, before it is stored.
         resync_period: how often the store's ``resync`` is called; ``None``: never.
-        should_resync: asked each time before that.
-        watch_error_handler: told of every failure, also of those within a watch. By default
+        should_resync: called before each resync, which is skipped if it returns false.
+        watch_error_handler: called with every failure, also with those within a watch. By default
             they are logged.
-        known: what the cache behind the store holds. With it, a relist takes over what did not
-            change instead of holding it twice.
-        wait_for_room: asked between two reads of a watch; what it returns is awaited first: a
-            way to slow it down. ``None``: there is room.
+        known: the objects in the cache behind the store. With it, a relist keeps unchanged objects
+            instead of holding them twice.
+        wait_for_room: backpressure: called between two reads of a watch; its result is awaited
+            before the next read. ``None``: there is capacity.
         options: times and sizes.
         parts: counts unexpected ends of its tasks; by default its own.
-        rand: gives numbers in [0, 1), by which waits and time-outs are spread.
+        rand: returns numbers in [0, 1), which spread waits and timeouts.
 
     Raises:
         UsageError: ``resync_period`` is not positive.
@@ -150,13 +150,13 @@ class Reflector(Generic[T]):
         self._reports = Reports(name, on_error=watch_error_handler)
         self._statistics = self._reports.statistics
         self._watch: OpenWatch | None = None
-        self._refusal: KinformError | None = None  # why the last request was none
+        self._refusal: KinformError | None = None  # the error of the last request
         self._turns = Turns(lw, rand=rand)
         self._parts = Parts(name) if parts is None else parts
-        self._broken: BaseException | None = None  # why one of its tasks is not started any more
+        self._broken: BaseException | None = None  # the error of a side task that ended too often
         self._is_running = False
 
-    # --- how it stands
+    # --- statistics
 
     @property
     def last_sync_resource_version(self) -> str:
@@ -165,11 +165,11 @@ class Reflector(Generic[T]):
 
     @property
     def unreadable(self) -> Mapping[ObjectName, DecodeError]:
-        """The objects that exist and cannot be read, with what is wrong with them."""
+        """The objects that exist and cannot be read, each with its error."""
         return self._intake.unreadable
 
     def statistics(self) -> ReflectorStatistics:
-        """Return the figures of this moment."""
+        """Return the current statistics."""
         return dataclasses.replace(
             self._statistics,
             events=self._intake.events,
@@ -184,8 +184,10 @@ class Reflector(Generic[T]):
         """List and watch until cancelled.
 
         Raises:
-            UsageError: the source cannot be used this way, and nothing would get better by
-                waiting; or it is being run already.
+            UsageError: the source cannot be used in this way, which a retry would not change; or
+                it is being run already.
+            BaseException: one of its side tasks ended more than five times within a minute; this
+                is the last error.
         """
         async with self._running():
             decision = self._decide(relist.Started(self._intake.version))
@@ -193,9 +195,9 @@ class Reflector(Generic[T]):
                 decision = await self._follow(decision)
 
     async def list_and_watch(self) -> None:
-        """Do one round: list, and watch until another list is needed.
+        """Run one round: list, and watch until another list is needed.
 
-        The wait before that list is left to the caller.
+        The caller waits before that list.
 
         Raises:
             KinformError: the list failed, or the watch could not be opened.
@@ -241,7 +243,7 @@ class Reflector(Generic[T]):
             self._watch.end(reason=SourceError("a task of the reflector ended too often"))
 
     async def _follow(self, decision: relist.Decision) -> relist.Decision:
-        """Perform one action, and decide what follows."""
+        """Perform one action, and decide the next one."""
         if self._broken is not None:
             raise self._broken
         return await self._perform(decision.action)
@@ -249,7 +251,7 @@ class Reflector(Generic[T]):
     async def _perform(self, action: relist.Action) -> relist.Decision:
         match action:
             case relist.Wait(seconds):
-                self._intake.begin_list()  # what a failed list has brought is not kept meanwhile
+                self._intake.begin_list()  # frees the objects of a failed list during the wait
                 await asyncio.sleep(seconds)
                 return self._decide(relist.Waited())
             case relist.Relist():
@@ -273,7 +275,7 @@ class Reflector(Generic[T]):
             self._reports.notice(notice)
             if isinstance(notice, relist.Regressed) and isinstance(signal, relist.Probed):
                 self._intake.distrust()
-        # What comes after a wait takes its turn with all else that connects again.
+        # After a wait the next request takes its turn among all reconnects of the client.
         self._turns.is_due = self._turns.is_due or isinstance(decision.action, relist.Wait)
         return decision
 
@@ -283,32 +285,32 @@ class Reflector(Generic[T]):
     async def _ask(
         self, work: Callable[[], Awaitable[relist.Signal]], *, to_list: bool = False
     ) -> relist.Decision:
-        """Make a request; its failure is a signal too."""
+        """Send a request; a failure is a signal too."""
         self._refusal = None
         await self._turns.take(to_list=to_list)
-        asked = await apart(_signal_of(work))  # the source's code
+        asked = await apart(_signal_of(work))  # user code
         try:
             signal = asked.result()
         except asyncio.CancelledError as exc:
             self._refusal = self._failed(_cancelled_elsewhere(exc))
             signal = relist.Failed(self._refusal)
-        except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
+        except Exception as exc:  # noqa: BLE001 - user code may raise anything
             self._refusal = self._failed(exc)
             signal = relist.Failed(self._refusal)
         return self._decide(signal)
 
     def _failed(self, exc: Exception) -> KinformError:
-        """Tell of a failure, and return it as one of ours."""
+        """Report a failure, and return it as a `KinformError`."""
         error = self._reports.failure(exc)
         if error is not exc:
-            # It is told by now. From here on it is kept for long, and with it whatever its
-            # frames had in their hands.
+            # The error has been reported. From here on it is kept for long, and its traceback
+            # would keep the local variables of all its frames alive.
             exc.__traceback__ = None
         return error
 
     @contextlib.contextmanager
     def _counted(self, action: relist.Action) -> Generator[None]:
-        """Count the request for ``action`` from the end of the block on, not from its decision."""
+        """Count the request of ``action`` from the end of the block on, not from its decision."""
         try:
             yield
         finally:
@@ -338,8 +340,8 @@ class Reflector(Generic[T]):
         with self._counted(action):
             taken = await take_list(self._lw, self._intake, options, on_page=note)
             if taken is None:
-                # Pages of two versions make no list: everything once more, in one piece, and so
-                # from now on until that has worked (client-go: FullListIfExpired).
+                # Pages of two versions are not a list: list everything again in one piece, and so
+                # from now on until such a list is complete (client-go: FullListIfExpired).
                 self._state = relist.pages_expired(self._state)
                 whole = dataclasses.replace(options, limit=None)
                 taken = await take_list(self._lw, self._intake, whole, on_page=note)
@@ -348,7 +350,7 @@ class Reflector(Generic[T]):
         self._turns.learned(taken.resource_version)
         self._update(corrupted=self._state.corrupted.cleared())
         trace.end()
-        # Only this is a surprise: a server with a watch cache has any version in one piece.
+        # A server with a watch cache answers version 0 in one piece: pages show that it has none.
         is_paginated = version == "0" and (taken.pages > 1 or self._state.list_mode.is_whole)
         took = loop.time() - began
         return relist.Listed(taken.resource_version, paginated=is_paginated, took=took)
@@ -373,7 +375,7 @@ class Reflector(Generic[T]):
         return relist.Probed(answer.version, answer.applied, answer.is_stale)
 
     def _max_probe_age(self) -> float | None:
-        """Return how old a probe may be that is used beside an open watch."""
+        """Return the greatest age of a shared probe; ``None`` before a watch is opened."""
         if self._watch is None:
             return None
         if self._state.health.needs_probe:
@@ -381,21 +383,21 @@ class Reflector(Generic[T]):
         return (self._options.probe_period or 0.0) / 5
 
     async def _send_probe(self) -> str:
-        """Ask the server for its version, with one item and the version unset."""
+        """Request the server's version: a list of one object with the version unset."""
         self._statistics.probes += 1
         limit = asyncio.timeout(PROBE_TIMEOUT)
         try:
             async with limit:
                 return (await self._lw.list(ListOptions(limit=1))).resource_version
         except (TimeoutError, asyncio.CancelledError):
-            # Either, for asyncio.timeout() trusts a count that the source may have changed.
+            # Either: asyncio.timeout() relies on Task.cancelling(), which user code may change.
             if not limit.expired():
                 raise
-            text = f"the server did not tell its version within {PROBE_TIMEOUT:g} s"
+            text = f"the server did not answer a probe within {PROBE_TIMEOUT:g} s"
             raise TransportError(text, failure=TransportFailure.TIMEOUT) from None
 
     def _put_off_probe(self) -> None:
-        """Reckon the time until the next probe from here: this request shows the same."""
+        """Schedule the next probe from now on: this request shows the version as well."""
         now, period = asyncio.get_running_loop().time(), self._options.probe_period or 0.0
         timer = self._state.probe_timer.put_off(now=now, rand=self._rand(), period=period)
         self._update(probe_timer=timer)
@@ -424,7 +426,7 @@ class Reflector(Generic[T]):
         self._intake.begin_watch(version)
         events = self._intake.events
         try:
-            # The source's code: what it leaves behind in that task is not taken for a stop.
+            # User code in a task of its own: a cancellation that it leaves there is not our stop.
             watched = await apart(self._run_watch(watch, action), on_cancel=watch.stop)
             failure = _cancelled_elsewhere() if watched.cancelled() else watched.result()
         finally:
@@ -446,13 +448,13 @@ class Reflector(Generic[T]):
     async def _run_watch(
         self, watch: OpenWatch, action: relist.StreamList | relist.Rewatch
     ) -> Exception | None:
-        """Open a watch and read it to its end; return what ended it, if that was a failure."""
+        """Open a watch and read it to its end; return the failure that ended it, if any."""
         failure: Exception | None = None
         try:
             async with (
                 watch.limit,
                 self._opening(watch, action) as stream,
-                self._beside("probes", lambda: self._mind(watch)),
+                self._beside("probes", lambda: self._probe_when_due(watch)),
             ):
                 watch.opened()
                 self._statistics.is_connected = True
@@ -460,15 +462,15 @@ class Reflector(Generic[T]):
                 self._repair_later(watch)
                 try:
                     await self._read(watch, stream)
-                # Caught here, so that nothing which fails in closing it can take its place.
+                # Caught here, so that a failure while the watch is closed does not replace it.
                 except asyncio.CancelledError as exc:
-                    watch.check()  # the limit's too: it is outside
+                    watch.check()  # re-raised: the limit is handled outside
                     failure = _cancelled_elsewhere(exc)
-                except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
+                except Exception as exc:  # noqa: BLE001 - user code may raise anything
                     failure = watch.cause_of(exc)
         except asyncio.CancelledError as exc:
             failure = failure or watch.cause_of(_cancelled_elsewhere(exc))
-        except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
+        except Exception as exc:  # noqa: BLE001 - user code may raise anything
             failure = failure or watch.cause_of(exc)
         return failure or watch.cause_of(None)
 
@@ -493,7 +495,7 @@ class Reflector(Generic[T]):
         )
 
     def _note_end(self, watch: OpenWatch, failure: Exception | None) -> None:
-        """Have the next watch wait for its turn, unless this one lasted until its timeout."""
+        """Make the next watch wait for its turn, unless this one lasted until its timeout."""
         self._turns.learned(self._intake.version)
         if failure is None and watch.reached_timeout():
             self._turns.kept()
@@ -505,8 +507,9 @@ class Reflector(Generic[T]):
 
     async def _read(self, watch: OpenWatch, stream: AsyncIterable[Received[T]]) -> None:
         idle, bookmarks, turns = self._options.idle_timeout, self._intake.bookmarks, 0
-        # The first bookmark may be the end of a streamed list, and for a kind without a watch cache
-        # (events) the only one. A server that sends a second one goes on sending them.
+        # The first bookmark may be the end of a streamed list, and the only one of a resource
+        # without a watch cache (events). A server that sends a second one sends them periodically,
+        # so from there on silence means that the connection is dead.
         watch.check()
         async with contextlib.aclosing(batches_of(stream)) as batches:
             async for batch in batches:
@@ -565,20 +568,20 @@ class Reflector(Generic[T]):
             watch.repairs = True
             watch.end(reason=DecodeError("corrupted objects are listed again"))
 
-    async def _mind(self, watch: OpenWatch) -> None:
-        """Do beside a watch what has to be done at times."""
+    async def _probe_when_due(self, watch: OpenWatch) -> None:
+        """Watch for silence of a streamed list, then send the probes that are due."""
         loop = asyncio.get_running_loop()
         while watch.is_list and not watch.has_ended:
             await watch.wait_listed(END_BOOKMARK_PATIENCE)
-            self._mind_silence(watch, round(loop.time() - watch.heard))
+            self._check_silence(watch, round(loop.time() - watch.heard))
         while not watch.has_ended and (
             self._options.probe_period or self._state.health.needs_probe
         ):
             await asyncio.sleep(self._state.probe_timer.due - loop.time())
             await self._probe_beside(watch)
 
-    def _mind_silence(self, watch: OpenWatch, silence: int) -> None:
-        """Tell of a streamed list that does not come to its end, and end it in the end."""
+    def _check_silence(self, watch: OpenWatch, silence: int) -> None:
+        """Log a warning for a silent streamed list, and end it after `END_BOOKMARK_LIMIT`."""
         if not watch.is_list or silence < END_BOOKMARK_PATIENCE:
             return
         text = f"the streamed list has been silent for {silence} s"
@@ -592,18 +595,18 @@ class Reflector(Generic[T]):
         try:
             probed = asked.result()
         except asyncio.CancelledError:
-            log.info("%s: the request for the server's version was cancelled", self.name)
-        except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
-            log.info("%s: the server's version could not be asked for: %s", self.name, exc)
+            log.info("%s: probe of the server's version was cancelled", self.name)
+        except Exception as exc:  # noqa: BLE001 - user code may raise anything
+            log.info("%s: probe of the server's version failed: %s", self.name, exc)
         else:
-            self._heed(watch, probed)
+            self._apply_probe(watch, probed)
             return
         if self._state.health.needs_probe:
             now = asyncio.get_running_loop().time()
             self._update(probe_timer=self._state.probe_timer.failed(now=now, rand=self._rand()))
 
     async def _wait_for_budget(self) -> None:
-        """Wait until a probe beside a watch may be sent: it counts as a list."""
+        """Wait until the budget allows a probe beside a watch."""
         loop = asyncio.get_running_loop()
         while True:
             self._state, wait = relist.probe_wait(self._state, now=loop.time())
@@ -611,7 +614,7 @@ class Reflector(Generic[T]):
                 return
             await asyncio.sleep(wait)
 
-    def _heed(self, watch: OpenWatch, probed: relist.Signal) -> None:
+    def _apply_probe(self, watch: OpenWatch, probed: relist.Signal) -> None:
         if watch.has_ended:
             return
         self._reports.heard()
@@ -629,7 +632,7 @@ class Reflector(Generic[T]):
             try:
                 if self._should_resync is None or self._should_resync():
                     self._store.resync()
-            except Exception as exc:  # noqa: BLE001 - a store's or a user's
+            except Exception as exc:  # noqa: BLE001 - user code may raise anything
                 failure = SourceError(f"resync raised {type(exc).__name__}")
                 failure.__cause__ = exc.with_traceback(None)
                 if self._watch is None or self._watch.is_list:
@@ -643,7 +646,7 @@ async def _signal_of(work: Callable[[], Awaitable[relist.Signal]]) -> relist.Sig
 
 
 def _cancelled_elsewhere(exc: asyncio.CancelledError | None = None) -> SourceError:
-    """Return the failure that it is when not our own task was cancelled."""
-    error = SourceError("list or watch awaited something that somebody else has cancelled")
+    """Return the error of a request that was cancelled, though the reflector was not."""
+    error = SourceError("list or watch awaited something that was cancelled elsewhere")
     error.__cause__ = None if exc is None else exc.with_traceback(None)
     return error

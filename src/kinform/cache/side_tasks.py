@@ -1,8 +1,7 @@
 """Side tasks: parts that run beside a block of the reflector, and are started again if they end.
 
-A side task does what is due at times: it resyncs, or probes beside an open watch. Nothing awaits it
-while it runs, so without supervision its end would not be noticed: the reflector would go on and
-never resync or probe again.
+A side task resyncs, or probes beside an open watch. Nothing awaits it while it runs, so without
+supervision its end would not be noticed: the reflector would go on and never resync or probe again.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class _SideTask:
         if self._is_stopping or (not task.cancelled() and task.exception() is None):
             return
         # Reported when it is restarted, not now: when a loop shuts down, all tasks are cancelled at
-        # once, this one before the block is left. That is no unexpected end.
+        # once, this one before the block is left. That end is expected.
         self._restart = self._loop.call_later(RESTART_AFTER, self._report_and_start, task)
 
     def _report_and_start(self, task: asyncio.Task[None]) -> None:

@@ -1,4 +1,4 @@
-"""Turns: one reflector among all that connect to the same server again."""
+"""Turns: one reflector's share in the reconnects and probes of its client."""
 
 from __future__ import annotations
 
@@ -15,30 +15,31 @@ from kinform.sansio.versions import is_older
 __all__ = ["Answer", "Turns"]
 
 MAX_PROBE_AGE: Final = 2.0
-"""How old the probe of another informer may be that is used before a watch is opened."""
+"""Seconds; the greatest age of another informer's probe that is used before a watch."""
 SLOW_PROBE: Final = 1.0
-"""After a probe that took longer, the watch takes a turn of its own: others waited for it too."""
+"""Seconds; after a probe that took longer the watch takes a turn: other informers waited for the
+same probe, and would all watch at once."""
 
 
 class Answer(NamedTuple):
-    """What a probe found out."""
+    """The answer to a probe."""
 
     started: float
     version: str
     applied: str
     """The version that was applied when it began, at the latest."""
     is_stale: bool = False
-    """Whether it took so long that the watch has to take another turn."""
+    """The probe took so long that the watch has to take another turn."""
 
 
 @final
 class Turns:
-    """Makes one reflector wait for its turn, and share its probes.
+    """Makes one reflector wait for its turns, and shares its probes.
 
     Args:
-        lw: the reflector's source. Its ``reconnects`` is the limiter, if there is one, and its
-            ``probed_resource()`` names the resource whose probes can be shared, if they can.
-        rand: gives numbers in [0, 1).
+        lw: the reflector's source. Its ``reconnects`` is the limiter, if any, and its
+            ``probed_resource()`` the resource whose probes can be shared, if any.
+        rand: returns numbers in [0, 1).
 
     Attributes:
         is_due: whether the next list or watch has to wait for its turn.

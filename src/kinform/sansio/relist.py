@@ -347,8 +347,8 @@ class _Step:
     def list_plainly(self, *notices: Notice, repairs: bool) -> Decision:
         state = self.state
         version = "" if state.is_suspect else state.version or self.policy.first_version
-        # With a limit and a version kube-apiserver reads from etcd instead of its watch cache: worth
-        # it only if the resource has no watch cache (has_paginated).
+        # With a limit and a version kube-apiserver reads from etcd instead of its watch cache:
+        # worth it only if the resource has no watch cache (has_paginated).
         pages = version in {"", "0"} or state.list_mode.has_paginated
         size = self.policy.page_size or (PAGE_SIZE if pages else None)
         size = None if state.list_mode.is_whole else size
