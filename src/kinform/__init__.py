@@ -78,8 +78,7 @@ if TYPE_CHECKING:
     from kinform.rest.limits import RateLimiter, TokenBucketLimiter
     from kinform.rest.logs import LogStream
     from kinform.rest.mapping import APIResource
-    from kinform.rest.options import ListOptions
-    from kinform.rest.patch import PatchType
+    from kinform.rest.options import ListOptions, PatchType
     from kinform.rest.request import Request
     from kinform.rest.results import Bookmark, ListResult, WatchEvent
     from kinform.rest.transport import Transport
@@ -236,7 +235,7 @@ _HOMES: Final[dict[str, str]] = {
     "Object": "kinform.objects",
     "ObjectMeta": "kinform.meta",
     "ObjectName": "kinform.meta",
-    "PatchType": "kinform.rest.patch",
+    "PatchType": "kinform.rest.options",
     "QueueShutDown": "kinform.errors",
     "RESTClient": "kinform.rest.client",
     "RateLimiter": "kinform.rest.limits",

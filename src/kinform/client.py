@@ -19,7 +19,7 @@ from kinform.errors import UsageError
 from kinform.finder import Finder
 from kinform.meta import GroupVersion, GroupVersionResource
 from kinform.objects import Object
-from kinform.resource import Resource, model_decoder, resource_of
+from kinform.resource import Resource, model_decoder, model_or_object, resource_of
 from kinform.resource_client import ALL_NAMESPACES, ResourceClient
 from kinform.rest import loading
 from kinform.rest.aiohttp_transport import AiohttpTransport
@@ -27,7 +27,6 @@ from kinform.rest.auth import Credentials
 from kinform.rest.client import RESTClient
 from kinform.rest.config import Config, CredentialPluginPolicy
 from kinform.rest.connection import Connection
-from kinform.rest.decoding import model_or_object
 from kinform.rest.discovery import Discovery
 from kinform.rest.limits import RateLimiter
 from kinform.rest.mapping import APIResource

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -13,43 +12,19 @@ from kinform.errors import DecodeError, UsageError
 from kinform.finder import Found
 from kinform.meta import ObjectName
 from kinform.objects import Object
-from kinform.resource import encode, is_projection
-from kinform.rest.decoding import decode_answer
-from kinform.rest.options import query_pairs
+from kinform.resource import decode_answer, encode, is_projection
 from kinform.sansio import json_patch
 from kinform.sansio.heads import read_head
 
-__all__ = ["Content", "FieldValidation", "Propagation", "WriteOptions"]
+__all__ = ["Content", "Propagation"]
 
 T = TypeVar("T")
 
 Content: TypeAlias = dict[str, object]
-FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
-"""What the server does about unknown or doubled fields."""
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
 """What happens to the objects that the deleted one owns."""
 
 _GUARD: Final = "/metadata/resourceVersion"
-
-
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
-    """The query parameters of a write."""
-
-    field_manager: str | None = None
-    field_validation: FieldValidation | None = None
-    dry_run: bool = False
-    force: bool = False
-
-    def query(self) -> Mapping[str, str]:
-        """Return the parameters by their names on the wire."""
-        values = {
-            "fieldManager": self.field_manager,
-            "fieldValidation": self.field_validation,
-            "dryRun": "All" if self.dry_run else None,
-            "force": self.force or None,
-        }
-        return dict(query_pairs(values))
 
 
 def content_of(body: object) -> Content:

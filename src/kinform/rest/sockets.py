@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import ipaddress
-import select
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final, TypeAlias, final
 
-__all__ = ["Address", "AddressInfo", "Lookups", "Sockets", "has_news", "read_by_records"]
+__all__ = ["Address", "AddressInfo", "Lookups", "Sockets"]
 
 AddressInfo: TypeAlias = tuple[
     int | socket.AddressFamily,
@@ -55,33 +54,6 @@ def _options() -> Iterator[tuple[int, int, int]]:
 
 
 _OPTIONS: Final = tuple(_options())
-_RECORD: Final = 16 * 1024
-"""What a TLS record holds at most."""
-
-
-def read_by_records(transport: asyncio.BaseTransport | None) -> None:
-    """Have asyncio make room for one TLS record at a time, if this asyncio lets us.
-
-    By itself it takes 256 KB for each record and gives back all but the 16 of it, and so leaves the
-    heap full of holes: three busy watches made 3 MB of them in a minute and a half, and went on.
-    """
-    protocol = getattr(transport, "_ssl_protocol", None)
-    if protocol is not None and hasattr(protocol, "max_size"):
-        protocol.max_size = _RECORD
-
-
-def has_news(transport: asyncio.BaseTransport | None) -> bool:
-    """Tell whether there is something to read, an end or an error that the loop has not seen yet.
-
-    On a connection that nobody has asked anything, all three mean that it is over. The loop looks
-    between its turns only: what came while something else ran, it will hear of too late.
-    """
-    connection = None if transport is None else transport.get_extra_info("socket")
-    if connection is None or not hasattr(select, "poll"):  # Windows: there the loop has to do
-        return False
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)  # ends and errors are always told
-    return bool(poll.poll(0))
 
 
 @final
