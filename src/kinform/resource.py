@@ -15,7 +15,7 @@ from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource, ObjectMeta
 from kinform.models import is_projection, resource_of
 from kinform.objects import Object
-from kinform.sansio.heads import Body
+from kinform.sansio.heads import Body, Head
 
 __all__ = [
     "Resource",
@@ -124,20 +124,22 @@ def model_decoder(model: type[T]) -> Callable[[bytes], T]:
     return models.decoder_of(model)
 
 
-def body_reader(model: type[T]) -> Callable[[Body], T]:
-    """Return the equivalent of `Resource.read` for ``model``, without a resource.
+def body_reader(model: type[T]) -> Callable[[bytes, Head], T]:
+    """Return the function that decodes an object's bytes, of known head, to ``model``.
 
     It raises `DecodeError` for every failure, with the object's key.
 
     Raises:
         UsageError: if ``model`` is of no supported kind.
     """
+    if model is Object:  # the constructor itself: this is called for every event
+        return cast("Callable[[bytes, Head], T]", Object)
     decode = model_decoder(model)
 
-    def read(body: Body) -> T:
-        return models.read(decode, body.raw, meta=body.head.metadata)
+    def read(raw: bytes, head: Head) -> T:
+        return models.read(decode, raw, meta=head.metadata)
 
-    return cast("Callable[[Body], T]", _read_object) if model is Object else read
+    return read
 
 
 def model_or_object(model: type[T] | None) -> type[T]:
@@ -153,10 +155,6 @@ def decode_answer(model: type[T], raw: bytes) -> T:
         UsageError: ``model`` is not of a supported kind.
     """
     return models.read(model_decoder(model), raw.strip(), meta=_NAMELESS)  # it ends with a newline
-
-
-def _read_object(body: Body) -> Object:
-    return Object(body.raw, body.head)
 
 
 def encode(body: object) -> bytes:

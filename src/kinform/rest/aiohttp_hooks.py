@@ -350,10 +350,28 @@ class BodyParser:
 
     def feed_data(self, data: bytes) -> Fed:
         """Take the bytes of one read; return the result of aiohttp's parser for a head."""
-        if self._decoder is not None:
-            self._feed_body(data, self._decoder)
+        decoder, payload = self._decoder, self._payload
+        if decoder is None:
+            return self._parser.feed_data(data) if self._is_left_alone else self._feed_head(data)
+        if payload is None:
+            if data:
+                self._on_surplus()
             return _NOTHING
-        return self._parser.feed_data(data) if self._is_left_alone else self._feed_head(data)
+        try:
+            piece = decoder.feed(data)
+        except DecodeError as exc:
+            self._payload = None
+            error = self._broken(exc.message)
+            payload.set_exception(error)
+            raise error from None
+        if piece:
+            payload.feed_data(piece)
+        if decoder.ended:
+            self._payload = None
+            if decoder.surplus:  # first: with the end, the connection goes back to its pool
+                self._on_surplus()
+            payload.feed_eof()
+        return _NOTHING
 
     def feed_eof(self) -> object:
         """Take the end of the connection.
@@ -401,26 +419,5 @@ class BodyParser:
             more, is_upgraded, tail = self._parser.feed_data(rest)
             return [*messages, *more], is_upgraded, tail
         self._decoder, self._payload = ChunkedDecoder(), messages[0][1]
-        self._feed_body(rest, self._decoder)
+        self.feed_data(rest)
         return messages, False, b""
-
-    def _feed_body(self, data: bytes, decoder: ChunkedDecoder) -> None:
-        payload = self._payload
-        if payload is None:
-            if data:
-                self._on_surplus()
-            return
-        try:
-            piece = decoder.feed(data)
-        except DecodeError as exc:
-            self._payload = None
-            error = self._broken(exc.message)
-            payload.set_exception(error)
-            raise error from None
-        if piece:
-            payload.feed_data(piece)
-        if decoder.ended:
-            self._payload = None
-            if decoder.surplus:  # first: with the end, the connection goes back to its pool
-                self._on_surplus()
-            payload.feed_eof()

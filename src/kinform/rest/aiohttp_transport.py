@@ -239,7 +239,12 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         self._request = request
         self._settings = settings
         self._connect = connect
-        self._url = _without_user(request.url)
+        try:
+            url = URL(request.url, encoded=True)
+        except ValueError:  # its text may hold the password
+            raise UsageError("the URL of the request cannot be read") from None
+        # Without a user and password: credentials are headers here.
+        self._url = url.with_user(None) if url.raw_user or url.raw_password else url
         self._body: Body | None = None
         self._stream: _Stream | None = None
         self._slot: asyncio.Semaphore | None = None
@@ -531,12 +536,3 @@ def _is_too_long(exc: BaseException | None) -> bool:
     while exc is not None and not isinstance(exc, LineTooLong):
         exc = exc.__cause__
     return exc is not None
-
-
-def _without_user(url: str) -> URL:
-    """Return ``url`` without a user and password: credentials are headers here."""
-    try:
-        parsed = URL(url, encoded=True)
-    except ValueError:  # its text may hold the password
-        raise UsageError("the URL of the request cannot be read") from None
-    return parsed.with_user(None) if parsed.raw_user or parsed.raw_password else parsed

@@ -38,7 +38,7 @@ from kinform.rest.transport import (
     HttpRequest,
     HttpResponse,
     Transport,
-    fields_of,
+    merged,
 )
 from kinform.rest.warnings import WarningHandler, WarningLogger, parse_warnings
 from kinform.sansio.retry import Purpose, retry_delay
@@ -209,7 +209,19 @@ class Connection:
         Raises:
             UsageError: the client is closed, or belongs to another process or loop.
         """
-        self._lifetime.check()
+        if self._lifetime.is_closed:
+            raise UsageError("this client is closed")
+        pid, loop = self._lifetime.owner or (None, None)
+        if pid is not None and pid != os.getpid():
+            raise UsageError(
+                f"this client belongs to process {pid} and cannot be used after a fork: open a "
+                "new one in the child"
+            )
+        if loop is not None and loop is not asyncio.get_running_loop():
+            raise UsageError(
+                "this client belongs to another event loop, the one that opened it: open one per "
+                "loop"
+            )
         limiter = call.limiter or self.rate_limiter
         if limiter is not None and not call.is_urgent:
             await limiter.wait()
@@ -302,15 +314,10 @@ class Connection:
         return response
 
     def _http_request(self, call: Call, identity: Mapping[str, str]) -> HttpRequest:
-        """Add our headers to ``call``; its own override them. Those of the identity may repeat."""
-        own = set(map(str.lower, call.headers))
-        fields = [] if "user-agent" in own else [("User-Agent", self._agent)]
-        fields += [pair for pair in fields_of(identity) if pair[0].lower() not in own]
-        fields += call.headers.items()
         return HttpRequest(
             method=call.method,
             url=self.base_url + call.path,
-            headers=AuthHeaders(fields),
+            headers=merged(call.headers, agent=self._agent, credentials=identity),
             body=call.body,
             read_timeout=call.read_timeout,
             long_lived=call.is_urgent or call.purpose is not Purpose.CALL,
@@ -332,34 +339,13 @@ class Connection:
         return TransportError(message, failure=failure, method=call.method, url=url)
 
 
+@dataclass(slots=True)
 class _Lifetime:
-    """The state that all views of one connection share: its owner, and whether it is closed."""
+    """The state that all views of one connection share."""
 
-    def __init__(self) -> None:
-        self.is_closed = False
-        self.owner: tuple[int, asyncio.AbstractEventLoop] | None = None
-
-    def check(self) -> None:
-        """Refuse use after the end, in another process or on another loop.
-
-        Raises:
-            UsageError: the message says which.
-        """
-        if self.is_closed:
-            raise UsageError("this client is closed")
-        if self.owner is None:
-            return
-        pid, loop = self.owner
-        if pid != os.getpid():
-            raise UsageError(
-                f"this client belongs to process {pid} and cannot be used after a fork: open a "
-                "new one in the child"
-            )
-        if loop is not asyncio.get_running_loop():
-            raise UsageError(
-                "this client belongs to another event loop, the one that opened it: open one per "
-                "loop"
-            )
+    is_closed: bool = False
+    owner: tuple[int, asyncio.AbstractEventLoop] | None = None
+    """The process and the loop that may use it; ``None``: any."""
 
 
 async def _read_some(response: HttpResponse, limit: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal, Protocol, TypeAlias, cast
+from typing import Literal, Protocol, Self, TypeAlias, cast
 
 __all__ = [
     "FieldValidation",
@@ -26,27 +26,24 @@ FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
 class PatchType(enum.StrEnum):
     """The format of a PATCH body."""
 
-    JSON = "json"
+    content_type: str
+    """The content type of the body."""
+
+    def __new__(cls, value: str, content_type: str) -> Self:
+        """Make a member with its content type."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.content_type = content_type
+        return member
+
+    JSON = "json", "application/json-patch+json"
     """RFC 6902: a list of operations."""
-    MERGE = "merge"
+    MERGE = "merge", "application/merge-patch+json"
     """RFC 7386: given values replace, null removes, lists are replaced whole."""
-    STRATEGIC = "strategic"
+    STRATEGIC = "strategic", "application/strategic-merge-patch+json"
     """Kubernetes' own: lists are merged by key. Built-in kinds only."""
-    APPLY = "apply"
+    APPLY = "apply", "application/apply-patch+yaml"
     """Server-side apply: the fields you own, and nothing else."""
-
-    @property
-    def content_type(self) -> str:
-        """The content type of the body."""
-        return _CONTENT_TYPES[self]
-
-
-_CONTENT_TYPES: Final = {
-    PatchType.JSON: "application/json-patch+json",
-    PatchType.MERGE: "application/merge-patch+json",
-    PatchType.STRATEGIC: "application/strategic-merge-patch+json",
-    PatchType.APPLY: "application/apply-patch+yaml",
-}
 
 
 class QueryOptions(Protocol):

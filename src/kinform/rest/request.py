@@ -18,10 +18,11 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar, final, overload
 from urllib.parse import quote, urlencode
 
+from kinform import models
 from kinform.errors import DecodeError, UsageError, api_error
 from kinform.meta import Entry, GroupVersion, Status
 from kinform.objects import Object
-from kinform.resource import body_reader, decode_answer, encode, model_or_object
+from kinform.resource import body_reader, decode_answer, model_or_object
 from kinform.rest import responses
 from kinform.rest.connection import MAX_RETRIES, Call, Connection
 from kinform.rest.limits import RateLimiter
@@ -43,6 +44,7 @@ WATCH_GRACE: Final = 10.0
 
 _SAFE: Final = "-._~!$&'()*+,;=:@"  # what RFC 3986 allows in a segment, all but the escapes
 _FORBIDDEN: Final = re.compile("[/%\x00-\x1f\x7f\ud800-\udfff]")
+_is_segment: Final = re.compile(rf"(?!\.\.?\Z)[^{_FORBIDDEN.pattern[1:]}+").fullmatch
 
 
 def check_segment(part: str, value: str) -> str:
@@ -51,15 +53,18 @@ def check_segment(part: str, value: str) -> str:
     Raises:
         UsageError: it is empty, ``.`` or ``..``, or holds ``/``, ``%`` or a control character.
     """
-    if not isinstance(value, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
-        raise UsageError(f"{part} must be a text, got {type(value).__name__}")
-    if not value:
-        raise UsageError(f"{part} must not be empty")
-    if value in {".", ".."}:
-        raise UsageError(f"{part} must not be {value!r}")
+    if isinstance(value, str) and _is_segment(value):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+        return value
+    raise _bad_segment(part, value)
+
+
+def _bad_segment(part: str, value: object) -> UsageError:
+    """Return the error for a ``value`` that is not a segment; it says why."""
+    if not isinstance(value, str):
+        return UsageError(f"{part} must be a text, got {type(value).__name__}")
     if found := _FORBIDDEN.search(value):
-        raise UsageError(f"{part} {value!r} must not hold {found[0]!r}")
-    return value
+        return UsageError(f"{part} {value!r} must not hold {found[0]!r}")
+    return UsageError(f"{part} must not be {repr(value) if value else 'empty'}")
 
 
 def api_prefix(api_version: GroupVersion) -> str:
@@ -100,8 +105,11 @@ class Answer:
         responses.check_json(self.headers, method=self.method, url=self.url)
         if not self.body:
             raise DecodeError("the answer is empty", method=self.method, url=self.url)
-        with responses.naming_request(method=self.method, url=self.url):
+        try:
             return decode_answer(model, self.body)
+        except DecodeError as exc:
+            exc.method, exc.url = exc.method or self.method, exc.url or self.url
+            raise
 
 
 class Getter(Protocol):
@@ -224,7 +232,7 @@ class Request:
             self._body = body  # pyright: ignore[reportUnknownMemberType]
         else:
             try:
-                self._body = encode(body)
+                self._body = body.raw if isinstance(body, Object) else models.encode(body)
             except UsageError as exc:
                 self._error = self._error or exc
         return self
@@ -369,13 +377,12 @@ class Request:
 
     def _accepts(self, part: str, value: str, *, before: object) -> bool:
         """Return whether ``value`` can be set; a mistake is kept for the call that sends."""
-        if self._error is None:
-            try:
-                if before is not None:
-                    raise UsageError(f"{part} is set already, to {before!r}")
-                check_segment(part, value)
-            except UsageError as exc:
-                self._error = exc
+        if self._error is not None:
+            return False
+        if before is not None:
+            self._error = UsageError(f"{part} is set already, to {before!r}")
+        elif not isinstance(value, str) or not _is_segment(value):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+            self._error = _bad_segment(part, value)
         return self._error is None
 
     def _joined(self, part: str, segments: Sequence[str]) -> str:
@@ -449,7 +456,7 @@ def watch_deadline(timeout: str | float | None) -> float | None:
 async def _read_list(
     response: HttpResponse,
     decoder: ListDecoder,
-    read: Callable[[heads.Body], T],
+    read: Callable[[bytes, heads.Head], T],
     *,
     isolate: bool,
     most: int | None,
@@ -484,7 +491,7 @@ async def _read_list(
     )
 
 
-def _entry(item: Item, read: Callable[[heads.Body], T]) -> Entry[T]:
+def _entry(item: Item, read: Callable[[bytes, heads.Head], T]) -> Entry[T]:
     if item.head is None:
         raise item.error or DecodeError("an object of the list cannot be read")
-    return Entry(item.head.metadata, read(heads.Body(item.raw, item.head)))
+    return Entry(item.head.metadata, read(item.raw, item.head))

@@ -6,6 +6,7 @@ Pure: bytes and headers in, values or errors out.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Generator, Mapping
 from typing import Final
 
@@ -38,10 +39,13 @@ _kind: Final = msgspec.json.Decoder(_KindOnly)
 _status: Final = msgspec.json.Decoder(Status)
 
 
+_is_json: Final = re.compile(r"\s*(application/json|[^;]*\+json)?\s*(;|$)", re.IGNORECASE).match
+"""Whether a content type is JSON; a missing one counts as JSON, as in client-go."""
+
+
 def is_json(headers: Mapping[str, str]) -> bool:
-    """Return whether the content type is JSON (a missing one counts as JSON, as in client-go)."""
-    kind = headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
-    return kind in {"application/json", ""} or kind.endswith("+json")
+    """Return whether the content type is JSON or missing."""
+    return _is_json(headers.get("Content-Type", "")) is not None
 
 
 def error_of_answer(
@@ -87,8 +91,8 @@ def check_json(headers: Mapping[str, str], *, method: str, url: str) -> None:
     Raises:
         DecodeError: naming the content type.
     """
-    if not is_json(headers):
-        kind = headers.get("Content-Type", "")
+    kind = headers.get("Content-Type", "")
+    if not _is_json(kind):
         raise DecodeError(
             f"the server answered with {kind!r} instead of JSON; "
             "is a proxy or a login page in between?",

@@ -39,6 +39,7 @@ __all__ = [
     "StreamedResponse",
     "Transport",
     "fields_of",
+    "merged",
 ]
 
 Body: TypeAlias = bytes | AsyncIterable[bytes] | None
@@ -98,6 +99,15 @@ class _Fields(ItemsView[str, str]):
 def fields_of(headers: Mapping[str, str]) -> Sequence[tuple[str, str]]:
     """Return every field of a request's headers, repeated names included."""
     return headers.fields if isinstance(headers, AuthHeaders) else tuple(headers.items())
+
+
+def merged(own: Mapping[str, str], *, agent: str, credentials: Mapping[str, str]) -> AuthHeaders:
+    """Return all headers of a request; its own ones override the others of the same name."""
+    names = set(map(str.lower, own))
+    fields = [("User-Agent", agent), *fields_of(credentials)]
+    if names.isdisjoint(map(str.lower, dict(fields))):  # the usual case
+        return AuthHeaders([*fields, *own.items()])
+    return AuthHeaders([pair for pair in fields if pair[0].lower() not in names] + [*own.items()])
 
 
 @final

@@ -34,7 +34,7 @@ from kinform.rest.results import (
 )
 from kinform.rest.transport import HttpResponse
 from kinform.sansio import heads
-from kinform.sansio.heads import Body, Head
+from kinform.sansio.heads import Head
 from kinform.sansio.watch import EventType, Frame, WatchDecoder
 
 __all__ = ["OpenWatch", "Receiving", "Watch"]
@@ -84,7 +84,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
     def __init__(
         self,
         connect: Callable[[], AbstractAsyncContextManager[OpenWatch]],
-        read: Callable[[Body], T],
+        read: Callable[[bytes, Head], T],
         *,
         resource_version: str = "",
         deadline: float | None = None,
@@ -166,7 +166,21 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         A cancelled call loses nothing.
         """
         while self._ending is None:
-            piece = await self._read_piece()
+            if self._open is None:
+                raise UsageError("open the watch first: async with resource.watch() as events")
+            gather = self._gather() if self._is_list else 0.0
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    piece = await self._open.response.read_some(gather=gather)
+            except TimeoutError as exc:
+                raise TransportError(
+                    f"the watch did not end {self._deadline_after:g} s after its start",
+                    failure=TransportFailure.TIMEOUT,
+                    method="GET",
+                    url=self._url,
+                ) from exc
+            self._last = len(piece)
+            self._received += self._last
             frames = self._decoder.feed(piece) if piece else self._decoder.finish()
             batch, error = self._split(frames)
             if error is not None or not piece:
@@ -177,36 +191,21 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             raise self._ending
         return []
 
-    async def _read_piece(self) -> bytes:
-        if self._open is None:
-            raise UsageError("open the watch first: async with resource.watch() as events")
-        # Only here is it known whether what was read before has ended the list.
-        most = self._max_list if self._is_list else None
-        if most is not None and self._received > most:
-            raise self._located(list_too_large(most))
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                piece = await self._open.response.read_some(gather=self._gather())
-        except TimeoutError as exc:
-            raise TransportError(
-                f"the watch did not end {self._deadline_after:g} s after its start",
-                failure=TransportFailure.TIMEOUT,
-                method="GET",
-                url=self._url,
-            ) from exc
-        self._last = len(piece)
-        self._received += self._last
-        return piece
-
     def _gather(self) -> float:
-        """Return how long to leave the connection alone before it is read.
+        """Return how long to pause before the next read of a streamed list.
 
-        A server sends the objects of a streamed list one by one, as it encodes them, and nobody
-        waits for a single one. Where it sends them faster than we read there is always plenty, and
-        to wait would only make it wait. Events are read as they come.
+        A server sends the objects of a streamed list one by one, as it encodes them, and the list
+        is of no use before its end. Where it sends faster than we read, each read is large anyway,
+        and a pause would only block the server. Events are read as they arrive.
+
+        Raises:
+            DecodeError: the list is larger than ``max_list``.
         """
-        is_slow_list = self._is_list and self._received >= _LARGE and self._last < _PLENTY
-        return _GATHER if is_slow_list else 0.0
+        # Only here is it known whether the frames read before have ended the list.
+        if self._max_list is not None and self._received > self._max_list:
+            raise self._located(list_too_large(self._max_list))
+        is_slow = self._received >= _LARGE and self._last < _PLENTY
+        return _GATHER if is_slow else 0.0
 
     def _split(self, frames: list[Frame]) -> tuple[list[Frame], KinformError | None]:
         """Separate the frames before the first ERROR from the error that ends the stream."""
@@ -255,7 +254,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
                 events.append(self._event_or_unreadable(frame))
                 continue
             try:
-                obj = self._read(Body(frame.raw, head))
+                obj = self._read(frame.raw, head)
             except DecodeError:
                 events.append(self._event_or_unreadable(frame))
                 continue
@@ -272,7 +271,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
 
     def _decode(self, raw: bytes, head: Head) -> T:
         try:
-            return self._read(Body(raw, head))
+            return self._read(raw, head)
         except DecodeError as exc:
             raise self._located(exc) from exc.__cause__
 
