@@ -112,7 +112,7 @@ SENDING: Final[ContextVar[HttpRequest | None]] = ContextVar("kinform_sending", d
 
 
 KEPT: Final[ContextVar[bool]] = ContextVar("kinform_kept", default=False)
-"""Whether the request goes out on a connection that has served another one before."""
+"""True if the request is sent on a kept connection, one that has served another before."""
 
 
 class Ended(Exception):
@@ -287,8 +287,8 @@ class Payload(Protocol):
 
 
 Fed: TypeAlias = "tuple[Sequence[tuple[Any, Payload]], bool, bytes]"
-"""The completed heads with the streams of their bodies, whether the connection is no longer
-HTTP, and the bytes left over in that case."""
+"""The completed heads with the streams of their bodies, a flag for a connection that was upgraded
+to another protocol, and the bytes that follow such an upgrade."""
 
 
 class Parser(Protocol):

@@ -249,9 +249,9 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         self._stream: _Stream | None = None
         self._slot: asyncio.Semaphore | None = None
         self.connected = False
-        """Whether there was a connection to the server."""
+        """True once there was a connection to the server."""
         self.reused = False
-        """Whether that connection had served before."""
+        """True if that connection had served another request before."""
         self._answered = False
 
     async def __aenter__(self) -> HttpResponse:

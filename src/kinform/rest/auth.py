@@ -39,18 +39,18 @@ TOKEN_PERIOD: Final = 50.0
 """A token file is read again after this long (client-go: one minute less ten seconds)."""
 
 AHEAD: Final = 60.0
-"""A plugin's credential is renewed this long before its end, or in the last tenth of its life."""
+"""A plugin's credential is renewed this long before expiry, or in the last tenth of its life."""
 
 RETRY_PERIOD: Final = 10.0
-"""What failed while the old credential still serves is tried again after this long."""
+"""Delay between attempts to renew while the old credential is still valid."""
 
 
 @final
 class Credentials:
-    """The user's half of the request path. Any task of one loop may use it.
+    """The credentials of one client. Any task of one loop may use it.
 
-    Certificates that a plugin hands out are passed on to ``tls``, so ask for `headers` before
-    asking that for its context.
+    Certificates issued by a plugin are passed on to ``tls``, so await `headers` before the context
+    of ``tls``.
     """
 
     def __init__(self, config: Config, *, tls: TlsSource | None = None) -> None:
@@ -73,7 +73,7 @@ class Credentials:
         May read a file or run a plugin.
 
         Raises:
-            ConfigError: if there is no credential to be had.
+            ConfigError: if no credential is available.
         """
         credential = await self._source.current()
         if credential is not self._credential:
@@ -86,11 +86,11 @@ class Credentials:
         return self._headers
 
     async def refresh(self, used: Mapping[str, str]) -> bool:
-        """Tell what to do after a 401: whether a second try may go better.
+        """Renew the credential after a 401; return whether the request should be sent again.
 
-        ``used`` is what `headers` returned for the request. If that is no longer the latest
-        credential, the latest is kept and worth a try. Otherwise the token file is read, the
-        plugin run or the certificate files looked at again, once for all who ask meanwhile.
+        ``used`` is the return value of `headers` for that request. If it is outdated, the latest
+        credential is used for another attempt. Otherwise the token file is read again, the plugin
+        run or the certificate files checked; concurrent calls share that.
         """
         if self._credential is None or self._is_outdated(used):
             return True
@@ -110,12 +110,12 @@ class Credentials:
 
 
 def check(config: Config) -> None:
-    """Refuse settings about the user that contradict each other or would be unsafe.
+    """Refuse user settings that contradict each other or are unsafe.
 
     Raises:
         ConfigError: a token together with a password, a token or a name that no header can hold,
-            a plugin that may not run, or a secret that would travel without TLS to another machine.
-        UsageError: a policy for plugins that is none.
+            a plugin that may not run, or a secret that would leave this machine without TLS.
+        UsageError: the policy for plugins is not valid.
     """
     has_token, has_password = bool(config.token or config.token_file), _has_password(config)
     if has_token and has_password:
@@ -154,7 +154,7 @@ def _has_password(config: Config) -> bool:
 
 
 def _impersonation_fields(impersonate: Impersonation | None) -> list[tuple[str, str]]:
-    """Return the headers that make us somebody else, one per group and extra value."""
+    """Return the impersonation headers, one per group and extra value."""
     if impersonate is None:
         return []
     fields = [("Impersonate-User", impersonate.user)]
@@ -172,7 +172,7 @@ def _impersonation_fields(impersonate: Impersonation | None) -> list[tuple[str, 
 @final
 @dataclass(frozen=True, slots=True, eq=False)
 class Credential:
-    """A proof of who we are. Two of them differ even if they say the same."""
+    """A credential. Two objects are never equal, even with the same content."""
 
     authorization: str | None = field(default=None, repr=False)
     """The value of the ``Authorization`` header."""
@@ -180,15 +180,15 @@ class Credential:
     """A certificate to show instead of the configured one."""
 
     def says_the_same_as(self, other: Credential) -> bool:
-        """Tell whether a server could not tell the two apart."""
+        """Return whether both have the same content."""
         return (self.authorization, self.certificate) == (other.authorization, other.certificate)
 
 
 class CredentialSource(Protocol):
-    """What `kinform.rest.auth.Credentials` stands on."""
+    """Provides the credential of `Credentials`."""
 
     async def current(self) -> Credential:
-        """Return a credential that should be good."""
+        """Return a credential that should be valid."""
         ...
 
     async def renew(self, used: Credential) -> Credential:
@@ -208,15 +208,15 @@ class FixedSource:
         return self._credential
 
     async def renew(self, used: Credential) -> Credential:
-        """Return ``used``: there is no other."""
+        """Return ``used``: a fixed credential cannot be renewed."""
         return used
 
 
 @final
 class TokenFileSource:
-    """The token in a file that somebody else keeps fresh (the kubelet, an agent).
+    """The token in a file that another program renews (the kubelet, an agent).
 
-    A file that is missing or empty for a while costs nothing: the last token stays in use.
+    While the file is missing or empty, the last token stays in use.
     """
 
     def __init__(self, config: Config) -> None:
@@ -231,7 +231,7 @@ class TokenFileSource:
         """Return the token; the file is read about every 50 s.
 
         Raises:
-            ConfigError: if the file cannot be read and there is no earlier token.
+            ConfigError: if the file cannot be read and no token was read before.
         """
         if self._credential is None or clock.current().boot() >= self._read_again_at:
             async with self._lock:
@@ -266,14 +266,17 @@ class TokenFileSource:
     def _complain(self, error: ConfigError) -> None:
         if not self._has_complained:
             self._has_complained = True
-            log.warning("the last token stays in use", extra={"error": str(error)})
+            log.warning(
+                "token file cannot be read, the last token stays in use",
+                extra={"error": str(error)},
+            )
 
 
 class _Held(NamedTuple):
-    """A plugin's answer, and when it came.
+    """The credential of a plugin and the time it was issued.
 
-    The wall clock may be set back, and the boot clock knows no dates: the credential ends when
-    the first of the two says so.
+    The wall clock may be set back, and the boot clock has no dates: the credential expires when
+    the first of the two reaches its end.
     """
 
     credential: Credential
@@ -283,7 +286,7 @@ class _Held(NamedTuple):
 
     @classmethod
     def now(cls, answer: exec_plugin.ExecCredential, *, last: _Held | None) -> _Held:
-        """Hold ``answer`` from now on; saying the same as ``last``, it is no new credential."""
+        """Return ``answer`` as held from now on; the same content keeps ``last``'s credential."""
         authorization = None if answer.token is None else f"Bearer {answer.token}"
         credential = Credential(authorization, answer.certificate)
         if last is not None and last.credential.says_the_same_as(credential):
@@ -294,7 +297,7 @@ class _Held(NamedTuple):
 
     @property
     def remaining(self) -> float:
-        """How long it still holds. Even one that came expired is used for a moment."""
+        """Seconds until it expires. Even one issued as expired is used for a moment."""
         if self.expires_at is None:
             return math.inf
         times = clock.current()
@@ -309,10 +312,10 @@ class _Held(NamedTuple):
 
 @final
 class ExecSource:
-    """The credential of a plugin: run when there is none, before it ends, and after a 401.
+    """The credential of a plugin, which runs at first use, before expiry, and after a 401.
 
-    One run serves all who wait for it. Cancelling the request that started it kills the plugin;
-    the next in line starts it anew.
+    One run serves all requests that wait for it. Cancelling the request that started it kills the
+    plugin; the next waiting request starts it again.
     """
 
     def __init__(self, config: Config) -> None:
@@ -324,15 +327,15 @@ class ExecSource:
         self._retry_at = -math.inf  # boot time
 
     async def current(self) -> Credential:
-        """Return a credential that holds, by running the plugin if need be.
+        """Return a valid credential, running the plugin if necessary.
 
         Raises:
-            ConfigError: if the plugin gives none and no earlier one still holds.
+            ConfigError: if the plugin returns none and no earlier one is still valid.
         """
         if (held := self._good()) is not None:
             return held.credential
         if self._held is not None and self._held.remaining > 0 and self._lock.locked():
-            return self._held.credential  # somebody renews it ahead of time; no need to wait
+            return self._held.credential  # another request renews it; this one is still valid
         seen = self._runs
         async with self._lock:
             if (held := self._good()) is not None:
@@ -342,10 +345,10 @@ class ExecSource:
             return await self._renew()
 
     async def renew(self, used: Credential) -> Credential:
-        """Run the plugin now, unless another credential has taken the place of ``used``.
+        """Run the plugin now, unless another credential has replaced ``used``.
 
-        If it fails or says the same again, ``used`` is returned: the server's 401 is what the
-        caller should see.
+        If it fails or returns the same again, ``used`` is returned, so that the caller sees the
+        server's 401.
         """
         seen = self._runs
         async with self._lock:
@@ -357,7 +360,7 @@ class ExecSource:
             return used if self._held is None else self._held.credential
 
     def _good(self) -> _Held | None:
-        """Return what is held, unless it should be renewed now."""
+        """Return the held credential, unless it should be renewed now."""
         held = self._held
         if held is None or held.remaining <= 0:
             return None
@@ -373,7 +376,7 @@ class ExecSource:
             if held is None or held.remaining <= 0:
                 raise
             self._retry_at = clock.current().boot() + RETRY_PERIOD
-            message = "exec plugin failed, its last credential still holds"
+            message = "exec plugin failed, its last credential is still valid"
             log.warning(message, extra={"error": str(exc)})
             return held.credential
 
@@ -388,7 +391,7 @@ class ExecSource:
         self._failure = None
         self._held = _Held.now(answer, last=self._held)
         if self._held.lifetime <= 0:
-            log.warning("exec plugin gave a credential that has expired; is the clock right?")
+            log.warning("exec plugin returned an expired credential; is the clock right?")
         return self._held.credential
 
 
@@ -402,11 +405,11 @@ def _read_token(config: Config) -> str:
     if not token:
         raise config.error("token_file", f"{path!r} is empty; it must hold a token")
     if not exec_plugin.is_token(token):
-        message = f"{path!r} holds something that is no token; is it the right file?"
+        message = f"{path!r} does not hold a token; is it the right file?"
         raise config.error("token_file", message)
     return token
 
 
 def _repeated(error: ConfigError) -> ConfigError:
-    """Return the same complaint for another who waited; a traceback belongs to one of them."""
+    """Return a copy of the error for another waiting request: a traceback belongs to one task."""
     return ConfigError(error.message, source=error.source, key=error.key)

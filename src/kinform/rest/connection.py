@@ -94,7 +94,7 @@ class Call:
 
     @property
     def repeatable(self) -> bool:
-        """Whether the body can be sent twice."""
+        """True if the body can be sent twice."""
         return self.body is None or isinstance(self.body, bytes)
 
 
@@ -161,7 +161,7 @@ class Connection:
 
     @property
     def is_closed(self) -> bool:
-        """Whether `aclose` was called, here or on another view of the same connection."""
+        """True once `aclose` was called, here or on another view of the same connection."""
         return self._lifetime.is_closed
 
     async def aclose(self) -> None:

@@ -26,13 +26,13 @@ MAX_VALUES: Final = 100_000
 """The most values of a document: parts that aliases repeat count each time."""
 
 _MAX_NUMBER: Final = 64
-"""An unquoted word that is longer is no number: converting it could take long."""
+"""A longer unquoted word is read as text: converting it to a number could take long."""
 
 
 class Scalar(NamedTuple):
-    """An unquoted word that YAML reads as a number or a truth value, and how it was written.
+    """An unquoted word that YAML reads as a number or a boolean, and its original text.
 
-    ``no`` may be a namespace, ``0123`` a password: who reads the value knows whether it is text.
+    ``no`` may be a namespace, ``0123`` a password: the reader of the value decides if it is text.
     """
 
     text: str
@@ -40,7 +40,7 @@ class Scalar(NamedTuple):
 
 
 Value: TypeAlias = "bool | int | float | str | Scalar | list[Value] | dict[str, Value] | None"
-"""What `parse` returns."""
+"""The result of `parse`."""
 
 
 def parse(data: bytes, *, source: str) -> Value:
@@ -63,16 +63,16 @@ def parse(data: bytes, *, source: str) -> Value:
         complaint = str(too_deep(MAX_DEPTH))
     except (ValueError, LookupError):  # LookupError: PyYAML, of an empty !!int or a !!bool x
         complaint = "is not valid YAML: a value does not fit its tag"
-    # Raised out here so that the library's error, with its piece of the text, is forgotten.
+    # Raised out here so that the library's error, which quotes the document, is not its context.
     raise ConfigError(complaint, source=source)
 
 
 def plain(document: object, *, source: str) -> Value:
-    """Return a copy of what somebody else has read from YAML or JSON.
+    """Return a copy of values that the caller parsed from YAML or JSON.
 
     Raises:
-        ConfigError: it is nested too deeply, larger than any kubeconfig, or holds what neither
-            YAML nor JSON has.
+        ConfigError: they are nested too deeply, are more than any kubeconfig has, or are of a type
+            that neither YAML nor JSON has.
     """
     try:
         return _plain(document, [MAX_VALUES], depth=0)
@@ -99,7 +99,7 @@ def _plain(value: object, left: list[int], *, depth: int) -> Value:
 
 
 def native(value: Value) -> object:
-    """Return ``value`` with every `Scalar` as what YAML takes it for, ready to be JSON again."""
+    """Return ``value`` with every `Scalar` as its YAML value, ready for JSON."""
     if isinstance(value, Scalar):
         return value.value
     if isinstance(value, dict):
@@ -110,7 +110,7 @@ def native(value: Value) -> object:
 
 
 def _json(data: bytes) -> Value:
-    """Return a JSON document; ``None`` if it is none (PyYAML alone takes no tabs in JSON)."""
+    """Return a JSON document; ``None`` if it is not JSON (PyYAML rejects tabs in JSON)."""
     if sum(map(data.count, (b",", b"{", b"["))) > MAX_VALUES:  # commas in texts count as well
         raise too_many(MAX_VALUES)
     try:
@@ -140,7 +140,7 @@ def _construct(data: bytes) -> Value:
 
 
 def _position(error: yaml.YAMLError) -> str:
-    """Return what is wrong and where. Quoted parts of the problem come from the document."""
+    """Return the problem and its position, without the parts quoted from the document."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return "is not valid YAML: it holds characters that no text file has"
     problem = re.sub(r"(['\"]).*\1", "...", str(error.problem), flags=re.DOTALL)
@@ -149,9 +149,9 @@ def _position(error: yaml.YAMLError) -> str:
 
 
 class _Loader(SafeLoader):
-    """The safe loader, except that it remembers how numbers and truth values were written.
+    """The safe loader, except that it keeps the original text of numbers and booleans.
 
-    Keys are always text, so that a key like ``on`` is what it looks like.
+    Keys are always text, so that a key like ``on`` stays ``on``.
     """
 
     def construct_mapping(

@@ -40,7 +40,7 @@ __all__ = ["Answer", "Getter", "Request", "api_prefix", "check_segment", "watch_
 T = TypeVar("T")
 
 WATCH_GRACE: Final = 10.0
-"""How long after its timeout a watch may take to end before we end it."""
+"""Seconds after its timeout in which the server may end a watch before we do."""
 
 _SAFE: Final = "-._~!$&'()*+,;=:@"  # what RFC 3986 allows in a segment, all but the escapes
 _FORBIDDEN: Final = re.compile("[/%\x00-\x1f\x7f\ud800-\udfff]")

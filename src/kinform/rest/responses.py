@@ -40,7 +40,7 @@ _status: Final = msgspec.json.Decoder(Status)
 
 
 _is_json: Final = re.compile(r"\s*(application/json|[^;]*\+json)?\s*(;|$)", re.IGNORECASE).match
-"""Whether a content type is JSON; a missing one counts as JSON, as in client-go."""
+"""Matches a content type of JSON; a missing one counts as JSON, as in client-go."""
 
 
 def is_json(headers: Mapping[str, str]) -> bool:

@@ -168,7 +168,7 @@ class HttpRequest:
     long_lived: bool = False
     """A watch or a followed log: it takes no slot of the request pool."""
     shows_chunks: bool = False
-    """Whether `HttpResponse.iter_chunks` must report where HTTP chunks end, which costs time."""
+    """Makes `HttpResponse.iter_chunks` report where HTTP chunks end, which costs time."""
     guard: Callable[[], None] | None = None
     """Called when the connection is ready, right before the first byte is sent; an exception it
     raises stops the request and reaches the caller."""
@@ -195,7 +195,7 @@ class HttpResponse(Protocol):
         ...
 
     async def read_some(self, *, gather: float = 0.0) -> bytes:
-        """Return the bytes that have arrived, waiting if there are none; ``b""`` at the end.
+        """Return the bytes that have arrived, at least one; ``b""`` at the end.
 
         A cancelled call loses nothing: the next one continues. With ``gather`` the call first
         pauses reading for that many seconds, so that bytes accumulate: waking up for each piece
@@ -243,7 +243,7 @@ class Source(Protocol):
     """Delivers the bytes of a response body. Its reads raise only `TransportError`."""
 
     async def read(self) -> bytes:
-        """Return all bytes that have arrived, waiting if there are none; ``b""`` at the end."""
+        """Return all bytes that have arrived, at least one; ``b""`` at the end."""
         ...
 
     async def gather(self, seconds: float) -> None:
