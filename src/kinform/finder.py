@@ -66,11 +66,11 @@ class Finder:
 
     @property
     def namespaced(self) -> bool | None:
-        """Whether the objects are namespaced; ``None`` before discovery."""
+        """True if the objects are namespaced; ``None`` before discovery."""
         return None if self.found is None else self.found.namespaced
 
     async def has_moved(self, error: ApiError, used: Found | None) -> bool:
-        """Return whether the refused path is no longer the resource's path.
+        """Return whether the path of the resource has changed since the refused request.
 
         Discovery runs for that, rate limited, unless ``error`` is about an object.
 

@@ -49,11 +49,11 @@ class Resource(Generic[T_co]):
     """
 
     gvr: GroupVersionResource
-    """Group, version and the plural name that stands in URLs."""
+    """Group, version and the plural name used in URLs."""
     kind: str
     """The kind of its objects, for example ``Deployment``."""
     namespaced: bool
-    """Whether its objects live in namespaces."""
+    """True if its objects live in namespaces."""
     model: type[T_co]
     """The class its objects are read as."""
     decode: Callable[[bytes], T_co] = dataclasses.field(repr=False)
@@ -160,9 +160,9 @@ def decode_answer(model: type[T], raw: bytes) -> T:
 def encode(body: object) -> bytes:
     """Return the JSON to send for ``body``: an `Object`, a mapping, a list or a model.
 
-    An `Object` is sent as it came. A dict is written as it is, None as null. A model writes
-    what it declares under its wire names, *without* the members that are None: a model cannot
-    say null, and in a merge patch null deletes. Bytes become base64, as in a Secret.
+    An `Object` is sent unchanged. A dict is encoded as it is, None as null. A model is encoded with
+    the wire names of its members, *without* those whose value is None, because null deletes
+    in a merge patch. Bytes become base64, as in a Secret.
 
     >>> encode({"spec": {"replicas": 2, "paused": None}})
     b'{"spec":{"replicas":2,"paused":null}}'

@@ -219,7 +219,13 @@ async def test_a_token_file_that_cannot_be_read_again_keeps_the_old_token(
 
 @pytest.mark.parametrize(
     "harm, says",
-    list(zip(HARM, ["is empty", "is no token", "no such file", "is a directory"], strict=True)),
+    list(
+        zip(
+            HARM,
+            ["is empty", "does not hold a token", "no such file", "is a directory"],
+            strict=True,
+        )
+    ),
 )
 @in_virtual_time
 async def test_a_token_file_that_cannot_be_read_at_first_is_an_error(

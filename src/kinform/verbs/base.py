@@ -123,7 +123,7 @@ class ResourceBase(Generic[T]):
 
     @property
     def _shows_whole(self) -> bool:
-        """Whether responses hold objects of the resource's own kind."""
+        """True if responses hold objects of the resource's own kind."""
         return self._subresource is None or self._subresource in _SHOW_WHOLE
 
     @again_if_moved

@@ -39,7 +39,7 @@ class Creates(ResourceBase[T]):
         subresources only (``pods.subresource("eviction").create({...}, name="web-0")``).
 
         Raises:
-            AlreadyExistsError: there is an object of that name.
+            AlreadyExistsError: an object of that name exists.
             InvalidError: the server rejected it; ``causes`` lists why.
         """
         resource = await self._find()
@@ -116,7 +116,7 @@ class Changes(ResourceBase[T]):
         effects. No difference: no write.
 
         Raises:
-            NotFoundError: there is no such object.
+            NotFoundError: the object does not exist.
             ConflictError: other clients kept writing.
         """
 
@@ -213,7 +213,7 @@ class Deletes(ResourceBase[T]):
         ``uid`` and ``resource_version`` are preconditions of the delete.
 
         Raises:
-            NotFoundError: there is no such object.
+            NotFoundError: the object does not exist.
             ConflictError: the object has another uid or version.
         """
         request = await self._request("DELETE", name)
