@@ -398,14 +398,14 @@ def test_field_selectors_have_one_canonical_text(text: str, canonical: str) -> N
     [
         ("a", 0, "expected field=value or field!=value, found 'a'"),
         ("a=b,c", 4, "expected field=value or field!=value, found 'c'"),
-        ("=b", 0, "'' is no field"),
+        ("=b", 0, "'' is not a field"),
         (
             "a=b, c=d",
             4,
             "' c' is not a field; expected a path like 'metadata.name', without spaces",
         ),
-        ("a\\=b", 0, "'a\\\\' is no field"),
-        ("a!!=b", 0, "'a!' is no field"),
+        ("a\\=b", 0, "'a\\\\' is not a field"),
+        ("a!!=b", 0, "'a!' is not a field"),
         ("a=b=c", 3, r"expected \= in a value, found a lone ="),
         (r"a=\,b=c", 5, r"expected \= in a value, found a lone ="),
         (r"a=b\c", 3, r"expected \\ in a value, found a lone \ "),
@@ -441,7 +441,7 @@ def test_what_stands_for_a_field_selector(value: FieldSelectorLike, text: str) -
     [
         ({"spec.unschedulable": True}, "field 'spec.unschedulable': True is not text"),
         ({1: "a"}, "field 1: 'a' is not text"),
-        ({"a b": "c"}, "'a b' is no field"),
+        ({"a b": "c"}, "'a b' is not a field"),
         ({"a": "\udfff"}, "half a surrogate pair"),
         (["a=b"], "['a=b'] is not a field selector"),
     ],
