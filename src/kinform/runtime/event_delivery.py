@@ -20,7 +20,7 @@ from kinform.errors import (
     TransportError,
     TransportFailure,
 )
-from kinform.rest.patch import PatchType
+from kinform.rest.options import PatchType
 from kinform.rest.request import Request
 from kinform.runtime.event_bodies import FORMATS, EventAPI, Reporter
 from kinform.sansio.event_correlation import EventRecord

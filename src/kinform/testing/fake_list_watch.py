@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar, final, overload
 from kinform.errors import ResourceExpiredError
 from kinform.meta import Entry, ListMeta, ObjectName
 from kinform.objects import Object
-from kinform.rest.decoding import model_or_object
+from kinform.resource import model_or_object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, ListResult, Received, Unreadable
 from kinform.testing import fake_answers
