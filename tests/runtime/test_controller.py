@@ -22,8 +22,7 @@ from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
 from kinform.runtime.mapping import to_label
 from kinform.runtime.predicates import all_of, generation_changed, labels_changed
-from kinform.runtime.reconciling import is_async
-from kinform.runtime.result import Result
+from kinform.runtime.reconciling import Result, is_async
 from kinform.runtime.sources import TimerSource
 from kinform.runtime.statistics import Outcome
 from kinform.testing import in_virtual_time, virtual_time

@@ -21,7 +21,7 @@ from kinform.runtime.context import Context
 from kinform.runtime.controller import Controller
 from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
-from kinform.runtime.result import Result
+from kinform.runtime.reconciling import Result
 from kinform.runtime.sources import StreamSource, TimerSource
 from kinform.testing import in_virtual_time, virtual_clock
 from tests.runtime.support_controllers import (

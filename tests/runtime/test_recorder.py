@@ -15,7 +15,7 @@ from kinform import Object
 from kinform.apiserver import APIServer, faults
 from kinform.clientset import core_v1, meta_v1
 from kinform.errors import UsageError
-from kinform.runtime.event_arguments import reference_of
+from kinform.runtime.event_bodies import reference_of
 from kinform.runtime.recorder import EventRecorder, ObjectReference
 from kinform.testing import in_virtual_time, virtual_time
 from tests.runtime.support_recorder import POD, scene

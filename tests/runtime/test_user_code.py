@@ -22,8 +22,7 @@ from kinform.rest.results import ListResult
 from kinform.runtime.context import Context
 from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
-from kinform.runtime.reconciling import Reconcile
-from kinform.runtime.result import Result
+from kinform.runtime.reconciling import Reconcile, Result, Workers
 from kinform.runtime.sources import (
     ChannelSource,
     Enqueue,
@@ -31,7 +30,6 @@ from kinform.runtime.sources import (
     StreamSource,
     TimerSource,
 )
-from kinform.runtime.workers import Workers
 from kinform.testing import FakeListWatch, in_virtual_time
 from kinform.workqueue import WorkQueue
 from tests.runtime.support_controllers import MAPS, Log, controller, key, named, running, served

@@ -20,7 +20,7 @@ from kinform.objects import Object
 from kinform.resource import Resource
 from kinform.runtime.applying import apply
 from kinform.runtime.caches import Caches
-from kinform.runtime.event_arguments import Regarding
+from kinform.runtime.event_bodies import Regarding
 from kinform.runtime.kind_source import KindSource
 from kinform.runtime.mapping import AnyObject
 from kinform.runtime.recorder import EventRecorder

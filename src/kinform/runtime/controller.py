@@ -13,29 +13,30 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import logging
+import math
 import random
-from collections.abc import Sequence
-from typing import Final, TypeVar, final
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar, cast, final
 
 from kinform.cache.factory import SharedInformerFactory
+from kinform.cache.handlers import refuse_generators
 from kinform.cache.processor import Registration
 from kinform.cache.sync import wait_for_all
 from kinform.errors import KinformError, UnknownResourceError, UsageError
 from kinform.meta import ObjectName
 from kinform.parts import Parts
-from kinform.runtime.arguments import check, several, sorted_sources
 from kinform.runtime.caches import Caches
 from kinform.runtime.context import Environment
-from kinform.runtime.feeding import Wiring
-from kinform.runtime.kind_source import AnyKind, AnyKindSource, kind_source
+from kinform.runtime.kind_source import AnyKind, AnyKindSource, KindSource, Wiring, kind_source
 from kinform.runtime.mapping import MapFunc, to_owner
-from kinform.runtime.reconciling import Reconcile, Reconciler, is_async
+from kinform.runtime.reconciling import Reconcile, Reconciler, Workers, is_async
+from kinform.runtime.signals import Stop
 from kinform.runtime.sources import Source, keep_running
 from kinform.runtime.statistics import ControllerMeter, ControllerStatistics
-from kinform.runtime.stopping import Stop
 from kinform.runtime.threads import Threads
-from kinform.runtime.workers import Workers
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.fair_queue import FairOrder
 from kinform.sansio.rate_limiters import RateLimiter
@@ -48,6 +49,8 @@ __all__ = ["Controller"]
 T = TypeVar("T")
 
 log: Final = logging.getLogger(__name__)
+
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 EVENTS: Final = 5.0
 """Seconds that the last events may take to be sent."""
@@ -116,14 +119,14 @@ class Controller:
         needs_leader: bool = True,
         slow_after: float | None = SLOW,
     ) -> None:
-        check(name, reconcile, workers=workers, timeout=timeout, slow_after=slow_after)
+        _check_arguments(name, reconcile, workers=workers, timeout=timeout, slow_after=slow_after)
         self.name: Final = name
         self.workers: Final = workers
         self.needs_leader: Final = needs_leader
         self._reconcile = reconcile
         self._for = kind_source(for_)
-        self._owns = [kind_source(each) for each in several(owns, "owns")]
-        self._kinds, self._sources = sorted_sources(several(watches, "watches"))
+        self._owns = [kind_source(each) for each in _several(owns, "owns")]
+        self._kinds, self._sources = _sorted_sources(_several(watches, "watches"))
         self._timeout = timeout
         self._slow_after = slow_after
         self._threads = None if is_async(reconcile) else Threads(f"kinform-{name}")
@@ -320,3 +323,89 @@ class Controller:
                 return to_owner(found.gvk, namespaced=found.namespaced)
             await asyncio.sleep(backoff.delay(rand=random.random()))
             backoff = backoff.failed()
+
+
+def _several(given: Iterable[T], role: str) -> list[T]:
+    """Return a list of what was given for ``role``.
+
+    Raises:
+        UsageError: it is one, not several.
+    """
+    if isinstance(given, str | type) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+        raise UsageError(f"{role} is {given!r}; expected a list, perhaps [{given!r}]")
+    return list(given)
+
+
+def _check_arguments(
+    name: str,
+    reconcile: object,
+    *,
+    workers: int,
+    timeout: float | None,
+    slow_after: float | None,
+) -> None:
+    """Refuse what makes no sense.
+
+    Raises:
+        UsageError: it does not.
+    """
+    if not _NAME.fullmatch(name):  # it is the component of events as well
+        raise UsageError(
+            f"no controller can be called {name!r}: up to 63 letters, digits, '-', '_' and '.', of "
+            "which the first and the last are letters or digits"
+        )
+    if not callable(reconcile):
+        raise UsageError(f"reconcile is of type {type(reconcile).__name__}; expected a function")
+    refuse_generators("reconcile", reconcile)
+    _check_signature(reconcile)
+    if workers < 1:
+        raise UsageError(f"workers is {workers}; expected at least 1")
+    if timeout is not None and not 0 < timeout < math.inf:
+        raise UsageError(f"timeout is {timeout!r}; expected seconds, more than 0, or None")
+    if slow_after is not None and not slow_after > 0:
+        raise UsageError(f"slow_after is {slow_after!r}; expected seconds, more than 0, or None")
+
+
+def _check_signature(reconcile: Callable[..., object]) -> None:
+    try:
+        signature = inspect.signature(reconcile)
+    except (TypeError, ValueError):
+        return  # nothing is known of it
+    try:
+        signature.bind("ctx", "name")
+    except TypeError:
+        raise UsageError(
+            f"reconcile is called with a Context and an ObjectName, and takes {signature}"
+        ) from None
+
+
+def _sorted_sources(
+    watches: Sequence[Source | AnyKindSource],
+) -> tuple[list[AnyKindSource], list[Source]]:
+    """Return which of them are kinds, and which sources of their own.
+
+    Raises:
+        UsageError: one is neither, or a kind does not say what its objects mean.
+    """
+    kinds, others = list[AnyKindSource](), list[Source]()
+    for each in watches:
+        if isinstance(each, KindSource):
+            kind = cast("AnyKindSource", each)
+            _check_map(kind)
+            kinds.append(kind)
+        elif callable(getattr(each, "run", None)) and isinstance(getattr(each, "name", None), str):
+            others.append(cast("Source", each))
+        else:
+            raise UsageError(
+                f"watches has {each!r}, which is no source: a KindSource('v1/pods', map=...), "
+                "TimerSource, StreamSource, ChannelSource, or what has a name and a run(add), is"
+            )
+    return kinds, others
+
+
+def _check_map(kind: AnyKindSource) -> None:
+    if not kind.has_map:
+        raise UsageError(
+            f"watches has {kind.kind_name} without a map: say which names its objects mean, for "
+            f"example KindSource({kind.kind_name!r}, map=to_label('example.com/widget'))"
+        )

@@ -12,22 +12,41 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import logging
 import math
 import platform
 import random
-from collections.abc import Generator, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self, final
+from typing import Final, Protocol, Self, final
 
 from kinform import clock
 from kinform.client import Client
-from kinform.errors import AlreadyExistsError, UsageError
-from kinform.runtime.event_arguments import Regarding, occurrence_of, reporter_of
-from kinform.runtime.event_bodies import FORMATS, EventAPI
-from kinform.runtime.event_delivery import EventSink, is_expected, retry_wait
-from kinform.runtime.event_outbox import Correlating, EventOutbox, Put
+from kinform.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConfigError,
+    ConflictError,
+    LeadershipLost,
+    NotFoundError,
+    TooManyRequestsError,
+    TransportError,
+    TransportFailure,
+    UsageError,
+)
+from kinform.rest.patch import PatchType
+from kinform.rest.request import Request
+from kinform.runtime.event_bodies import (
+    FORMATS,
+    EventAPI,
+    Regarding,
+    Reporter,
+    occurrence_of,
+    reporter_of,
+)
 from kinform.sansio.event_correlation import (
     EventCorrelator,
     EventRecord,
@@ -38,7 +57,195 @@ from kinform.sansio.event_correlation import (
 from kinform.sansio.event_series import EventSeries
 from kinform.tasks import ended
 
-__all__ = ["EventAPI", "EventRecorder", "EventType", "ObjectReference", "RecorderStatistics"]
+__all__ = [
+    "EventAPI",
+    "EventRecorder",
+    "EventType",
+    "ObjectReference",
+    "RecorderStatistics",
+]
+
+
+class Correlating(Protocol):
+    """What assigns occurrences to events: `EventCorrelator` or `EventSeries`."""
+
+    def observe(self, occurrence: Occurrence, *, now: float, wall: float) -> Sequence[EventRecord]:
+        """Count an occurrence; return what is to be written because of it."""
+        ...
+
+    def allows(self, record: EventRecord, now: float) -> bool:
+        """Whether one more write is not one too many; counts it then."""
+        ...
+
+    def rename(self, record: EventRecord, *, wall: float) -> None:
+        """Give an event another name."""
+        ...
+
+    def next_due(self) -> float | None:
+        """Return when to call `due`."""
+        ...
+
+    def due(self, now: float) -> Sequence[EventRecord]:
+        """Return what is to be written because time has passed."""
+        ...
+
+    def flush(self) -> Sequence[EventRecord]:
+        """Return what is to be written because nothing more will come."""
+        ...
+
+
+class Put(enum.Enum):
+    """What became of an event that is to be written."""
+
+    WAITING = "waiting"
+    MERGED = "merged"
+    """It waits already, and will be written with what was counted since."""
+    FULL = "full"
+    SPAM = "spam"
+
+
+@final
+class EventOutbox:
+    """Events in the order in which they are to be written, at most ``capacity`` of them.
+
+    An event that changes while it waits keeps its place and is written once. So a server that is
+    away for long costs memory for its different events, not for each time they happened.
+    """
+
+    def __init__(self, correlating: Correlating, capacity: int) -> None:
+        self._correlating = correlating
+        self.capacity: Final = capacity
+        self._waiting: OrderedDict[EventRecord, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, record: EventRecord, now: float) -> Put:
+        """Have ``record`` written, unless it is one too many."""
+        if record in self._waiting:
+            return Put.MERGED
+        if len(self._waiting) >= self.capacity:
+            return Put.FULL
+        if not self._correlating.allows(record, now):
+            return Put.SPAM
+        self._waiting[record] = None
+        return Put.WAITING
+
+    def take(self) -> EventRecord | None:
+        """Take out the next one."""
+        return self._waiting.popitem(last=False)[0] if self._waiting else None
+
+    def put_back(self, record: EventRecord) -> None:
+        """Make ``record``, which was taken and not written, the next one again."""
+        self._waiting[record] = None
+        self._waiting.move_to_end(record, last=False)
+
+
+MAX_TRIES: Final = 12
+RETRY_INTERVAL: Final = 10.0
+TRY_TIMEOUT: Final = 30.0
+"""How long one try may take: a server that says nothing holds up the events behind it."""
+MAX_RETRY_AFTER: Final = 120.0
+
+
+@final
+class EventSink:
+    """Writes events to one server.
+
+    Every failure of its methods is that of the request; `retry_wait` judges it. Sending the same
+    record again is safe: its name is its own, and counts are absolute.
+    """
+
+    def __init__(self, client: Client, api: EventAPI, reporter: Reporter) -> None:
+        self._client = client
+        self._api: Final[EventAPI] = api
+        self._format = FORMATS[api]
+        self._reporter = reporter
+        self.created: int = 0
+        """How many events were created."""
+        self.patched: int = 0
+        """How many events were changed."""
+
+    async def send(self, record: EventRecord) -> None:
+        """Have the server know all of ``record``.
+
+        Raises:
+            AlreadyExistsError: somebody else has an event of its name: it needs another one.
+        """
+        if record.exists:
+            try:
+                return await self._patch(record)
+            except NotFoundError:
+                record.vanish()
+        return await self._create(record)
+
+    async def _create(self, record: EventRecord) -> None:
+        record.attempts += 1
+        count, body = record.count, self._format.body(record, self._reporter)
+        request = self._client.rest(self._api).post()
+        try:
+            await self._ready(request, record).body(body).do()
+        except AlreadyExistsError:
+            if record.attempts == 1:
+                record.vanish()
+                raise
+            # An earlier try of ours had arrived; what was counted since then, it did not tell.
+            self.created += 1
+            record.settle(1)
+            return None if record.is_settled else await self._patch(record)
+        self.created += 1
+        return record.settle(count)
+
+    async def _patch(self, record: EventRecord) -> None:
+        count, patch = record.count, self._format.patch(record)
+        request = self._client.rest(self._api).patch(PatchType.MERGE)
+        await self._ready(request, record).name(record.name).body(patch).do()
+        self.patched += 1
+        record.settle(count)
+
+    def _ready(self, request: Request, record: EventRecord) -> Request:
+        # No discovery: every server has events, and one that is silent need not be asked twice.
+        return (
+            request.namespace(record.namespace)
+            .resource("events")
+            .timeout(TRY_TIMEOUT)
+            .max_retries(0)
+        )
+
+
+def retry_wait(error: Exception, *, tries: int, rand: float) -> float | None:
+    """Return the seconds until the next try after ``tries`` of them, or None: give up.
+
+    The first wait is spread out by ``rand`` in [0, 1), so that many recorders do not come back to
+    a server together.
+    """
+    if tries >= MAX_TRIES or not _may_pass(error):
+        return None
+    wait = RETRY_INTERVAL * rand if tries == 1 else RETRY_INTERVAL
+    asked = error.retry_after if isinstance(error, ApiError) else None
+    return max(wait, min(asked or 0.0, MAX_RETRY_AFTER))
+
+
+def is_expected(error: Exception) -> bool:
+    """Whether nobody needs to hear of a failure: the event's place is gone, or our turn is over."""
+    if isinstance(error, ApiError) and error.is_namespace_terminating:
+        return True
+    return isinstance(error, NotFoundError | LeadershipLost)
+
+
+def _may_pass(error: Exception) -> bool:
+    match error:
+        case TransportError(failure=failure):
+            return failure is not TransportFailure.CLOSED
+        case TooManyRequestsError() | ConflictError() | ConfigError():
+            return True
+        case AlreadyExistsError():
+            return True  # by another name
+        case ApiError(code=code):
+            return code >= 500
+        case _:
+            return False
+
 
 log: Final = logging.getLogger(__name__)
 

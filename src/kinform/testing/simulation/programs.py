@@ -23,7 +23,7 @@ from kinform.runtime.context import Context
 from kinform.runtime.controller import Controller
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
 from kinform.runtime.manager import Manager
-from kinform.runtime.result import Result
+from kinform.runtime.reconciling import Result
 from kinform.sansio.delta_fifo import DeltaFIFO
 from kinform.sansio.real_fifo import RealFIFO
 from kinform.testing.simulation.process import Process
