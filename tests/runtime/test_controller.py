@@ -252,7 +252,7 @@ async def test_a_failure_is_tried_again_later_and_later_until_it_succeeds(
     assert len(told) == 12
     assert [bool(record.exc_info) for record in told] == [True] + [False] * 11
     assert (
-        told[0].message == "default/a: failed (attempt 1), to be tried again: ValueError: not yet"
+        told[0].message == "default/a: reconcile failed (attempt 1), will be retried: ValueError: not yet"
     )
 
 
@@ -273,7 +273,7 @@ async def test_what_is_hopeless_is_not_tried_again_before_something_changes(
             assert len(log.names) == 1
             await maps.patch("a", {"data": {"k": "1"}})
             await log.called(2)
-    assert "given up until something changes: spec.size is negative" in caplog.text
+    assert "terminal error, not retried until something changes: spec.size is negative" in caplog.text
 
 
 @in_virtual_time
@@ -349,7 +349,7 @@ async def test_what_it_awaits_may_be_cancelled_without_ending_the_worker() -> No
 
 
 @in_virtual_time
-async def test_one_that_hangs_occupies_one_worker_and_is_told_of(
+async def test_a_reconcile_that_hangs_occupies_one_worker_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def hang(_ctx: Context, name: kinform.ObjectName) -> None:
@@ -370,8 +370,8 @@ async def test_one_that_hangs_occupies_one_worker_and_is_told_of(
             assert one.statistics().active == 1
             await maps.patch("bad", {"data": {"k": "1"}})  # and never twice at once
             await asyncio.sleep(10)
-    told = [record.message for record in caplog.records if "worked on for" in record.message]
-    assert [text.split()[-2] for text in told] == ["60", "120", "240", "480", "960"]
+    logged = [record.message for record in caplog.records if "slow reconcile" in record.message]
+    assert [text.split()[-2] for text in logged] == ["60", "120", "240", "480", "960"]
 
 
 @in_virtual_time
@@ -402,7 +402,7 @@ async def test_a_conflict_is_no_riddle(caplog: pytest.LogCaptureFixture) -> None
         await client.resource(MAPS, namespace="default").create(named("a"))
         async with running(client, controller(log)):
             await log.called(2)
-    (told,) = [record for record in caplog.records if "to be tried again" in record.message]
+    (told,) = [record for record in caplog.records if "will be retried" in record.message]
     assert (told.levelno, told.exc_info) == (logging.INFO, None)
     assert "ConflictError" in told.message
 
@@ -616,7 +616,7 @@ def test_what_a_source_is_made_of_is_checked() -> None:
 
 @pytest.mark.parametrize("after", [0, -1.0, float("nan"), float("inf")])
 def test_a_result_must_say_when(after: float) -> None:
-    with pytest.raises(kinform.UsageError, match="with a back-off, raise an error"):
+    with pytest.raises(kinform.UsageError, match="with backoff, raise an error"):
         Result(requeue_after=after)
 
 
@@ -691,7 +691,7 @@ async def test_a_hopeless_error_in_a_task_group_is_hopeless(
         async with running(client, controller(log)):
             await asyncio.sleep(3600)
     assert log.names == ["a"]
-    assert "given up until something changes: TerminalError" in caplog.text
+    assert "terminal error, not retried until something changes: TerminalError" in caplog.text
 
 
 @in_virtual_time
@@ -707,7 +707,7 @@ async def test_a_predicate_that_fails_lets_the_event_pass(
         await client.resource(MAPS, namespace="default").create(named("a"))
         async with running(client, controller(log, for_=source)):
             await log.called(1)
-    assert "v1/configmaps: the predicate failed, and default/a passes" in caplog.text
+    assert "v1/configmaps: predicate failed, the event of default/a passes" in caplog.text
 
 
 async def yielding(_ctx: object, _name: object) -> AsyncIterator[None]:

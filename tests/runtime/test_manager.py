@@ -108,7 +108,7 @@ async def test_a_reconcile_that_ignores_its_cancellation_is_left_behind(
             await log.called(1)
             began = clock()
         assert clock() - began < 3
-        assert "test: left behind, for it ignores its cancellation: default/a" in caplog.text
+        assert "test: reconcile ignores its cancellation and is abandoned: default/a" in caplog.text
         release.set()
         await asyncio.sleep(1)
 

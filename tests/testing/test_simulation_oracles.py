@@ -133,7 +133,7 @@ def test_a_key_that_fails_for_ever_is_told_with_its_error(
     assert oracle == "failing"
     assert "maps fails to reconcile blue/b, " in text
     assert "expected it to succeed. The last error: ZeroDivisionError: of maps" in text
-    assert "failed (attempt 1), to be tried again" in caplog.text  # as without a simulation
+    assert "failed (attempt 1), will be retried" in caplog.text  # as without a simulation
 
 
 def test_a_key_that_fails_for_a_while_is_none_that_fails_for_ever() -> None:

@@ -12,7 +12,6 @@ is there at first), then ``work``, as soon as this process leads; and at the end
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import logging
 import math
@@ -34,14 +33,14 @@ from kinform.runtime.kind_source import AnyKind, AnyKindSource, KindSource, Wiri
 from kinform.runtime.mapping import MapFunc, to_owner
 from kinform.runtime.reconciling import Reconcile, Reconciler, Workers, is_async
 from kinform.runtime.signals import Stop
-from kinform.runtime.sources import Source, keep_running
+from kinform.runtime.sources import Source
 from kinform.runtime.statistics import ControllerMeter, ControllerStatistics
 from kinform.runtime.threads import Threads
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.fair_queue import FairOrder
 from kinform.sansio.rate_limiters import RateLimiter
 from kinform.sansio.work_queue import Order
-from kinform.tasks import gather
+from kinform.tasks import end_in_time, gather
 from kinform.workqueue.queue import Drained, WorkQueue
 
 __all__ = ["Controller"]
@@ -54,8 +53,6 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 EVENTS: Final = 5.0
 """Seconds that the last events may take to be sent."""
-PATIENCE: Final = 0.15
-"""How long a source may take to end once it is cancelled."""
 SLOW: Final = 60.0
 """A reconcile that takes longer is told of in the log."""
 
@@ -144,7 +141,7 @@ class Controller:
         self._tasks: list[asyncio.Task[None]] = []
         self._owner: MapFunc[object] | None = None
         self._warming: asyncio.Task[None] | None = None
-        self.has_left_behind: bool = False
+        self.has_abandoned: bool = False
         """Whether a reconcile could not be ended."""
         self._is_warm = False
 
@@ -252,7 +249,7 @@ class Controller:
         try:
             await workers.run()
         finally:
-            self.has_left_behind = workers.has_left_behind
+            self.has_abandoned = workers.has_abandoned
 
     async def drain(self, stop: Stop) -> Drained[ObjectName]:
         """Take in nothing more, and wait for what waits or is worked on, and for its events."""
@@ -266,14 +263,7 @@ class Controller:
         self._queue.shut_down()
         for registration in self._registrations:
             registration.remove()
-        tasks = [*self._tasks, *([] if self._warming is None else [self._warming])]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=PATIENCE)
-        for task in tasks:
-            if task.done() and not task.cancelled():
-                task.exception()  # taken note of
+        await end_in_time(*self._tasks, *([] if self._warming is None else [self._warming]))
         if self._threads is not None:
             self._threads.close()
 
@@ -287,11 +277,24 @@ class Controller:
             self._registrations.extend(each.listen(self._wired, self._owner))
         loop = asyncio.get_running_loop()
         for source in self._sources:
-            run = functools.partial(
-                keep_running, source, self._queue.add, controller=self.name, parts=self._parts
-            )
-            name = f"kinform {self.name} {source.name}"
-            self._tasks.append(loop.create_task(self._parts.keep_running(name, run), name=name))
+            self._tasks.append(loop.create_task(self._run_source(source)))
+
+    async def _run_source(self, source: Source) -> None:
+        """Run a source until it returns. If it fails, it is a part that ended unexpectedly."""
+        part = f"kinform {self.name} source {source.name}"
+        details = {"controller": self.name, "source": source.name}
+
+        async def run() -> None:
+            await source.run(self._queue.add)
+
+        try:
+            await self._parts.keep_running(part, run, fatal=(UsageError,))
+        except UsageError as exc:
+            self._parts.give_up(part, exc)
+            message = "%s: source %r cannot be used"
+            log.exception(message, self.name, source.name, extra=details)
+        else:
+            log.info("%s: source %r ended", self.name, source.name, extra=details)
 
     def _reconciler(self) -> Reconciler:
         assert self._environment is not None

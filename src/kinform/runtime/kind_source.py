@@ -112,27 +112,29 @@ class Feed(Generic[T]):
         cause = Cause(
             CauseKind.ADDED, self._source, object=event.key, new_version=_version(event.obj)
         )
-        return self._tell(event, cause, _LOW if event.initial else _NORMAL)
+        return self._enqueue(event, cause, _LOW if event.initial else _NORMAL)
 
     def _on_update(self, event: Updated[T]) -> Awaitable[None] | None:
-        is_resync = event.old is event.new
+        old, new = event.old, event.new
+        is_resync = old is new
         cause = Cause(
             CauseKind.RESYNC if is_resync else CauseKind.UPDATED,
             self._source,
             object=event.key,
-            old_version=_version(event.old),
-            new_version=_version(event.new),
+            # Not by _version: most events are updates, and most objects are an Object.
+            old_version=old.resource_version if isinstance(old, Object) else "",
+            new_version=new.resource_version if isinstance(new, Object) else "",
         )
-        return self._tell(event, cause, _LOW if is_resync else _NORMAL)
+        return self._enqueue(event, cause, _LOW if is_resync else _NORMAL)
 
     def _on_delete(self, event: Deleted[T]) -> Awaitable[None] | None:
         cause = Cause(
             CauseKind.DELETED, self._source, object=event.key, old_version=_version(event.obj)
         )
-        return self._tell(event, cause, _NORMAL)
+        return self._enqueue(event, cause, _NORMAL)
 
-    def _tell(self, event: Event[T], cause: Cause, priority: Priority) -> Awaitable[None] | None:
-        """Put in the names; return what is to be awaited if there are many of them."""
+    def _enqueue(self, event: Event[T], cause: Cause, priority: Priority) -> Awaitable[None] | None:
+        """Add the names of an event to the queue; return an awaitable if there are many names."""
         if self._when is not None and not self._passes(self._when, event):
             return None
         if self._map is None:
@@ -157,8 +159,13 @@ class Feed(Generic[T]):
         try:
             return when(event)
         except Exception:
-            # One reconcile too many does no harm; one that never comes does.
-            log.exception("%s: the predicate failed, and %s passes", self._source, event.key.shown)
+            # An extra reconcile does no harm; a missing one does.
+            log.exception(
+                "%s: predicate failed, the event of %s passes",
+                self._source,
+                event.key.shown,
+                extra={"source": self._source, "object": event.key.shown},
+            )
             return True
 
 

@@ -31,7 +31,7 @@ from kinform.runtime.leader_election import LeaderElection, LeaderElector
 from kinform.runtime.recorder import EventRecorder
 from kinform.runtime.reporting import Reporting
 from kinform.runtime.signals import Stop, on_signals
-from kinform.tasks import background, ended, gather
+from kinform.tasks import background, end_in_time, gather
 
 __all__ = [
     "Manager",
@@ -366,17 +366,14 @@ class Manager:
                 block.cancel()
                 await asyncio.sleep(FORCED)  # who wants to end in good order has so long
 
-        forcing = asyncio.get_running_loop().create_task(force())
-        try:
-            yield
-        except asyncio.CancelledError:
-            if not self._force_asked.is_set():
-                raise
-            while block.uncancel():
-                pass
-        finally:
-            forcing.cancel()
-            await asyncio.wait([forcing])
+        async with background(force()):
+            try:
+                yield
+            except asyncio.CancelledError:
+                if not self._force_asked.is_set():
+                    raise
+                while block.uncancel():
+                    pass
 
     @contextlib.asynccontextmanager
     async def _informed(self) -> AsyncGenerator[None]:
@@ -476,11 +473,7 @@ class Operation:
                     task.result()
             await self._drain()
         finally:
-            for task in tasks:
-                task.cancel()
-            if tasks:
-                await asyncio.wait(tasks)
-                _take_note(tasks)
+            await end_in_time(*tasks, timeout=None)  # the workers have their own time limit
 
     async def run_elected(self, elector: LeaderElector) -> None:
         """Work while ``elector`` leads, until the stop.
@@ -500,7 +493,7 @@ class Operation:
 
         Then the lease runs out, before another one leads, and perhaps the reconcile ends by then.
         """
-        if any(each.has_left_behind for each in self._controllers):
+        if any(each.has_abandoned for each in self._controllers):
             return None
         return self._stop.left(least=LEAST)
 
@@ -535,28 +528,20 @@ async def beside(work: Coroutine[object, object, None]) -> AsyncGenerator[asynci
     assert block is not None
     has_failed = False
 
-    def over(task: asyncio.Task[None]) -> None:
+    def on_done(task: asyncio.Task[None]) -> None:
         nonlocal has_failed
         if not task.cancelled() and task.exception() is not None:
             has_failed = True
             block.cancel()
 
-    running = asyncio.get_running_loop().create_task(work)
-    running.add_done_callback(over)
-    try:
-        yield running
-    except asyncio.CancelledError:
-        if not has_failed:
-            raise
-        block.uncancel()
-        running.result()
-    finally:
-        running.remove_done_callback(over)
-        running.cancel()
-        await ended(running)
-
-
-def _take_note(tasks: Sequence[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        if task.done() and not task.cancelled():
-            task.exception()
+    async with background(work) as running:
+        running.add_done_callback(on_done)
+        try:
+            yield running
+        except asyncio.CancelledError:
+            if not has_failed:
+                raise
+            block.uncancel()
+            running.result()
+        finally:
+            running.remove_done_callback(on_done)

@@ -21,11 +21,8 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final
 
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
-from kinform.parts import Parts
 from kinform.runtime.mapping import MapFunc
-from kinform.sansio.backoff import Backoff
 from kinform.sansio.work_queue import Priority
-from kinform.tasks import apart
 from kinform.workqueue.causes import Cause, CauseKind
 
 __all__ = [
@@ -34,7 +31,6 @@ __all__ = [
     "Source",
     "StreamSource",
     "TimerSource",
-    "keep_running",
 ]
 
 T = TypeVar("T")
@@ -219,42 +215,6 @@ class ChannelSource:
                 self._waiting = dict.fromkeys([*waiting, *self._waiting])
 
 
-async def keep_running(
-    source: Source, add: Enqueue, *, controller: str, parts: Parts | None = None
-) -> None:
-    """Run a source until it returns or is cancelled; if it fails, again after a growing pause.
-
-    Failures are reported to ``parts``, and do not count towards its limit: what a source reads
-    from may be away for long.
-    """
-    backoff, parts = Backoff(), Parts(controller) if parts is None else parts
-    part = f"{controller} source {source.name}"
-    while True:
-        told = _Counted(add)
-        ran = await apart(_run(source, told), name=f"kinform {part}")
-        try:
-            ran.result()
-        except UsageError as exc:
-            parts.give_up(part, exc)
-            log.exception("%s: source %r cannot be used", controller, source.name)
-            return
-        except (Exception, asyncio.CancelledError) as exc:
-            parts.report(part, exc, counts=False)
-            backoff = (backoff.healthy() if told.count else backoff).failed()
-            delay = backoff.delay(rand=random.random())
-            text = "%s: source %r failed (%s: %s); it is run again in %.1f s"
-            details = (controller, source.name, type(exc).__name__, exc, delay)
-            log.error(text, *details, exc_info=exc if backoff.failures == 1 else None)  # noqa: TRY400 - once
-            await asyncio.sleep(delay)
-        else:
-            log.info("%s: source %r has ended", controller, source.name)
-            return
-
-
-async def _run(source: Source, add: Enqueue) -> None:
-    await source.run(add)
-
-
 @final
 class _Turns:
     """Lets other tasks have a turn now and then: for a source that may have much to put in."""
@@ -272,24 +232,3 @@ class _Turns:
         if self._count % _PER_TURN == 0 or self._clock() - self._since > _TURN:
             await asyncio.sleep(0)
             self._since = self._clock()
-
-
-@final
-class _Counted:
-    """Puts names in, and counts them: a source that does so is in good health."""
-
-    __slots__ = ("_add", "count")
-
-    def __init__(self, add: Enqueue) -> None:
-        self._add = add
-        self.count = 0
-
-    def __call__(
-        self,
-        key: ObjectName,
-        *,
-        priority: Priority = Priority.NORMAL,
-        cause: Cause | None = None,
-    ) -> None:
-        self.count += 1
-        self._add(key, priority=priority, cause=cause)

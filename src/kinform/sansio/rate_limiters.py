@@ -173,7 +173,10 @@ class MaxOfRateLimiter(Generic[K]):
 
     def num_requeues(self, item: K, /) -> int:
         """Return the largest count."""
-        return max(limiter.num_requeues(item) for limiter in self._limiters)
+        most = 0
+        for limiter in self._limiters:  # a loop, not max(): this runs for every reconcile
+            most = max(most, limiter.num_requeues(item))
+        return most
 
 
 @final

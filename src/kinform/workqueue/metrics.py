@@ -18,10 +18,9 @@ know asks `WorkQueue.statistics`, and nothing ticks.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, final
+from typing import Protocol, TypeVar, final
 
 __all__ = ["QueueMetrics", "QueueStatistics"]
 
@@ -69,49 +68,3 @@ class QueueStatistics:
     """How long all that are worked on have been worked on, together."""
     longest_running: float
     """How long the one that is worked on longest has been."""
-
-
-@final
-class Meter(Generic[K]):
-    """Looks at the clock for a queue that has a metrics hook, and calls the hook."""
-
-    __slots__ = ("_added", "_hook", "_started")
-
-    def __init__(self, hook: QueueMetrics) -> None:
-        self._hook = hook
-        # Both bounded as the queue is: each key once.
-        self._added: dict[K, float] = {}
-        self._started: dict[K, float] = {}
-
-    def added(self, key: K, depth: int) -> None:
-        """A key was added: the first time since it was taken."""
-        self._added.setdefault(key, _now())
-        self._hook.added(depth=depth)
-
-    def started(self, key: K, depth: int) -> None:
-        """A key was taken."""
-        now = self._started[key] = _now()
-        self._hook.started(depth=depth, waited=now - self._added.pop(key, now))
-
-    def finished(self, key: K, depth: int) -> None:
-        """A key is done."""
-        took = _now() - self._started.pop(key)
-        self._hook.finished(depth=depth, took=took)
-
-    def retried(self) -> None:
-        """A key was added for later."""
-        self._hook.retried()
-
-    def oldest_waiting(self) -> float:
-        """Return how long the oldest of those that wait has waited."""
-        now = _now()
-        return now - min(self._added.values(), default=now)
-
-    def running(self) -> list[float]:
-        """Return how long each of those that are worked on has been."""
-        now = _now()
-        return [now - since for since in self._started.values()]
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -24,7 +24,7 @@ from kinform.sansio.rate_limiters import RateLimiter, default_controller_rate_li
 from kinform.sansio.work_queue import Intake, Order, Priority, WorkState
 from kinform.workqueue.causes import MAX_CAUSES, Cause, CauseKind, Causes
 from kinform.workqueue.delaying import DelayTimer
-from kinform.workqueue.metrics import Meter, QueueMetrics, QueueStatistics
+from kinform.workqueue.metrics import QueueMetrics, QueueStatistics
 
 __all__ = ["Drained", "Processing", "WorkQueue"]
 
@@ -73,6 +73,7 @@ class WorkQueue(Generic[K]):
     """
 
     __slots__ = (
+        "_added_at",
         "_causes",
         "_current",
         "_drainers",
@@ -81,8 +82,9 @@ class WorkQueue(Generic[K]):
         "_is_shut_down",
         "_later",
         "_max_causes",
-        "_meter",
+        "_metrics",
         "_rate_limiter",
+        "_started_at",
         "_state",
         "_taken",
         "_timer",
@@ -102,7 +104,10 @@ class WorkQueue(Generic[K]):
             raise ValueError(f"max_causes is {max_causes}; expected 0 or more")
         self.name: Final = name
         self._rate_limiter = rate_limiter or default_controller_rate_limiter()
-        self._meter: Meter[K] | None = None if metrics is None else Meter(metrics)
+        self._metrics = metrics
+        # Times for the metrics hook; empty without one. Bounded as the queue is: each key once.
+        self._added_at: dict[K, float] = {}
+        self._started_at: dict[K, float] = {}
         self._max_causes = max_causes
         self._state: WorkState[K] = WorkState(order)
         self._timer: DelayTimer[K] = DelayTimer(self._add_delayed)
@@ -126,11 +131,17 @@ class WorkQueue(Generic[K]):
             return
         added = self._state.add(key, priority)
         if cause is not None:
-            self._note(key, (cause,))
+            before = self._causes.get(key)
+            self._causes[key] = (
+                Causes((cause,), limit=self._max_causes)
+                if before is None
+                else before.with_more((cause,))
+            )
         if added is _QUEUED and self._getters:
             self._wake_one()
-        if self._meter is not None and added is not _MERGED:
-            self._meter.added(key, self._state.waiting)
+        if self._metrics is not None and added is not _MERGED:
+            self._added_at.setdefault(key, asyncio.get_running_loop().time())
+            self._metrics.added(depth=self._state.waiting)
 
     def add_after(
         self,
@@ -192,14 +203,20 @@ class WorkQueue(Generic[K]):
         if self._taken % _FAIR_AFTER == 0:
             await asyncio.sleep(0)  # work that never waits must not hold up everything else
         while not state.waiting:
-            await self._wait()
+            getter = self._getter()
+            try:
+                await getter
+            except BaseException:
+                self._give_up(getter)
+                raise
         key = state.take()
         if self._causes:
             causes = self._causes.pop(key, None)
             if causes is not None:
                 self._current[key] = causes
-        if self._meter is not None:
-            self._meter.started(key, state.waiting)
+        if self._metrics is not None:
+            now = self._started_at[key] = asyncio.get_running_loop().time()
+            self._metrics.started(depth=state.waiting, waited=now - self._added_at.pop(key, now))
         return key
 
     def done(self, key: K) -> None:
@@ -219,8 +236,9 @@ class WorkQueue(Generic[K]):
             self._wake_one()
         if self._is_shut_down:
             self._wake_for_the_end()
-        if self._meter is not None:
-            self._meter.finished(key, self._state.waiting)
+        if self._metrics is not None:
+            took = asyncio.get_running_loop().time() - self._started_at.pop(key)
+            self._metrics.finished(depth=self._state.waiting, took=took)
 
     def processing(self) -> Processing[K]:
         """Take a key for the length of a block: ``async with queue.processing() as key``.
@@ -301,43 +319,48 @@ class WorkQueue(Generic[K]):
         return True  # it is a queue even if it is empty
 
     def statistics(self) -> QueueStatistics:
-        """Return figures of this moment."""
-        running, oldest = list[float](), 0.0
-        if self._meter is not None:
-            running, oldest = self._meter.running(), self._meter.oldest_waiting()
+        """Return the current statistics."""
+        now = 0.0 if self._metrics is None else asyncio.get_running_loop().time()
+        running = [now - since for since in self._started_at.values()]
         return QueueStatistics(
             name=self.name,
             depth=self._state.waiting,
             processing=self._state.processing,
             delayed=len(self._timer),
-            oldest_waiting=oldest,
+            oldest_waiting=now - min(self._added_at.values(), default=now),
             unfinished_work=sum(running),
             longest_running=max(running, default=0.0),
         )
 
     # --- waiting and waking -------------------------------------------------------------------
 
-    async def _wait(self) -> None:
-        """Wait until there may be something to take."""
-        # While it drains, what is worked on may come back. After a plain end client-go tells
-        # the workers to go even so, and whoever calls get() later finds it.
+    def _getter(self) -> asyncio.Future[None]:
+        """Return a future that is done when there may be a key to take.
+
+        Raises:
+            QueueShutDown: no key can come any more.
+        """
+        # While the queue drains, a key that is being processed may be queued again. After a plain
+        # shut-down the workers end all the same, as in client-go; a later get() finds such a key.
         may_come = self._state.returning if self._is_draining else not self._is_shut_down
         if not may_come:
             raise QueueShutDown(self.name)
         getter = asyncio.get_running_loop().create_future()
         self._getters.append(getter)
-        try:
-            await getter
-        except BaseException:
-            if not getter.cancelled() and getter.done():
-                self._wake_one()  # we were called, and cannot come: somebody else must
-            with contextlib.suppress(ValueError):  # whoever wanted to wake us took us out already
-                self._getters.remove(getter)
-            raise
+        return getter
+
+    def _give_up(self, getter: asyncio.Future[None]) -> None:
+        """End the wait of a caller of `get` that was cancelled."""
+        if not getter.cancelled() and getter.done():
+            self._wake_one()  # the key it was woken for is for another caller
+        with contextlib.suppress(ValueError):  # removed already when it was woken
+            self._getters.remove(getter)
 
     def _wake_one(self) -> None:
         while self._getters:
-            if _wake(self._getters.popleft()):
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
                 break
 
     def _wake_all(self) -> None:
@@ -361,8 +384,8 @@ class WorkQueue(Generic[K]):
     ) -> None:
         if self._is_shut_down and not self._is_draining:
             return
-        if self._meter is not None:
-            self._meter.retried()
+        if self._metrics is not None:
+            self._metrics.retried()
         if delay <= 0 and not self._is_shut_down:
             self._add_with(key, priority, Causes(causes, limit=self._max_causes))
             return
@@ -377,13 +400,10 @@ class WorkQueue(Generic[K]):
 
     def _add_with(self, key: K, priority: Priority, causes: Causes) -> None:
         self.add(key, priority=priority)
-        self._note(key, causes, dropped=causes.dropped)
-
-    def _note(self, key: K, causes: tuple[Cause, ...] | Causes, *, dropped: int = 0) -> None:
         before = self._causes.get(key)
-        if before is None:
-            before = Causes(limit=self._max_causes)
-        self._causes[key] = before.with_more(causes, dropped=dropped)
+        self._causes[key] = (
+            causes if before is None else before.with_more(causes, dropped=causes.dropped)
+        )
 
     def _drop_delayed(self) -> None:
         self._timer.clear()

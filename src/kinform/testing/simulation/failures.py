@@ -15,7 +15,7 @@ __all__ = ["PROCESS", "Failures"]
 PROCESS: Final[ContextVar[str]] = ContextVar("kinform_simulation_process", default="")
 """Which process the running task is of."""
 
-_FAILED: Final = re.compile(r"failed \(attempt (\d+)\), to be tried again: (.*)", re.DOTALL)
+_FAILED: Final = re.compile(r"failed \(attempt (\d+)\), will be retried: (.*)", re.DOTALL)
 _CONTROLLERS: Final = "kinform.controller"
 _ROW: Final = 4
 """Failures in a row, without a success between them, that are more than bad luck."""
