@@ -125,7 +125,6 @@ class Listener(Generic[T]):
         self._call = self._caller.__call__  # a method is called faster than an object
         self._buffer: Buffer[T] = Buffer(coalesce.HIGH_WATER)  # looked up: simulations turn it
         self._awaited: Notification[T] | None = None
-        self._again: Notification[T] | None = None  # its callback was cut short
         self._awake = asyncio.Event()
         self._settled = asyncio.Event()  # synced, or certain never to be
         self._has_synced = False
@@ -139,6 +138,7 @@ class Listener(Generic[T]):
         self._busy_since: float | None = None
         self._delivered = self._errors = self._slow = 0
         self._last_error: str | None = None
+        self._again: Notification[T] | None = None  # its callback was cut short
 
     # --- what the processor calls: nothing here waits, nothing raises -------------------------
 
