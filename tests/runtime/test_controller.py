@@ -252,7 +252,8 @@ async def test_a_failure_is_tried_again_later_and_later_until_it_succeeds(
     assert len(told) == 12
     assert [bool(record.exc_info) for record in told] == [True] + [False] * 11
     assert (
-        told[0].message == "default/a: reconcile failed (attempt 1), will be retried: ValueError: not yet"
+        told[0].message
+        == "default/a: reconcile failed (attempt 1), will be retried: ValueError: not yet"
     )
 
 
@@ -273,7 +274,9 @@ async def test_what_is_hopeless_is_not_tried_again_before_something_changes(
             assert len(log.names) == 1
             await maps.patch("a", {"data": {"k": "1"}})
             await log.called(2)
-    assert "terminal error, not retried until something changes: spec.size is negative" in caplog.text
+    assert (
+        "terminal error, not retried until something changes: spec.size is negative" in caplog.text
+    )
 
 
 @in_virtual_time
@@ -498,8 +501,8 @@ async def test_waiting_for_a_kind_without_a_cache_is_a_mistake_that_is_named() -
             await log.called(1)
             await asyncio.sleep(5)
     assert errors == [
-        "test: there is no cache that Secret default/s would come to; it has v1/configmaps",
-        "test: there is no cache of v1/secrets; it has v1/configmaps. Add it to owns or watches",
+        "test: no cache receives Secret default/s; it has v1/configmaps",
+        "test: no cache of v1/secrets; it has v1/configmaps. Add it to owns or watches",
     ]
 
 
@@ -591,7 +594,7 @@ async def nothing(_ctx: Context, _name: kinform.ObjectName) -> None: ...
         ({"workers": 0}, "workers is 0; expected at least 1"),
         ({"timeout": 0.0}, "timeout is 0.0; expected seconds"),
         ({"owns": "v1/pods"}, r"owns is 'v1/pods'; expected a list, perhaps \['v1/pods'\]"),
-        ({"watches": ["v1/pods"]}, "watches has 'v1/pods', which is no source"),
+        ({"watches": ["v1/pods"]}, "watches has 'v1/pods', which is not a source"),
         ({"watches": [KindSource("v1/pods")]}, "watches has v1/pods without a map"),
         ({"for_": "not a kind"}, "'not a kind' names no resource"),
         ({"for_": 7}, "7 names no kind; give 'v1/pods', a model or a KindSource"),

@@ -163,7 +163,7 @@ async def test_what_makes_no_sense_is_refused() -> None:
             Manager("http://localhost")  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="unexpected keyword argument 'leader_electon'"):
             Manager(client, leader_electon=LEASE)  # type: ignore[call-arg]
-        with pytest.raises(kinform.UsageError, match="is no Controller"):
+        with pytest.raises(kinform.UsageError, match="is not a Controller"):
             Manager(client).add(print)  # type: ignore[arg-type]
         async with Manager(client, signals=False) as manager:
             manager.add(controller(Log()))

@@ -286,7 +286,7 @@ async def recorder() -> AsyncIterator[EventRecorder]:
         (("web-0", "Normal", "Failed", "m"), "about an Object or an ObjectReference, not a str"),
         (({"kind": "Pod"}, "Normal", "Failed", "m"), "kind 'Pod' and name ''"),
         (({"metadata": {"name": "a"}}, "Normal", "Failed", "m"), "kind '' and name 'a'"),
-        (({"metadata": 1}, "Normal", "Failed", "m"), "is no dict"),
+        (({"metadata": 1}, "Normal", "Failed", "m"), "is not a dict"),
         (({"kind": 1, "name": "a"}, "Normal", "Failed", "m"), "kind must be a string, got int"),
     ],
 )

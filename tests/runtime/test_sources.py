@@ -137,7 +137,7 @@ async def test_any_thread_may_send() -> None:
 
 
 def test_what_is_sent_must_be_a_name() -> None:
-    with pytest.raises(kinform.UsageError, match="'a' is no ObjectName"):
+    with pytest.raises(kinform.UsageError, match="'a' is not an ObjectName"):
         ChannelSource().send("a")  # type: ignore[arg-type]
 
 

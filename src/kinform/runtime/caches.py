@@ -110,7 +110,7 @@ class Caches:
         if found:
             return found
         what = f"{gvk.kind} {written.key}"
-        raise UsageError(f"{self._controller}: there is no cache that {what} would come to; {self}")
+        raise UsageError(f"{self._controller}: no cache receives {what}; {self}")
 
     def _shown_by(
         self, reader: InformerGroup[object], written: Object
@@ -129,7 +129,7 @@ class Caches:
                 "ctx.lister(source), with the KindSource that was given to the controller"
             )
         return UsageError(
-            f"{self._controller}: there is no cache of {of}; {self}. Add it to owns or watches"
+            f"{self._controller}: no cache of {of}; {self}. Add it to owns or watches"
         )
 
     def __str__(self) -> str:

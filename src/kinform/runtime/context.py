@@ -1,4 +1,4 @@
-"""What a reconcile is given beside the name: the way to read, to write and to tell."""
+"""Context: the argument of a reconcile, with access to caches, the client and events."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ R = TypeVar("R")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What a manager gives to its controllers."""
+    """The resources that a manager gives to its controllers."""
 
     client: Client
     """It refuses to write while this process may not."""
@@ -45,10 +45,10 @@ class Environment:
 
 @final
 class Context:
-    """One reconcile's surroundings. It is of no use after that.
+    """The context of one reconcile. Do not use it after the reconcile has returned.
 
-    Reading is from caches and costs no request: `lister`. Writing is by ``client``, whose writes
-    are refused with `LeadershipLost` from the moment on at which somebody else may lead.
+    Reads are from caches and cost no request: `lister`. Writes go through ``client``, which refuses
+    them with `LeadershipLost` from the moment on at which another process may lead.
     """
 
     __slots__ = (
@@ -84,13 +84,13 @@ class Context:
         self.controller: Final = controller
         """The name of the controller."""
         self.name: Final = name
-        """What is to be reconciled."""
+        """The name to reconcile."""
         self.causes: Final = causes
         """Why: what happened since the last reconcile of this name began."""
         self.attempt: Final = attempt
-        """How often this name has failed since it last succeeded; 0 at first."""
+        """The number of failures of this name since its last success; 0 at first."""
         self.is_cancelled: bool = False
-        """Whether time is up or the controller stops. A function in a thread should look at it."""
+        """True after the time-out or a stop. A function in a thread should check it."""
 
     def __repr__(self) -> str:
         return f"<Context {self.controller} {self.name}>"
@@ -102,7 +102,7 @@ class Context:
 
     @property
     def reconcile_id(self) -> str:
-        """What tells this reconcile from others, for logs."""
+        """An identifier of this reconcile, for logs."""
         if not self._id:
             self._id = secrets.token_hex(4)
         return self._id
@@ -192,7 +192,7 @@ class Context:
             self.client, body, field_manager=self.controller, owner=owner, force=force
         )
 
-    def event(  # noqa: PLR0917 - client-go's order, which everybody knows
+    def event(  # noqa: PLR0917 - client-go's order of arguments
         self,
         regarding: Regarding,
         type_: Literal["Normal", "Warning"],

@@ -54,7 +54,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 EVENTS: Final = 5.0
 """Seconds that the last events may take to be sent."""
 SLOW: Final = 60.0
-"""A reconcile that takes longer is told of in the log."""
+"""Seconds after which a reconcile that still runs is logged as slow."""
 
 
 @final
@@ -73,19 +73,19 @@ class Controller:
             "widgets", reconcile, for_="example.com/v1/widgets", owns=["v1/pods"], workers=8
         )
 
-    Promised: a name is reconciled after whatever happened to its object, to one it owns, or to
-    one that maps to it; never twice at once; and again, later and later, until it succeeds. Not
-    promised: one reconcile for each event. Many events of a name are one reconcile, and
-    ``ctx.causes`` tells them.
+    Promised: a name is reconciled after every change of its object, of an object it owns, or of
+    one that maps to it; never twice at once; and again, with backoff, until it succeeds. Not
+    promised: one reconcile for each event. Many events of one name may be one reconcile, and
+    ``ctx.causes`` lists them.
 
     Args:
         name: in logs, metrics, events, and as the field manager of ``ctx.apply``.
         reconcile: an ``async def``, or a ``def``, which runs in a thread.
         for_: the kind whose objects' names are reconciled: ``"example.com/v1/widgets"``, a model,
-            or a `KindSource` with more to say.
-        owns: kinds of which the objects' controllers (``ownerReferences``) are of that kind.
-        watches: whatever else there is: `KindSource` with a ``map``, `TimerSource`,
-            `StreamSource`, `ChannelSource`, or a `Source` of yours.
+                or a `KindSource` with more options.
+            owns: kinds whose objects are controlled (``ownerReferences``) by objects of that kind.
+            watches: other sources: `KindSource` with a ``map``, `TimerSource`, `StreamSource`,
+                `ChannelSource`, or your own `Source`.
         workers: how many names are reconciled at a time.
         timeout: seconds after which a reconcile is cancelled and tried again later. A function
             in a thread cannot be cancelled: its name is not worked on again before it returns.
@@ -94,10 +94,10 @@ class Controller:
         order: who is next; by default `FairOrder`: news before what was there at first, and
             turns for namespaces.
         needs_leader: whether it works only where its manager leads.
-        slow_after: a reconcile that takes longer than so many seconds is told of in the log.
+        slow_after: log a reconcile that takes longer than so many seconds.
 
     Raises:
-        UsageError: something of that makes no sense.
+        UsageError: an argument is invalid.
         SelectorError: a selector cannot be read.
     """
 
@@ -142,7 +142,7 @@ class Controller:
         self._owner: MapFunc[object] | None = None
         self._warming: asyncio.Task[None] | None = None
         self.has_abandoned: bool = False
-        """Whether a reconcile could not be ended."""
+        """Whether a reconcile ignored its cancellation and still runs."""
         self._is_warm = False
 
     def __repr__(self) -> str:
@@ -152,7 +152,7 @@ class Controller:
 
     @property
     def is_warm(self) -> bool:
-        """Whether the caches have what was there at first; stays true."""
+        """Whether all caches have synced; stays true."""
         return self._is_warm
 
     @property
@@ -229,10 +229,10 @@ class Controller:
         self._is_warm = True
 
     async def work(self) -> None:
-        """Reconcile until `drain` is over. Cancelled, it cancels what runs.
+        """Reconcile until `drain` has ended. Cancelled, cancel the reconciles that run.
 
-        Only now do names come in, and workers begin when the handlers were told of all that is
-        there. Who waits to lead has caches, and no queue that grows and that nobody empties.
+        Names are queued from now on, and workers start when the handlers have received the initial
+        list. A process that waits to lead has caches, but no queue that grows without workers.
         """
         self._parts.join()
         self._listen()
@@ -347,10 +347,10 @@ def _check_arguments(
     timeout: float | None,
     slow_after: float | None,
 ) -> None:
-    """Refuse what makes no sense.
+    """Check the arguments of a controller.
 
     Raises:
-        UsageError: it does not.
+        UsageError: an argument is invalid.
     """
     if not _NAME.fullmatch(name):  # it is the component of events as well
         raise UsageError(
@@ -400,7 +400,7 @@ def _sorted_sources(
             others.append(cast("Source", each))
         else:
             raise UsageError(
-                f"watches has {each!r}, which is no source: a KindSource('v1/pods', map=...), "
+                f"watches has {each!r}, which is not a source: a KindSource('v1/pods', map=...), "
                 "TimerSource, StreamSource, ChannelSource, or what has a name and a run(add), is"
             )
     return kinds, others

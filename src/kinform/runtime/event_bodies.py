@@ -21,14 +21,14 @@ from kinform.sansio.event_correlation import (
 __all__ = ["FORMATS", "EventAPI", "EventFormat", "Reporter"]
 
 EventAPI: TypeAlias = Literal["v1", "events.k8s.io/v1"]
-"""Which API group events are written to. All of them can be read through either."""
+"""The API group that events are written to. All events can be read through either."""
 Content: TypeAlias = dict[str, object]
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Reporter:
-    """Who reports: the program, and which of its processes."""
+    """The reporter of an event: the program, and the instance of it."""
 
     component: str
     instance: str
@@ -37,7 +37,7 @@ class Reporter:
 @final
 @dataclass(frozen=True, slots=True)
 class EventFormat:
-    """How one API group writes events."""
+    """The format of events in one API group."""
 
     body: Callable[[EventRecord, Reporter], Content]
     """Returns the object to create."""
@@ -158,7 +158,7 @@ def _utc(wall: float) -> datetime.datetime:
 
 
 Regarding: TypeAlias = AnyObject | ObjectReference
-"""What an event can be about: an object, a reference, either as a dict; or an object's model."""
+"""The object of an event: an object, a reference, either as a dict; or an object's model."""
 
 _MAX_WORD: Final = 128  # the server's, for reason, action and instance
 _REASON: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -199,7 +199,7 @@ def reference_of(regarding: Regarding) -> ObjectReference:
     """Return the reference to an object.
 
     Raises:
-        UsageError: it is no object, or it has no kind or no name.
+        UsageError: it is not an object, or it has no kind or no name.
     """
     if isinstance(regarding, ObjectReference):
         reference = regarding
@@ -253,7 +253,7 @@ def _of_mapping(given: Mapping[str, object]) -> ObjectReference:
     """Read an object, whose metadata names it, or a reference, which names it itself."""
     metadata = given.get("metadata", given)
     if not isinstance(metadata, Mapping):
-        raise UsageError("the metadata of the object that an event is about is no dict")
+        raise UsageError("the metadata of the object that an event is about is not a dict")
     about = cast("Mapping[str, object]", metadata)
     return ObjectReference(
         api_version=_text("apiVersion", given.get("apiVersion") or ""),

@@ -67,7 +67,7 @@ class Finalizer:
         domain, _, _ = self.name.partition("/")
         if "/" not in self.name or not domain or key_problem(self.name):
             raise UsageError(
-                f"{self.name!r} is no finalizer; expected a name within a domain of yours, "
+                f"{self.name!r} is not a finalizer; expected a name within a domain of yours, "
                 "like 'example.com/cleanup'"
             )
 

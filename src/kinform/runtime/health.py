@@ -38,7 +38,7 @@ MAX_NAMED: Final = 10
 @final
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """What the checks said."""
+    """The results of the checks."""
 
     ok: bool
     lines: tuple[str, ...]
@@ -96,7 +96,7 @@ class Checks:
         unknown = sorted(set(exclude).difference(self._checks))
         if unknown:
             count = "a check" if len(unknown) == 1 else f"{len(unknown)} checks"
-            lines.append(f"warn: {count} to exclude cannot be found")  # a stranger's text stays out
+            lines.append(f"warn: {count} to exclude cannot be found")  # never the client's text
         return HealthReport(ok, tuple(lines))
 
     def ask(self, name: str) -> str | None:
@@ -118,16 +118,16 @@ class Checks:
 
 
 class Watched(Protocol):
-    """What `informers_check` asks of an informer; every `SharedInformer` has it."""
+    """The part of an informer that `informers_check` reads; every `SharedInformer` has it."""
 
     @property
     def is_started(self) -> bool:
-        """Whether it was started."""
+        """Whether the informer was started."""
         ...
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it has stopped, or failed."""
+        """Whether the informer has stopped or failed."""
         ...
 
     def healthy(self, max_silence: float | None = None) -> bool:
@@ -140,11 +140,11 @@ class Watched(Protocol):
 
 
 def informers_check(informers: Collection[Watched], max_silence: float | None = None) -> Check:
-    """Return a check whether every cache can be believed: running, synced, in touch.
+    """Return a check that every informer runs, has synced, and is in contact with the server.
 
-    In touch is who heard from the server in the last ``max_silence`` seconds; see
-    `SharedInformer.healthy` for what ``None`` means. ``informers`` is looked at anew every time,
-    so that a list or a view of a dict may grow.
+    In contact means: it heard from the server in the last ``max_silence`` seconds; see
+    `SharedInformer.healthy` for ``None``. ``informers`` is read at every check, so a list or a view
+    of a dict may grow.
     """
 
     def check() -> str | None:
@@ -194,7 +194,7 @@ def _kind_of(error: BaseException) -> str:
 
 
 class Blocking(Protocol):
-    """What `loop_check` asks of a `LoopWatchdog`."""
+    """The part of a `LoopWatchdog` that `loop_check` reads."""
 
     def longest_block(self, within: float) -> float:
         """Return the longest block that lasts, or ended in the last ``within`` seconds."""
@@ -202,12 +202,12 @@ class Blocking(Protocol):
 
 
 def loop_check(watchdog: Blocking, *, max_blocked: float = 10.0, window: float = 15.0) -> Check:
-    """Return a check whether the event loop has turned.
+    """Return a check that the event loop is not blocked for long.
 
-    While it does not, nobody answers, and the time-out of the probe is what tells. This one tells
-    of a loop that is free for moments only: it fails for ``window`` seconds after the loop was
-    blocked for more than ``max_blocked``. One such block costs a pod with kubelet's defaults (every
-    10 s, three failures) no restart; one after the other does.
+    While the loop is blocked no probe is answered, and the probe times out. This check also reports
+    a loop that is free only for moments: it fails for ``window`` seconds after the loop was blocked
+    for more than ``max_blocked``. With kubelet's defaults (every 10 s, three failures) one such
+    block does not restart a pod; one after the other does.
     """
 
     def check() -> str | None:

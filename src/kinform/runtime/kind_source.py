@@ -42,13 +42,13 @@ log: Final = logging.getLogger(__name__)
 _LOW: Final = Priority.LOW
 _NORMAL: Final = Priority.NORMAL
 _PER_TURN: Final = 512
-"""How many names of one event are added in one turn of the loop: a few milliseconds."""
+"""Names of one event that are added in one turn of the loop: a few milliseconds."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wiring:
-    """What a controller's sources are connected to."""
+    """The queue, caches and informers that a controller's sources are connected to."""
 
     controller: str
     queue: WorkQueue[ObjectName]
@@ -174,16 +174,16 @@ def _version(obj: object) -> str:
 
 
 class AnyKindSource(Protocol):
-    """A `KindSource`, whatever its objects are read as."""
+    """A `KindSource` for any model of its objects."""
 
     @property
     def kind_name(self) -> str:
-        """What the kind is called."""
+        """The name of the kind."""
         ...
 
     @property
     def has_map(self) -> bool:
-        """Whether it says itself what its objects mean."""
+        """Whether the source has a mapping function of its own."""
         ...
 
     def follow(self, wiring: Wiring) -> None:
@@ -198,7 +198,7 @@ class AnyKindSource(Protocol):
 
 
 LookupFunc: TypeAlias = Callable[[T, Caches], Iterable[ObjectName] | ObjectName | None]
-"""Which names an object means, by what is in the controller's caches."""
+"""Maps an object to names, with the help of the controller's caches."""
 
 AnyKind: TypeAlias = str | GroupVersionResource | type[object] | AnyKindSource
 """A kind by its name or its model, or a `KindSource`."""
@@ -226,8 +226,8 @@ class KindSource(Generic[T]):
         label_selector: the labels objects must have.
         field_selector: the fields objects must have.
         metadata_only: have the server send metadata alone.
-        resync_period: how often, in seconds, every object is looked at again though nothing
-            happened.
+        resync_period: how often, in seconds, every object is delivered again although nothing
+            changed.
 
     Raises:
         SelectorError: a selector cannot be read.
@@ -320,14 +320,14 @@ class KindSource(Generic[T]):
         self._namespaces = check_namespaces(namespace, namespaces) if is_placed else None
         self._resync_period = resync_period
         self.kind_name: Final = selection("").name
-        """What the kind is called."""
+        """The name of the kind."""
 
     def __repr__(self) -> str:
         return f"<KindSource of {self.kind_name}>"
 
     @property
     def has_map(self) -> bool:
-        """Whether it says itself what its objects mean."""
+        """Whether the source has a mapping function of its own."""
         return self._map is not None or self._lookup is not None
 
     def follow(self, wiring: Wiring) -> None:
@@ -341,9 +341,9 @@ class KindSource(Generic[T]):
         meaning = self._meaning(wiring) or default
         feed = Feed(wiring.queue, source=self.kind_name, map=meaning, when=self._when)
         name = f"{wiring.controller}: {self.kind_name}"
-        told = feed.handler(name=name, resync_period=self._resync_period)
+        registered = feed.handler(name=name, resync_period=self._resync_period)
         return [
-            cast("Registration[object]", informer.add_event_handler(told))
+            cast("Registration[object]", informer.add_event_handler(registered))
             for informer in self._informers(wiring)
         ]
 

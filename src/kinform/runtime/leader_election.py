@@ -109,18 +109,18 @@ log: Final = logging.getLogger("kinform.runtime.leader_election")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ElectionStatistics:
-    """How an elector stands, and what it has done so far."""
+    """The state of an elector, and its counters."""
 
     lease: str
     """``namespace/name``."""
     identity: str
     is_leader: bool
     holder: str
-    """Who held the lease when it was last seen; ``""``: nobody, or not known."""
+    """The holder of the lease when it was last read; ``""``: none, or not known."""
     transitions: int
-    """How often the lease has passed from one to another, when it was last seen."""
+    """The number of leader changes that the lease recorded when it was last read."""
     acquisitions: int
-    """How often this one came to lead."""
+    """How many times this candidate became leader."""
     renewals: int
     failures: int
     """Requests that failed."""
@@ -132,10 +132,10 @@ class ElectionStatistics:
 
 @final
 class ElectionReporter:
-    """Tells of changes, each once: a server that is gone for a day is worth one line.
+    """Logs changes, each once: a server that is down for a day causes one line.
 
     Raises:
-        UsageError: ``on_new_leader`` is an async function, which nobody would await.
+        UsageError: ``on_new_leader`` is an async function, which is never awaited.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class ElectionReporter:
 
     def _seen(self, holder: str) -> None:
         if not holder or holder == self._leader:
-            return  # that there is none is no news
+            return  # a lease without a holder is not logged
         self._leader = holder
         if holder != self._identity:
             self._log(logging.INFO, "%s leads", holder)
@@ -183,7 +183,7 @@ class ElectionReporter:
             try:
                 self._on_new_leader(holder)
             except Exception:
-                # A callback's fault: whoever leads, leads.
+                # The callback failed; the leadership is not affected.
                 log.exception("on_new_leader failed", extra={"lease": self._lease})
 
     def _failed(self, error: KinformError) -> None:
@@ -222,12 +222,12 @@ class LeaderElector:
 
     **Promised**: no two candidates believe that they lead at one true instant, as long as their
     clocks' rates differ by less than `LeaderElection.rate_tolerance` (1.5), no process is stopped,
-    and nobody else edits the Lease. Belief is a deadline on the boot clock, which counts the time a
-    machine sleeps and does not jump: so it is over in time even if nothing runs here. A process
-    that was stopped (SIGSTOP, suspend, a blocked loop) finds that out by `check` before its
-    next write: give what acts `Client.guarded` with it.
+    and no other program edits the Lease. Belief is a deadline on the boot clock, which counts the
+    time a machine sleeps and does not jump: it expires even if this process does not run. A process
+    that was stopped (SIGSTOP, suspend, a blocked loop) detects that by `check` before its next
+    write: let the leader write through `Client.guarded` with it.
 
-    **Not promised**: that a write which is on its way arrives before somebody else leads. Where
+    **Not promised**: that a write which is on its way arrives before another candidate leads. Where
     that matters, let the other side compare `fencing_number`.
 
     `check`, `is_leader`, `deadline` and `fencing_number` may be read from any thread; all else
@@ -253,7 +253,7 @@ class LeaderElector:
         namespace = election.namespace or client.config.namespace
         identity = election.identity or _new_identity()
         self.identity: Final = identity
-        """Who this one is, as the Lease names it."""
+        """The identity of this candidate, as the Lease names it."""
         self.lease: Final = f"{namespace}/{election.lease}"
         """The Lease: ``namespace/name``."""
         self._config: Final = replace(election, namespace=namespace, identity=identity)
@@ -273,7 +273,7 @@ class LeaderElector:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this one leads, at this instant."""
+        """Whether this candidate leads, at this instant."""
         deadline = self._election.deadline  # before the clock: the other order could be too late
         return deadline is not None and self._clock.boot() < deadline
 
@@ -296,23 +296,24 @@ class LeaderElector:
 
     @property
     def fencing_number(self) -> str:
-        """The resourceVersion of the write by which this one came to lead; ``""``: it does not.
+        """The resourceVersion of the write that made this candidate leader; ``""``: it is not.
 
-        A later leader has a larger one. What the leader changes elsewhere can carry it, and whoever
-        is there can refuse a smaller one than it has seen.
+        A later leader has a larger one. Writes to other systems can carry it, and such a system can
+        refuse a number smaller than the largest it has seen.
         """
         return self._election.fencing_number if self.is_leader else ""
 
     @property
     def holder(self) -> str:
-        """Who held the lease when it was last seen; ``""``: nobody, or not known."""
+        """The holder of the lease when it was last read; ``""``: none, or not known."""
         return self._election.holder
 
     def healthy(self, tolerance: float) -> bool:
-        """Whether all is well: false if what leads goes on though the lease ran out.
+        """Return false if ``lead()`` still runs although the lease has expired.
 
-        That is so when ``lead()`` has not ended ``tolerance`` seconds after others may have taken
-        over: it ignores its cancellation, or blocks the loop. Whoever does not lead is healthy.
+        That is so when ``lead()`` has not ended ``tolerance`` seconds after another candidate may
+        have taken over: it ignores its cancellation, or blocks the loop. A candidate that does not
+        lead is healthy.
         """
         if not self._is_led:
             return True
@@ -418,7 +419,7 @@ class LeaderElector:
         return action.reason
 
     async def _release(self, within: Callable[[], float | None] | None) -> None:
-        """Believe no more, and give the lease back if it may be ours and nobody acts on it."""
+        """End the belief, and release the lease if it may be ours and ``lead()`` has ended."""
         election = self._election
         wanted = self._config.release_on_exit and not self._is_led
         if not wanted or election.phase is Phase.ENDED or not election.may_hold:

@@ -1,11 +1,11 @@
-"""Manager: the life of a program of controllers, from its first request to its last.
+"""Manager: runs controllers, with their informers, leader election, health and metrics.
 
-controller-runtime: ``pkg/manager``. In this order it starts: health endpoints, informers, event
-recorders, sources; then, where it leads, workers. It stops the other way round: workers finish
-what they have, the lease is given back, informers end, and the health endpoints last.
+controller-runtime: ``pkg/manager``. It starts, in this order: health endpoints, informers, event
+recorders, sources; then, where it leads, workers. It stops in reverse order: workers finish their
+queues, the lease is released, informers stop, and the health endpoints last.
 
-Rule: whatever runs belongs to one supervisor task, so that `Manager.run` may be cancelled, and the
-block be left, in any task.
+Rule: everything runs in one supervisor task, so `Manager.run` may be cancelled, and the block be
+left, in any task.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ _run_by: Final = contextvars.ContextVar[object]("kinform_run_by", default=None)
 """The manager that runs this task, or has started what did."""
 
 GRACE: Final = 20.0
-"""How long work may take to finish after a stop: less than the 30 s that kubelet gives a pod."""
+"""Seconds that work may take to finish after a stop: less than the 30 s kubelet gives a pod."""
 FORCED: Final = 1.0
-"""How long what is cancelled by force may take to end in good order, before it is again."""
+"""Seconds that cancelled work gets to end cleanly before it is cancelled again."""
 LEAST: Final = 0.15
 """Minimum seconds to stop informers and recorders, and to release the lease, after the deadline."""
 _SHOWN: Final = 10
-"""How many unfinished names a log line lists."""
+"""The number of unfinished names that a log line lists."""
 MAX_SILENCE: Final = 180.0
 """After how long without a word from the server a cache counts as stale."""
 
@@ -79,12 +79,12 @@ class Manager:
         health_hosts: names under which that is reached, where they are neither addresses nor
             names within a cluster. Requests with another ``Host`` are refused.
         grace: seconds that work may take to finish after a stop.
-        max_silence: not ready is who has heard nothing of the server for so many seconds.
+        max_silence: seconds without contact to the server after which readiness fails.
         signals: whether SIGTERM and SIGINT stop it; needs the main thread.
         defaults: keywords of `SharedInformer` for every informer.
 
     Raises:
-        UsageError: something of that makes no sense.
+        UsageError: an argument is invalid.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class Manager:
             raise UsageError("a controller must be added before the manager runs")
         for controller in controllers:
             if not isinstance(controller, Controller):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
-                raise UsageError(f"{controller!r} is no Controller")
+                raise UsageError(f"{controller!r} is not a Controller")
             if controller.name in self._controllers:
                 raise UsageError(f"there is a controller {controller.name!r} already")
             self._controllers[controller.name] = controller
@@ -175,7 +175,7 @@ class Manager:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it was asked to stop; stays true."""
+        """Whether a stop was requested; stays true."""
         return self._stop.is_asked
 
     async def wait_warm(self, timeout: float | None = None) -> None:
@@ -261,10 +261,10 @@ class Manager:
             self._task.result()
 
     async def stop(self) -> None:
-        """End in good order, within the grace. Cancelled, it ends at once.
+        """Stop cleanly, within the grace period. Cancelled, stop at once.
 
-        What went wrong meanwhile is raised by `run`, not here. A reconcile, and whatever it has
-        started, only asks for the end and does not wait: that would be for itself.
+        Errors are raised by `run`, not here. In a reconcile, or in a task started by one, this only
+        requests the stop and does not wait: the manager waits for the reconcile.
         """
         self._stop.ask()
         if self._task is None or _run_by.get() is self:
@@ -276,14 +276,14 @@ class Manager:
             raise
 
     async def wait_stopped(self) -> None:
-        """Wait until a manager that was started has ended, for whatever reason.
+        """Wait until a manager that was started has stopped, for any reason.
 
         Cancelled, it does not wait any longer; the manager goes on.
 
         .. code-block:: python
 
             await manager.start()
-            ...  # whatever else the program does
+            ...  # the rest of the program
             await manager.wait_stopped()
 
         Raises:
@@ -364,7 +364,7 @@ class Manager:
             await self._force_asked.wait()
             while True:
                 block.cancel()
-                await asyncio.sleep(FORCED)  # who wants to end in good order has so long
+                await asyncio.sleep(FORCED)  # time for a clean end
 
         async with background(force()):
             try:
@@ -413,7 +413,7 @@ class Manager:
         elector = self._elector
         for_leaders = [each for each in self.controllers if each.needs_leader and elector]
         others = [each for each in self.controllers if each not in for_leaders]
-        async with beside(self._all_warm()):  # who waits to lead would not notice that it fails
+        async with beside(self._all_warm()):  # its failure must also end a wait for the lease
             if elector is None or not for_leaders:
                 await Operation(others, self._stop).run()
                 return
@@ -501,7 +501,7 @@ class Operation:
         await controller.wait_warm()
         if self._stop.is_asked:
             return
-        self._working.append(controller)  # until then nobody is there who could drain its queue
+        self._working.append(controller)  # before that it has no workers that could drain its queue
         await controller.work()
 
     async def _drain(self) -> None:
@@ -514,7 +514,7 @@ class Operation:
                 log.warning(text, controller.name, len(report.unfinished), self._stop.grace, shown)
             if report.delayed:
                 shown = ", ".join(name.shown for name in report.delayed[:_SHOWN])
-                text = "%s: %d were to be looked at again later: %s"
+                text = "%s: %d delayed names dropped by the stop: %s"
                 log.info(text, controller.name, len(report.delayed), shown)
 
 

@@ -39,7 +39,7 @@ S = TypeVar("S")
 
 
 class ElectionFigures(Protocol):
-    """What is told of a leader election."""
+    """The statistics of a leader election that become metrics."""
 
     @property
     def lease(self) -> str:
@@ -48,12 +48,12 @@ class ElectionFigures(Protocol):
 
     @property
     def is_leader(self) -> bool:
-        """Whether this process has it."""
+        """Whether this process holds the lease."""
         ...
 
     @property
     def slow_paths(self) -> int:
-        """How often the lease had to be read before it could be renewed."""
+        """The number of renewals that had to read the lease first."""
         ...
 
 
@@ -67,11 +67,11 @@ class Figure(Generic[S]):
     of: Callable[[S], float | None]
     merge: Callable[[Iterable[float]], float] = sum
     is_moment: bool = False
-    """It is a time of the event loop, and told as how long ago that is."""
+    """The value is a time of the event loop, and is exported as its age."""
 
     @property
     def is_counter(self) -> bool:
-        """Whether it only grows, which its name says."""
+        """Whether the value only grows: its name ends in ``_total``."""
         return self.name.endswith("_total")
 
 
@@ -288,12 +288,12 @@ DROPPED: Final[dict[str, Callable[[RecorderStatistics], int]]] = {
 
 MAX_NAMES: Final = 200
 """So many controllers, and so many informers, have series of their own."""
-PATIENCE: Final = 5.0
-"""How long a scrape in another thread waits for the event loop."""
+SCRAPE_TIMEOUT: Final = 5.0
+"""Seconds that a scrape in another thread waits for the event loop."""
 
 
 class MetricsSource(Protocol):
-    """Whose figures are told. It is asked on the event loop, at every scrape."""
+    """The source of the statistics. It is called on the event loop, at every scrape."""
 
     def controllers(self) -> Iterable[ControllerStatistics]:
         """Return the figures of every controller."""
@@ -356,7 +356,9 @@ class Collector:
             return list(_families(self._ask()))
         answer: Future[_Figures] = Future()
         self._loop.call_soon_threadsafe(self._tell, answer)
-        return list(_families(answer.result(PATIENCE)))  # the larger part, and not on the loop
+        return list(
+            _families(answer.result(SCRAPE_TIMEOUT))
+        )  # the larger part, and not on the loop
 
     def _ask(self) -> _Figures:
         source = self._source
@@ -371,7 +373,7 @@ class Collector:
     def _tell(self, answer: Future[_Figures]) -> None:
         try:
             answer.set_result(self._ask())
-        except Exception as exc:  # noqa: BLE001 - raised by who waits
+        except Exception as exc:  # noqa: BLE001 - raised again in the thread that waits
             answer.set_exception(exc)
 
 
@@ -385,8 +387,8 @@ def exposition(
 
     Args:
         source: is asked on the event loop, where this must be called.
-        registry: what else is told; by default Prometheus' own: figures of the process, and
-            whatever else the program counts. What has a name of ours there is left out.
+        registry: other metrics to include; by default Prometheus' own: those of the process, and
+            all that the program registered. Metrics with the name of one of ours are left out.
 
     Raises:
         UsageError: ``kinform[metrics]`` is not installed, or no event loop runs.
@@ -400,7 +402,7 @@ def exposition(
     def expose(accept: str) -> tuple[str, bytes]:
         try:
             encode, content_type = choose_encoder(accept)
-        except (TypeError, ValueError):  # a version that is no number
+        except (TypeError, ValueError):  # a version that is not a number
             encode, content_type = choose_encoder("")
         return content_type, encode(joined)
 

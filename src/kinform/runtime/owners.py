@@ -107,8 +107,8 @@ def set_controller_reference(
         AlreadyOwnedError: another controller owns it. So does the predecessor of an owner that was
             created anew: what it owned is about to be collected.
         UsageError: ``owner`` is in another namespace, or in one where ``body`` is in none; or it
-            does not know its kind; or what is there are no owner references; or ``body`` is no
-            dict: ``apply`` takes any model, and an ``owner=`` for it.
+            does not know its kind; or the existing owner references are malformed; or ``body`` is
+            not a dict: ``apply`` takes any model, and an ``owner=`` for it.
     """
     reference = owner_reference(
         owner, block_deletion=block_deletion, kind=kind, api_version=api_version
@@ -152,10 +152,10 @@ def set_owner_reference(
 
 
 def remove_owner_reference(body: MutableMapping[str, object], owner: AnyObject) -> bool:
-    """Take ``owner`` from the owners of ``body``, in place; tell whether it was one.
+    """Remove ``owner`` from the owners of ``body``, in place; return whether it was one.
 
     Raises:
-        UsageError: ``owner`` has no uid, or what is there are no owner references.
+        UsageError: ``owner`` has no uid, or the existing owner references are malformed.
     """
     uid = metadata_of(owner, "uid").uid
     if not uid:

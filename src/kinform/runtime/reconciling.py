@@ -119,10 +119,10 @@ class Reconciler:
         clock = asyncio.get_running_loop().time
         began, outcome = clock(), Outcome.CANCELLED
         worker = asyncio.current_task()
-        meter.active += 1
+        meter.begin()
         try:
             call = self._call if self.timeout is None else self._call_within_timeout
-            # In a task of its own: whatever the function leaves behind there (a swallowed
+            # In a task of its own: anything the function leaves behind there (a swallowed
             # cancellation, a count of `Task.cancelling`) does not look like a stop of the worker.
             called = await apart(
                 call(context, name), name=None if worker is None else worker.get_name()
@@ -264,7 +264,7 @@ class Workers:
         self._count = count
         self._slow_after = slow_after
         self.has_abandoned: bool = False
-        """Whether a reconcile was cancelled, did not end in time, and still runs."""
+        """True after a reconcile was cancelled and did not end in time: it still runs."""
         # By name: when its reconcile began, and when it is logged as slow.
         self._running: dict[ObjectName, tuple[float, float]] = {}
 

@@ -1,11 +1,11 @@
-"""`EventRecorder`: tells people what a controller does, in Kubernetes Events.
+"""`EventRecorder`: publishes a controller's actions as Kubernetes Events.
 
 `EventRecorder.event` decides in memory which Event an occurrence belongs to
 (`kinform.sansio.event_correlation`, or `kinform.sansio.event_series` for the newer API) and puts
-that into the outbox. One task sends what is there, one after the other.
+that into the outbox. One task sends the events of the outbox, one after the other.
 
-Rule: a record is in the outbox unless it is being sent, and goes back there whatever ends the
-attempt. So a cancellation loses nothing, and the next one who sends begins where this one ended.
+Rule: a record is in the outbox unless it is being sent, and returns there if the attempt ends in
+any way but success. So a cancellation loses nothing, and the next sender continues there.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ __all__ = [
 
 
 class Correlating(Protocol):
-    """What assigns occurrences to events: `EventCorrelator` or `EventSeries`."""
+    """Assigns occurrences to events: `EventCorrelator` or `EventSeries`."""
 
     def observe(self, occurrence: Occurrence, *, now: float, wall: float) -> Sequence[EventRecord]:
         """Count an occurrence; return what is to be written because of it."""
         ...
 
     def allows(self, record: EventRecord, now: float) -> bool:
-        """Whether one more write is not one too many; counts it then."""
+        """Return whether one more write is allowed; if so, count it."""
         ...
 
     def rename(self, record: EventRecord, *, wall: float) -> None:
@@ -95,7 +95,7 @@ class Correlating(Protocol):
 
 
 class Put(enum.Enum):
-    """What became of an event that is to be written."""
+    """The result of adding an event to the outbox."""
 
     WAITING = "waiting"
     MERGED = "merged"
@@ -144,7 +144,7 @@ class EventOutbox:
 MAX_TRIES: Final = 12
 RETRY_INTERVAL: Final = 10.0
 TRY_TIMEOUT: Final = 30.0
-"""How long one try may take: a server that says nothing holds up the events behind it."""
+"""Seconds that one attempt may take: a silent server delays the events behind it."""
 MAX_RETRY_AFTER: Final = 120.0
 
 
@@ -162,15 +162,15 @@ class EventSink:
         self._format = FORMATS[api]
         self._reporter = reporter
         self.created: int = 0
-        """How many events were created."""
+        """The number of events that were created."""
         self.patched: int = 0
-        """How many events were changed."""
+        """The number of events that were updated."""
 
     async def send(self, record: EventRecord) -> None:
-        """Have the server know all of ``record``.
+        """Create or update the Event of ``record`` on the server.
 
         Raises:
-            AlreadyExistsError: somebody else has an event of its name: it needs another one.
+            AlreadyExistsError: another program has an event of this name: it needs another name.
         """
         if record.exists:
             try:
@@ -227,7 +227,7 @@ def retry_wait(error: Exception, *, tries: int, rand: float) -> float | None:
 
 
 def is_expected(error: Exception) -> bool:
-    """Whether nobody needs to hear of a failure: the event's place is gone, or our turn is over."""
+    """Return whether a failure need not be logged: its namespace is gone, or a lease was lost."""
     if isinstance(error, ApiError) and error.is_namespace_terminating:
         return True
     return isinstance(error, NotFoundError | LeadershipLost)
@@ -250,10 +250,10 @@ def _may_pass(error: Exception) -> bool:
 log: Final = logging.getLogger(__name__)
 
 GRACE: Final = 5.0
-"""How long the end of the block may take to send what waits."""
+"""Seconds that leaving the block may take to send waiting events."""
 QUEUE_SIZE: Final = 1000
 _TELL_EVERY: Final = 60.0
-_SHORTEST_WAIT: Final = 0.1  # whatever two clocks say, nobody spins between them
+_SHORTEST_WAIT: Final = 0.1  # two clocks that disagree must not cause a busy loop
 
 
 @final
@@ -305,7 +305,7 @@ class EventRecorder:
         capacity: how many events may wait to be written.
 
     Raises:
-        UsageError: an argument makes no sense.
+        UsageError: an argument is invalid.
     """
 
     def __init__(
@@ -330,7 +330,7 @@ class EventRecorder:
         self._told = dict[str, float]()  # when we last complained of what
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        self._is_sending = False  # somebody sends: there is never more than one
+        self._is_sending = False  # one sender at a time
         self._in_flight = 0  # what is being sent: nothing, or one
         self._is_stopped = False
         self._work = asyncio.Event()
@@ -339,7 +339,7 @@ class EventRecorder:
 
     # --- recording ----------------------------------------------------------------------------
 
-    def event(  # noqa: PLR0917 - client-go's order, which everybody knows
+    def event(  # noqa: PLR0917 - client-go's order of arguments
         self,
         regarding: Regarding,
         type_: EventType,
@@ -355,7 +355,7 @@ class EventRecorder:
         Args:
             regarding: the object: an `Object`, an `ObjectReference`, or one of them as a dict.
                 Only its name, kind and identity are sent.
-            type_: ``"Normal"``, or ``"Warning"`` if somebody should look at it.
+            type_: ``"Normal"``, or ``"Warning"`` if a person should look into it.
             reason: why, as one word for programs: ``FailedCreate``.
             message: for people; what is beyond 1,024 bytes is cut off.
             action: what was done about it: ``Create``. By default the reason (newer API only).
@@ -377,7 +377,7 @@ class EventRecorder:
         if self._loop is None or _running_loop() is self._loop:
             self._record(occurrence)
             return
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody sends any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no sender runs any more
             self._loop.call_soon_threadsafe(self._record, occurrence)
 
     def statistics(self) -> RecorderStatistics:
@@ -429,10 +429,10 @@ class EventRecorder:
         await self.stop()
 
     def start(self) -> None:
-        """Begin to send, where ``async with`` does not fit; `stop` must follow.
+        """Start sending, where ``async with`` does not fit; `stop` must follow.
 
         Raises:
-            UsageError: it was started before, or is run by somebody.
+            UsageError: it was started before, or another task runs it.
         """
         if self._is_stopped or self._task is not None or self._is_sending:
             raise UsageError("this event recorder was started before; make a new one")
@@ -493,7 +493,7 @@ class EventRecorder:
                 await ended(self._task)
 
     async def _all_sent(self) -> None:
-        """Wait until nothing waits; where nobody sends, send."""
+        """Wait until the outbox is empty; if no task sends, send here."""
         if self._is_sending or self._task is not None:
             self._work.set()
             self._hurry.set()
@@ -522,7 +522,7 @@ class EventRecorder:
         """Send until nothing waits."""
         tries = 0
         while (record := self._outbox.take()) is not None:
-            if record.is_settled:  # told already, together with an earlier one
+            if record.is_settled:  # sent already, together with an earlier occurrence
                 continue
             tries += 1
             wait = await self._try(record, tries)

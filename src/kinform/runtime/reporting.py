@@ -1,4 +1,4 @@
-"""What a manager tells of itself: health checks, figures, and the endpoints that show them."""
+"""Reporting: a manager's health checks and statistics, and the endpoints that serve them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Reporting:
 
     @property
     def url(self) -> str:
-        """Where the endpoints are; ``""`` if nowhere."""
+        """The URL of the endpoints; ``""`` if they are not served."""
         return "" if self._server is None else self._server.url
 
     def metrics(self, accept: str = "") -> tuple[str, bytes]:

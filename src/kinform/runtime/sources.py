@@ -1,10 +1,10 @@
-"""What else can make a controller work: timers, streams, and whoever sends it a name.
+"""Sources of names other than objects: timers, streams, and channels that callers send to.
 
-controller-runtime: ``pkg/source`` (Channel, Func). For kinds of objects there is `KindSource`; here
-are those that put names in themselves.
+controller-runtime: ``pkg/source`` (Channel, Func). For kinds of objects there is `KindSource`;
+the sources here add names to the queue themselves.
 
-Rule: a source only names what is to be looked at. What is to be done is found out by the reconcile,
-from the state of things.
+Rule: a source only says which names to reconcile. The reconcile finds out what to do, from the
+current state.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ log: Final = logging.getLogger(__name__)
 Names: TypeAlias = Iterable[ObjectName] | Callable[[], Iterable[ObjectName]]
 
 _PER_TURN: Final = 256
-"""How many names a source puts in before other tasks have a turn."""
+"""Names that a source adds before other tasks get a turn."""
 _TURN: Final = 0.002
 """Seconds after which they have one in any case."""
 BUFFER: Final = 1024
-"""How many names a channel keeps until its controller takes them."""
+"""Names that a channel keeps until its controller takes them."""
 
 
 class Enqueue(Protocol):
@@ -63,20 +63,23 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """What causes and logs call it."""
+        """The name of the source in causes and logs."""
         ...
 
     async def run(self, add: Enqueue) -> None:
-        """Call ``add`` whenever something is to be looked at, until cancelled.
+        """Call ``add`` for each name to reconcile, until cancelled.
 
-        It is run again after a while if it fails, and not any more once it returns.
+        A source that raises is a part that ended unexpectedly: it is logged, counted, and run again
+        with backoff; more than five such ends within a minute end the manager. A source whose
+        backend may be down for longer handles that itself. `UsageError` is final: the source is not
+        run again. A source that returns is not run again either.
         """
         ...
 
 
 @final
 class TimerSource:
-    """Has names reconciled again and again: what no event tells of.
+    """Reconciles names periodically: for state that no event reports.
 
     .. code-block:: python
 
@@ -151,7 +154,7 @@ class StreamSource(Generic[S]):
 
 @final
 class ChannelSource:
-    """A way in for everybody: `send` a name, from any thread, before or after the start.
+    """A source that callers `send` names to, from any thread, before or after the start.
 
     Args:
         buffer: how many different names wait at most until the controller runs.
@@ -172,13 +175,13 @@ class ChannelSource:
             UsageError: the controller does not run, and the buffer is full; or ``name`` is none.
         """
         if not isinstance(name, ObjectName):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
-            raise UsageError(f"{name!r} is no ObjectName; ObjectName.parse('namespace/name') is")
+            raise UsageError(f"{name!r} is not an ObjectName: ObjectName.parse('namespace/name')")
         with self._lock:
             if self._loop is None:
                 self._keep(name)
                 return
             loop = self._loop
-        with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
+        with suppress(RuntimeError):  # the loop is closed: no controller runs any more
             loop.call_soon_threadsafe(self._pass_on, name)
 
     def _keep(self, name: ObjectName) -> None:

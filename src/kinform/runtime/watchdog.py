@@ -52,15 +52,15 @@ class Free:
 
 @final
 class Lag:
-    """Judges, from when a heartbeat was due and when it came, whether a loop is blocked.
+    """Decides, from the due time and the arrival of a heartbeat, whether a loop is blocked.
 
-    A late heartbeat is nobody's fault if the looking itself was late, and the process used no
-    processor time meanwhile: then it was stopped (SIGSTOP), starved or frozen as a whole. If it
-    did use some, one call kept all threads from running, and the loop was blocked.
+    A late heartbeat does not count if the check itself was late and the process used no processor
+    time meanwhile: then the whole process was stopped (SIGSTOP), starved or frozen. If it did use
+    some, one call kept all threads from running, and the loop was blocked.
 
     Args:
         limit: how late a heartbeat may be.
-        interval: how long it is from look to look.
+        interval: seconds between two checks.
     """
 
     __slots__ = ("_cpu", "_interval", "_limit", "_looked", "_stopped_until", "_stuck_since")
@@ -205,7 +205,7 @@ class LoopWatchdog:
 
 @final
 class _Watched:
-    """A loop and its thread, looked at from another one."""
+    """A loop and its thread, as seen from another thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
         self._loop = loop
