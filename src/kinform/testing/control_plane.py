@@ -1,7 +1,7 @@
-"""A real control plane on loopback: etcd, kube-apiserver and what tests do to them.
+"""A real control plane on loopback: etcd, kube-apiserver, and operations on them for tests.
 
-`ControlPlane` is the asyncio face of `kinform.testing.servers`. It belongs to no event loop:
-whatever blocks runs in a thread, so one control plane serves tests on different loops.
+`ControlPlane` is the asyncio interface of `kinform.testing.servers`. It belongs to no event loop:
+blocking calls run in a thread, so one control plane serves tests on different loops.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ class ControlPlane:
     """A real etcd and kube-apiserver, started for tests and gone after them.
 
     Every server listens on a loopback port of its own and lives in a private folder. RBAC is on
-    and the certificate authority is new each time. Whatever happens to this process, SIGKILL
-    included, the servers end and the folder goes.
+    and the certificate authority is new each time. However this process ends, SIGKILL included,
+    the servers end and the folder is removed.
 
     Methods may be called from any loop and any thread, and wait for each other. A method that
-    was cancelled has not begun, or goes on in the background until it is done. Whoever is
-    cancelled while the block begins or ends waits until all servers are gone; its end does not
-    wait for servers that are still being started.
+    was cancelled has not begun, or goes on in the background until it is done. A caller that is
+    cancelled while the block begins or ends waits until all servers have ended; the end of the
+    block does not wait for servers that are still being started.
 
     Args:
         apiservers: How many apiservers share the etcd.
@@ -67,7 +67,7 @@ class ControlPlane:
         ...         await client.resource("v1/pods").list()
 
     Raises:
-        UsageError: An option makes no sense.
+        UsageError: An option is invalid.
     """
 
     def __init__(

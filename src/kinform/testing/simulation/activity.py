@@ -1,4 +1,4 @@
-"""What a program writes: how often, what of it changed anything, and when that last was."""
+"""Activity: the writes of a program, how many of them changed anything, and the last change."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _MINUTE: Final = 60.0
 _PER_INPUT: Final = 10
 _EVERYTHING: Final = "a write"
 _OBJECTS: Final = 10
-"""How many times more often a process may write, whatever it is, than one object."""
+"""A process may write so many times more often in total than it may write one object."""
 _CREATES: Final = 4
-"""How many times more objects may be created than one object may be written."""
+"""So many times more objects may be created than one object may be written."""
 _BOOKKEEPING: Final = ("leases", "events")
 
 
@@ -52,7 +52,7 @@ class Activity:
         self._writes: defaultdict[tuple[object, str], deque[float]] = defaultdict(deque)
         storage.observe(self._note)
 
-    # --- what it is told
+    # --- input
 
     @contextlib.contextmanager
     def input(self) -> Generator[None]:

@@ -1,4 +1,4 @@
-"""Which keys a program's controllers fail to reconcile, by what they log."""
+"""Failing reconciles: the keys that a program's controllers fail to reconcile, from their log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final, final
 __all__ = ["PROCESS", "Failures"]
 
 PROCESS: Final[ContextVar[str]] = ContextVar("kinform_simulation_process", default="")
-"""Which process the running task is of."""
+"""The process that the running task belongs to."""
 
 _FAILED: Final = re.compile(r"failed \(attempt (\d+)\), will be retried: (.*)", re.DOTALL)
 _CONTROLLERS: Final = "kinform.controller"

@@ -20,7 +20,7 @@ __all__ = ["History", "Moment", "Sees", "State", "everything"]
 
 @final
 class State(msgspec.Struct, frozen=True, gc=False):
-    """One state of one object, by what tells it from all others."""
+    """One state of one object, with the fields that distinguish it from all other states."""
 
     uid: str
     version: str
@@ -41,7 +41,7 @@ class Moment(msgspec.Struct, frozen=True, gc=False):
 
 
 Sees: TypeAlias = Callable[[State], bool]
-"""Which states a selector lets through."""
+"""A selector, as a predicate on states."""
 
 
 def everything(state: State) -> bool:  # noqa: ARG001 - a Sees
@@ -67,7 +67,7 @@ class History:
         self._time = time
         self._moments: defaultdict[str, list[Moment]] = defaultdict(list)
         self.restores: int = 0
-        """How often the server went back."""
+        """The number of restores of the server."""
         self.restored_at: float = float("-inf")
         for stored in self._table.now():
             self._moments[stored.key].append(Moment(time(), self._state(stored)))
@@ -94,7 +94,7 @@ class History:
         return [before[-1] if before else None, *later]
 
     def now(self, sees: Sees = everything) -> Mapping[str, State]:
-        """Return what is there."""
+        """Return the current states."""
         last = {key: moments[-1].state for key, moments in self._moments.items()}
         return {key: state for key, state in last.items() if state is not None and sees(state)}
 

@@ -3,11 +3,10 @@
 A fault at random is rarely the one that a certain mistake needs, and hardly ever two that go
 together: pages, and a compaction between two of them. So every eighth schedule takes what its
 server does wrong from one theme; every sixteenth, between those, from a rare one, and plays its
-scene; every thirty-second has strangers. Four more of thirty-two have a server that is limited in
+scene; every thirty-second has proxies that answer 404. Four more have a server that is limited in
 one way for long: no watch can be opened, each watch ends cleanly after some events, nothing is
-answered, or the API version is not served. One more has a rough program (`is_rough`), whatever its
-server does. A new theme takes seeds that had none: all others mean
-what they meant.
+answered, or the API version is not served. One more has a rough program (`is_rough`), with any
+server. A new theme takes seeds that had none: all others keep their meaning.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def _overload(dice: random.Random) -> Fault:
 
 
 def _permissions(dice: random.Random) -> Fault:
-    """Somebody revokes them, and gives them back."""
+    """Permissions are revoked, and granted again."""
     code, times = dice.choice((401, 403, 403)), _times(dice)
     if dice.random() < 0.3:
         return faults.error_event(code, after_events=dice.randint(0, 3), times=times)
@@ -203,7 +202,7 @@ def _restores(dice: random.Random) -> Fault | Restore:
 
 
 def _strangers(dice: random.Random) -> Fault:
-    """Somebody in between answers in place of the server, and knows nothing of what it has."""
+    """A proxy answers in place of the server, without knowing its objects."""
     match dice.randrange(4):
         case 0 | 1:
             return faults.status(404, text=dice.choice((None, "default backend")), times=None)

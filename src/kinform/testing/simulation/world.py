@@ -1,4 +1,4 @@
-"""The world: a server, processes, and a schedule that happens to them, under virtual time."""
+"""The world: a server, processes, and the schedule of faults, under virtual time."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _AFTER_RESTORE: Final = 75.0
 """Seconds after a restore in which a lease may be in the hands of two: it was edited."""
 
 Program: TypeAlias = Callable[[Process], Awaitable[None]]
-"""What runs in each process, until it is cancelled."""
+"""The program that runs in each process, until it is cancelled."""
 Check: TypeAlias = Callable[["World"], str | None]
 """Looks at the end: returns or raises what is not yet as it should be, else ``""`` or None."""
 
@@ -62,7 +62,7 @@ Check: TypeAlias = Callable[["World"], str | None]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run went."""
+    """The outcome of a run."""
 
     schedule: Schedule
     divergence: Divergence | None
@@ -72,7 +72,7 @@ class Outcome:
     writes: int
     """Of all processes, without those of leases and events."""
     command: str = ""
-    """What runs this schedule again in a shell, if it was drawn from its seed."""
+    """A shell command that runs this schedule again, if it was drawn from its seed."""
 
     def raise_for_divergence(self) -> None:
         """Do nothing if the run found nothing.
@@ -163,7 +163,7 @@ class World:
     ) -> None:
         self.schedule: Final = schedule
         self.limits: Final = limits or Limits()
-        self.server: Final = APIServer(port=None, seed=schedule.seed, token="simulation")  # noqa: S106 - nobody else can reach it
+        self.server: Final = APIServer(port=None, seed=schedule.seed, token="simulation")  # noqa: S106 - in memory only
         self.failure: Divergence | None = None
         self.now: float = 0.0
         self.sent: list[list[Sent]] = []
@@ -193,7 +193,7 @@ class World:
             UsageError: the workload cannot be written.
         """
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(_tell_of_error)
+        loop.set_exception_handler(_log_error)
         before = _timers(loop)
         async with self.server:
             for namespace in NAMESPACES:
@@ -304,7 +304,7 @@ class World:
                 link.on_write = Countdown(action).of(slot)
             case acts.Partition() if link is not None:
                 link.cut(silent=action.silent)
-                self._later(action.lasts, link.mend)
+                self._later(action.lasts, link.heal)
             case _:
                 pass  # it does not run just now
 
@@ -337,7 +337,7 @@ class World:
 
     @contextlib.contextmanager
     def _in_own_version(self) -> Generator[None]:
-        """Serve what is written in its own version for an instant: no fault hits who writes."""
+        """Serve the written objects in their own version for an instant: faults spare writes."""
         kinds = self.server.cluster.kinds
         if self._moved_kind is not None:
             kinds.move(self._moved_kind, self._moved_kind.version)
@@ -358,7 +358,7 @@ class World:
                 slot.link.reset()
 
     def _redo(self, lost: Sequence[Lost], count: int) -> None:
-        """Make updates again that were lost, as far as everybody can tell the difference."""
+        """Repeat updates that were lost, as far as every process can see the difference."""
         there = self.history.now()
         seen = min((process.seen for process in self.living), default=0)
         for mark, write in lost:
@@ -427,9 +427,9 @@ class World:
             self.report(Divergence("leak", f"{process} left {link.open_streams} answers open"))
 
     def _may_end(self, error: BaseException | None) -> bool:
-        """Tell whether a process may end by this: one that has lost its lease is started again.
+        """Return whether a process may end by this: one that has lost its lease is started again.
 
-        As in a cluster. Long after the last fault there is no reason to lose it.
+        As in a cluster. Long after the last fault a lease must not be lost.
         """
         late = self._healed_at is not None and self.time() - self._healed_at > _LEASES
         return isinstance(error, LeadershipLost) and not late
@@ -538,7 +538,7 @@ class World:
             return self._check(self) or ""
         except UsageError:
             raise
-        except Exception as exc:  # noqa: BLE001 - whatever it raises that somebody else has written
+        except Exception as exc:  # noqa: BLE001 - the user's check may raise anything
             return f"the check raised {type(exc).__name__}: {exc}".removesuffix(": ")
 
     def _check_timers(self, before: set[asyncio.TimerHandle]) -> None:
@@ -580,8 +580,8 @@ def _timers(loop: asyncio.AbstractEventLoop) -> set[asyncio.TimerHandle]:
     return {timer for timer in scheduled if not timer.cancelled()}
 
 
-def _tell_of_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what nobody has caught, except for the end of a run that took too long."""
+def _log_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log uncaught errors, except for the end of a run that took too long."""
     if not isinstance(context.get("exception"), TimeUp):
         loop.default_exception_handler(context)
 

@@ -29,7 +29,7 @@ Lost: TypeAlias = tuple[int, Write]
 """A write that was undone, behind the revision before it."""
 
 BUSY: Final = 100
-"""Revisions that each write of a schedule takes: others write too, what nobody looks at."""
+"""Revisions that each write of a schedule takes: others are taken by unrelated writes."""
 REDONE: Final = 1000
 """Added to the value of what is written again."""
 
@@ -75,10 +75,10 @@ class Writer:
 
     @property
     def kind(self) -> Kind:
-        """What is written.
+        """The objects that are written.
 
         Raises:
-            UsageError: it cannot be.
+            UsageError: the workload cannot be written.
         """
         name = self.workload.resource
         kind = self._server.cluster.kinds.find(*GroupVersionResource.parse(name))
