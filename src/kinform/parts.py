@@ -51,7 +51,7 @@ class Parts:
 
     @property
     def unexpected_ends(self) -> int:
-        """How often a part ended for another reason than a stop."""
+        """The number of times that a part ended for another reason than a stop."""
         return self._ends.total
 
     # --- ownership

@@ -96,7 +96,7 @@ def test_a_schedule_that_was_not_drawn_has_a_name_that_outlives_a_file() -> None
     ],
 )
 def test_what_is_no_schedule_is_said_to_be_none(text: str, words: str) -> None:
-    with pytest.raises(UsageError, match=f"mine: this is no schedule: .*{words}"):
+    with pytest.raises(UsageError, match=f"mine: not a schedule: .*{words}"):
         Schedule.load(text, source="mine")
 
 

@@ -1,7 +1,7 @@
-"""What an elector and its table of decisions say to each other.
+"""The messages between an elector and its decision table.
 
-`Action`: do this. `Signal`: this came of it. `Moment`: when, as three numbers, for the table knows
-neither clocks nor chance.
+`Action`: a request to send. `Signal`: its result. `Moment`: the time, as three numbers, because
+the table knows neither clocks nor chance.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ class Wrote:
 @final
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The request could not be made, was refused, or the answer makes no sense."""
+    """The request could not be sent, was refused, or the answer is malformed."""
 
     error: KinformError
 

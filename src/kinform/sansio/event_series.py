@@ -1,11 +1,11 @@
 """Series of Events: the rules of ``events.k8s.io``, which count without writing.
 
 The first occurrence is an Event, the second makes it a series of two. Further ones are counted
-here alone. The count is told when the series is over (six minutes without an occurrence), and
+here alone. The count is written when the series ends (six minutes without an occurrence), and
 every half hour while it goes on (client-go: tools/events/event_broadcaster.go).
 
-Unlike client-go's, a series of which the server knows everything is not written again, and the
-number of series is bounded: the one that was silent for longest is ended to make room.
+Unlike client-go, a series that the server knows completely is not written again, and the number
+of series is bounded: the one that was silent for longest is ended first.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class EventSeries:
         return True
 
     def rename(self, record: EventRecord, *, wall: float) -> None:
-        """Give an Event another name: somebody else has this one."""
+        """Give an Event another name: this one is taken."""
         record.name = self._names.make(record.occurrence.regarding.name, wall=wall)
 
     def next_due(self) -> float | None:

@@ -15,7 +15,7 @@ __all__ = ["LIMIT", "WINDOW", "PartEnd", "PartEnds"]
 WINDOW: Final = 60.0
 """Seconds for which an unexpected end is remembered."""
 LIMIT: Final = 5
-"""How many unexpected ends within `WINDOW` are answered by restarts."""
+"""The number of unexpected ends within `WINDOW` that are answered by restarts."""
 
 
 class PartEnd(NamedTuple):
@@ -44,7 +44,7 @@ class PartEnds:
     def __init__(self) -> None:
         self._recent: deque[PartEnd] = deque()
         self.total: int = 0
-        """How many there were in all."""
+        """The number of all unexpected ends."""
 
     def note(self, end: PartEnd) -> bool:
         """Count an end; return whether there were more than `LIMIT` within `WINDOW`."""

@@ -1,11 +1,10 @@
-"""When a key that failed may be tried again: client-go's rate limiters, without a clock.
+"""Rate limiters: the delay before a failed key is retried, as in client-go, without a clock.
 
-A limiter is asked ``when(item, now)`` and answers in seconds to wait; the asking counts as one
-failure. ``forget`` ends the count. Nothing here waits, and there is no jitter: whoever wants some
-adds it to the answer.
+``when(item, now)`` counts a failure and returns the seconds to wait. ``forget`` resets the count.
+Nothing here waits, and there is no jitter: the caller may add some.
 
-What a limiter remembers grows with the number of distinct keys that failed and were not forgotten:
-forget a key when it succeeded, and when its object is gone.
+The memory of a limiter grows with the number of distinct keys that failed and were not forgotten:
+forget a key when it succeeded, and when its object was deleted.
 """
 
 from __future__ import annotations
@@ -143,7 +142,7 @@ class BucketRateLimiter(Generic[K]):
         """Do nothing: a token is not given back."""
 
     def num_requeues(self, item: K, /) -> int:  # noqa: ARG002 - the protocol's
-        """Return 0: nobody is counted."""
+        """Return 0: failures of single keys are not counted."""
         return 0
 
 

@@ -57,7 +57,7 @@ _HOMES: Final[dict[str, str]] = {
     "run": "kinform.sync.running",
     "wait_for_cache_sync": "kinform.sync.running",
 }
-"""Where each name lives."""
+"""The module that defines each name."""
 
 
 if not TYPE_CHECKING:  # a checker that saw it would take every misspelt name for an object

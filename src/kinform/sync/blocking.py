@@ -1,11 +1,11 @@
-"""How a method of the asyncio API becomes one of the blocking API: in one line.
+"""Derives a method of the blocking API from one of the asyncio API, in one line.
 
 .. code-block:: python
 
     class ResourceClient(Generic[T]):
         get: Final = blocking(aio.ResourceClient[T].get)
 
-There is no second implementation. Parameters and result are those of the original, for type
+There is only one implementation. Parameters and result are those of the original, for type
 checkers as well; only overloads cannot be carried over, and are written out.
 """
 
@@ -83,7 +83,7 @@ def _named(
     functools.update_wrapper(call, method)
     named = cast("_Function", call)
     named.__signature__ = inspect.signature(method)
-    del named.__wrapped__  # it is no coroutine function, whoever unwraps it
+    del named.__wrapped__  # `inspect.unwrap` must not find a coroutine function
     return call
 
 

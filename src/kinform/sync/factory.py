@@ -57,7 +57,7 @@ class SharedInformerFactory:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Where its informers look; ``""`` is everywhere."""
+        """The namespaces of its informers; ``""`` means all."""
         return self._inner.namespaces
 
     @property
@@ -90,7 +90,7 @@ class SharedInformerFactory:
         model: type[T] | None = None,
         **options: Unpack[InformerOptions[T]],
     ) -> None:
-        """Give the informers of one kind these keywords, whoever asks for them first.
+        """Set keywords for all informers of one kind, independent of the first caller.
 
         See `kinform.SharedInformerFactory.configure`.
 

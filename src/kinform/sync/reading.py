@@ -1,4 +1,4 @@
-"""Streams for who waits in a thread: fetched in batches on the loop, handed out one by one."""
+"""Streams for blocking readers: fetched in batches on the loop, returned one by one."""
 
 from __future__ import annotations
 
@@ -65,10 +65,10 @@ class Reader(Generic[E]):
             raise StopIteration from None
 
     def end(self, close: Callable[[], Coroutine[object, object, object]]) -> None:
-        """Have ``close`` called when nobody pulls any more.
+        """Call ``close`` as soon as no call reads any more.
 
-        It never waits, so that anybody may ask: a garbage collector in any thread, or one who
-        was interrupted a moment ago.
+        It never waits, so it may be called anywhere: by a garbage collector in any thread, or by a
+        reader that was just interrupted.
         """
 
         async def closing() -> None:

@@ -16,11 +16,11 @@ R = TypeVar("R")
 
 
 class Syncable(Protocol):
-    """What can be waited for: an informer, a group of them, a registration."""
+    """Something that can be waited for: an informer, a group of them, a registration."""
 
     @property
     def asynchronous(self) -> sync.Syncable:
-        """What it stands for."""
+        """The asyncio object behind it."""
         ...
 
 

@@ -17,7 +17,7 @@ __all__ = ["DelayTimer"]
 K = TypeVar("K", bound=Hashable)
 
 _PER_TURN: Final = 512
-"""How many keys fall due in one turn of the loop: a few milliseconds."""
+"""The limit of keys that fall due in one turn of the loop: a few milliseconds."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""What a work queue tells of itself: client-go's figures, pushed to a hook or read when asked for.
+"""Metrics of a work queue: client-go's, pushed to a hook or read as statistics.
 
 ================================== ================================================
 client-go                          here
@@ -12,8 +12,8 @@ unfinished_work_seconds            `QueueStatistics.unfinished_work`
 longest_running_processor_seconds  `QueueStatistics.longest_running`
 ================================== ================================================
 
-The last two change while nothing happens. Client-go has a ticker set them; here whoever wants to
-know asks `WorkQueue.statistics`, and nothing ticks.
+The last two change while nothing happens. Client-go updates them by a ticker; here
+`WorkQueue.statistics` computes them when it is called.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class QueueMetrics(Protocol):
-    """Is told what happens in one queue. Its methods must be quick, and must not raise."""
+    """A hook that is called for each event in one queue. Methods must be quick and not raise."""
 
     def added(self, *, depth: int) -> None:
         """A key was added that was not to be worked on already."""
@@ -63,8 +63,8 @@ class QueueStatistics:
     delayed: int
     """Keys that are to be added later."""
     oldest_waiting: float
-    """How long the one that waits longest has waited."""
+    """The longest time that a key has been waiting."""
     unfinished_work: float
-    """How long all that are worked on have been worked on, together."""
+    """The total time that the keys in processing have been processed."""
     longest_running: float
-    """How long the one that is worked on longest has been."""
+    """The longest time that a key has been processed."""

@@ -1,8 +1,7 @@
 """Client-go's work queue for asyncio: handlers add keys, workers take them, one at a time per key.
 
-What it decides is `kinform.sansio.work_queue.WorkState`; here are the waiting and the waking. One
-class does what client-go has three interfaces for: a queue that nobody asks for delays or retries
-has neither, and pays for neither.
+The decisions are in `kinform.sansio.work_queue.WorkState`; this module waits and wakes. One class
+replaces three interfaces of client-go: delays and retries cost nothing until they are used.
 
 Rule: between two awaits the queue is consistent. A key leaves the line in the same step in which
 `WorkQueue.get` returns it, so no cancellation can come in between.
@@ -41,12 +40,12 @@ _FAIR_AFTER: Final = 64
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained(Generic[K]):
-    """What `WorkQueue.shut_down_with_drain` left undone."""
+    """The keys that `WorkQueue.shut_down_with_drain` left undone."""
 
     delayed: tuple[K, ...]
-    """Keys that were to be added later, and never will be; by time."""
+    """Keys that were to be added later, by due time. They were dropped."""
     unfinished: tuple[K, ...]
-    """Keys that wait or are worked on, because time was up or somebody called ``shut_down``."""
+    """Keys that wait or are processed, because of the timeout or a call of ``shut_down``."""
 
 
 @final
@@ -63,10 +62,10 @@ class WorkQueue(Generic[K]):
     Args:
         name: for metrics and messages.
         rate_limiter: decides how long `add_rate_limited` waits; by default
-            `default_controller_rate_limiter`. It counts, so it is not to be shared.
-        order: who is next; `FairOrder` for priorities and tenants. It belongs to this queue alone.
-        metrics: is told what happens, see `QueueMetrics`; adding needs a running loop then.
-        max_causes: how many different causes of one key are kept.
+                `default_controller_rate_limiter`. It keeps counts, so it must not be shared.
+            order: the order of keys; `FairOrder` for priorities and tenants. It must not be shared.
+            metrics: a hook, see `QueueMetrics`; adding needs a running loop then.
+        max_causes: the limit of different causes that are kept for one key.
 
     Raises:
         ValueError: if ``max_causes`` is negative.
@@ -118,7 +117,7 @@ class WorkQueue(Generic[K]):
         self._drainers: list[asyncio.Future[None]] = []
         self._taken = 0
         self._is_shut_down = False
-        self._is_draining = False  # somebody waits for the rest to be done
+        self._is_draining = False  # `shut_down_with_drain` waits
 
     # --- putting in ---------------------------------------------------------------------------
 
@@ -220,10 +219,10 @@ class WorkQueue(Generic[K]):
         return key
 
     def done(self, key: K) -> None:
-        """End the work on ``key``. If it was added meanwhile, it is at the end of the line now.
+        """End the processing of ``key``. If it was added meanwhile, it is queued again, at the end.
 
         Raises:
-            UsageError: if nobody works on it: it was not taken, or is done already.
+            UsageError: it is not being processed: it was not taken, or is done already.
         """
         try:
             returned = self._state.done(key)
@@ -259,9 +258,9 @@ class WorkQueue(Generic[K]):
     # --- the end ------------------------------------------------------------------------------
 
     def shut_down(self) -> None:
-        """Take in nothing more, and forget what was to be added later.
+        """Accept no more keys, and drop delayed ones.
 
-        What waits can still be taken; after that `get` raises. It waits for nobody, and ends the
+        Keys that wait can still be taken; after that `get` raises. It does not wait, and ends the
         wait of `shut_down_with_drain`.
         """
         self._is_shut_down = True
@@ -274,15 +273,15 @@ class WorkQueue(Generic[K]):
         self._wake_all()
 
     async def shut_down_with_drain(self, timeout: float | None = None) -> Drained[K]:
-        """Take in nothing more, and wait until all that waits or is worked on is done.
+        """Accept no more keys, and wait until all keys that wait or are processed are done.
 
-        What is added meanwhile is dropped, but a key that was added while it was worked on is
-        taken once more. Unlike client-go's, the wait is also for what nobody has taken yet, so
-        there must be workers. What was to be added later is not waited for: it is reported, with
-        what the workers put back for later meanwhile.
+        Keys added meanwhile are dropped, but a key that was added while it was processed is taken
+        once more. Unlike client-go, this also waits for keys that no worker has taken yet, so there
+        must be workers. It does not wait for delayed keys: they are reported, with the keys that
+        workers delay meanwhile.
 
-        It raises nothing when the time is up: see `Drained.unfinished`. Cancelled, the queue is
-        shut down as by `shut_down`.
+        It does not raise on timeout: see `Drained.unfinished`. Cancelled, the queue is shut down as
+        by `shut_down`.
         """
         self._is_shut_down = self._is_draining = True
         self._timer.stop()
@@ -306,7 +305,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def is_shut_down(self) -> bool:
-        """Whether it was shut down; keys may still be there."""
+        """True after a shut-down; keys may still be queued."""
         return self._is_shut_down
 
     # --- how it stands ------------------------------------------------------------------------

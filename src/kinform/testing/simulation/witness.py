@@ -134,7 +134,7 @@ class Witness:
         if old.uid != new.uid:
             self._fail(
                 "identity",
-                f"{key} was replaced by another object, delivered as an update: {old}, {new}",
+                f"{key} is another object, delivered as an update: {old}, {new}",
             )
         # An object that could not be read for a while, and went and came unseen, is as it was.
         may_be_same = self._history.restores or self._damages or self._resyncs
@@ -150,9 +150,7 @@ class Witness:
             self._fail("pairing", f"{key} was deleted before it was added: {state}")
             return
         if had.uid != state.uid:
-            self._fail(
-                "identity", f"{key}: {state} was deleted, but {had} was the last object delivered"
-            )
+            self._fail("identity", f"{key}: {state} was deleted, but {had} was delivered last")
         if self._damages and event.final_state_unknown:
             return  # quarantined: it existed, and may be delivered again in that state
         moments, place = self._history.moments(key), self._place.get(key, 0)
@@ -241,7 +239,7 @@ class Witness:
                 self._fail("sync", f"{key} existed all the time, but was not delivered")
 
     def difference(self) -> str:
-        """Return a difference between server, cache and delivered events; ``""`` if all are equal."""
+        """Return a difference between server, cache and delivered events; ``""`` if none."""
         if apart := self.informer.unreadable:  # a corrupted object must be read again
             return f"{self.name}: {', '.join(map(str, apart))} cannot be read"
         server = self._history.now(self._sees)
