@@ -248,11 +248,11 @@ async def test_a_failure_is_tried_again_later_and_later_until_it_succeeds(
     assert waits == pytest.approx([0.005 * 2**n for n in range(12)], abs=1e-3)
     assert [ctx.attempt for ctx in log.contexts] == list(range(13))
     assert (outcomes[Outcome.ERROR], outcomes[Outcome.SUCCESS]) == (12, 1)
-    told = [record for record in caplog.records if "default/a" in record.message]
-    assert len(told) == 12
-    assert [bool(record.exc_info) for record in told] == [True] + [False] * 11
+    logged = [record for record in caplog.records if "default/a" in record.message]
+    assert len(logged) == 12
+    assert [bool(record.exc_info) for record in logged] == [True] + [False] * 11
     assert (
-        told[0].message
+        logged[0].message
         == "default/a: reconcile failed (attempt 1), will be retried: ValueError: not yet"
     )
 
@@ -405,9 +405,9 @@ async def test_a_conflict_is_no_riddle(caplog: pytest.LogCaptureFixture) -> None
         await client.resource(MAPS, namespace="default").create(named("a"))
         async with running(client, controller(log)):
             await log.called(2)
-    (told,) = [record for record in caplog.records if "will be retried" in record.message]
-    assert (told.levelno, told.exc_info) == (logging.INFO, None)
-    assert "ConflictError" in told.message
+    (logged,) = [record for record in caplog.records if "will be retried" in record.message]
+    assert (logged.levelno, logged.exc_info) == (logging.INFO, None)
+    assert "ConflictError" in logged.message
 
 
 class Fatal(BaseException):
@@ -546,7 +546,7 @@ async def test_what_it_applies_is_owned_and_its_events_are_recorded() -> None:
 def test_no_change_is_missed_and_no_name_is_worked_on_twice_at_once(
     steps: Sequence[tuple[int, float, bool]], workers: int
 ) -> None:
-    """After the last change each object was reconciled by somebody who saw that change."""
+    """After the last change each object was reconciled once more, and saw that change."""
 
     async def scenario() -> None:
         seen: dict[str, str] = {}

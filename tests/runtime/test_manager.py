@@ -1,4 +1,4 @@
-"""Managers: how programs of controllers start, lead, tell of themselves and stop."""
+"""Managers: how programs of controllers start, lead, report and stop."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ async def test_one_works_and_the_other_has_everything_ready() -> None:
             await one.called(2)
             (waiting,) = second.controllers
             assert waiting.is_warm
-            assert len(waiting.queue) == 0  # it would grow, and nobody would empty it
+            assert len(waiting.queue) == 0  # it would grow without workers
             assert one.contexts[0].fencing_number.isdigit()
             assert not two.names
 
@@ -534,7 +534,7 @@ async def test_events_that_cannot_be_sent_hold_up_the_end_once_however_many_cont
 
 
 class Fatal(BaseException):
-    """What must end the process."""
+    """An error that must end the process."""
 
 
 @in_virtual_time

@@ -1,4 +1,4 @@
-"""Which names an object and an event mean."""
+"""Mapping functions: the names that an object or an event maps to."""
 
 from __future__ import annotations
 

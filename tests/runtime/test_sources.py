@@ -1,4 +1,4 @@
-"""Sources beyond Kubernetes: timers, streams, and a way in for everybody."""
+"""Sources beyond Kubernetes: timers, streams, and channels."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def test_what_was_sent_before_the_start_is_kept() -> None:
             await log.called(2)
             channel.send(key("d"))
             await log.called(3)
-        channel.send(key("e"))  # nobody is there: it waits for the next
+        channel.send(key("e"))  # no controller runs: it waits for the next
     assert log.names == ["a", "b", "d"]
     assert {cause.kind for ctx in log.contexts for cause in ctx.causes} == {CauseKind.OTHER}
 

@@ -1,4 +1,4 @@
-"""User code never shares a task with ours: whatever it leaves behind, workers and caches go on.
+"""User code never shares a task with kinform's: workers and caches survive anything it does.
 
 Before Python 3.13 a task keeps ``cancelling()`` at 1 after a ``TaskGroup`` whose child failed.
 """

@@ -1,4 +1,4 @@
-"""What is found out about users' programs, and what they may do under virtual time."""
+"""Oracles: the mistakes that are found in users' programs, and their limits in virtual time."""
 
 from __future__ import annotations
 
@@ -272,7 +272,7 @@ def test_a_crash_at_a_write_hits_whoever_makes_it_and_no_lease() -> None:
     assert outcome.writes == 1
 
 
-# --- what is told
+# --- reports
 
 
 async def restless(process: Process) -> None:
