@@ -76,7 +76,7 @@ def test_a_choice_may_take_away_from_a_set() -> None:
     assert chosen("none") == frozenset()
     assert chosen("-lag") == chosen(("default", "-lag")) == DEFAULT - {"lag"}
     assert chosen("all,-restore, -not_found") == DEFAULT
-    with pytest.raises(UsageError, match="no fault 'restor'; did you mean 'restore'"):
+    with pytest.raises(UsageError, match="unknown fault 'restor'; did you mean 'restore'"):
         chosen("lag,restor")
     assert not {name_of(action) for action in draw(1, faults="none").actions} - {""}
 

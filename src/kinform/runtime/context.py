@@ -160,11 +160,11 @@ class Context:
         return self._caches.found(resource, model)
 
     async def wait_for_cache(self, written: Object, timeout: float = 10.0) -> None:
-        """Wait until the cache shows what was written, or something newer.
+        """Wait until the cache contains ``written``, or a newer version of it.
 
-        Give what the server answered to a write of a kind that the controller is for, owns or
-        watches. What is read afterwards is not older than that write. The event of it comes to
-        the controller as any other.
+        ``written`` is the server's answer to a write of a kind that the controller is for, owns or
+        watches. Later reads are not older than that write. Its event is delivered to the
+        controller like any other.
 
         Raises:
             TimeoutError: it takes longer.
@@ -172,7 +172,7 @@ class Context:
         """
         await self._caches.wait_for(written, timeout)
 
-    # --- writing and telling
+    # --- writing and events
 
     async def apply(
         self, body: AnyObject, *, owner: AnyObject | None = None, force: bool = True
@@ -181,12 +181,12 @@ class Context:
 
         Both are dicts, `Object` or models; those of `kinform.clientset` know their kind.
 
-        With ``owner`` it is marked as controlled by that object: it goes when the owner does, and
-        a controller that ``owns`` its kind hears of its changes.
+        With ``owner`` it is marked as controlled by that object: it is deleted with the owner,
+        and a controller that ``owns`` its kind is notified of its changes.
 
         Raises:
             ConflictError: another manager owns a field, and ``force`` is off.
-            UsageError: the body does not say what it is, or cannot be owned by ``owner``.
+            UsageError: the body has no apiVersion or kind, or cannot be owned by ``owner``.
         """
         return await apply(
             self.client, body, field_manager=self.controller, owner=owner, force=force
@@ -242,7 +242,7 @@ class Context:
             self._give_up = None
 
     def cancel(self) -> None:
-        """Tell a function in a thread that its time is up, and end what it waits for."""
+        """Set `is_cancelled` for a function in a thread, and cancel its call of `wait`."""
         self.is_cancelled = True
         if (give_up := self._give_up) is not None:
             give_up()

@@ -1,12 +1,11 @@
-"""Controller: names come in from sources, and are reconciled one by one.
+"""Controller: sources add names to a queue, and workers reconcile them.
 
-controller-runtime: ``pkg/controller`` and ``pkg/builder``. What it stands on: `WorkQueue` (each
-name at most once at a time, news before what was there at first, no namespace before all others),
-`Feed` (what an event means), `Workers` and `Reconciler`.
+controller-runtime: ``pkg/controller`` and ``pkg/builder``. Its parts: `WorkQueue` (each name at
+most once at a time, changes before the initial list, equal shares for namespaces), `Feed` (maps
+events to names), `Workers` and `Reconciler`.
 
-Its life is in the hands of a `Manager`: ``bind``, then ``begin`` to warm up (the caches get what
-is there at first), then ``work``, as soon as this process leads; and at the end ``drain`` and
-``stop``.
+A `Manager` runs it: ``bind``, then ``begin`` to warm up (the caches sync), then ``work``, as soon
+as this process leads; and at the end ``drain`` and ``stop``.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ log: Final = logging.getLogger(__name__)
 _NAME: Final = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?")
 
 EVENTS: Final = 5.0
-"""Seconds that the last events may take to be sent."""
+"""Seconds to send the last events."""
 SLOW: Final = 60.0
 """Seconds after which a reconcile that still runs is logged as slow."""
 
@@ -89,11 +88,11 @@ class Controller:
         workers: how many names are reconciled at a time.
         timeout: seconds after which a reconcile is cancelled and tried again later. A function
             in a thread cannot be cancelled: its name is not worked on again before it returns.
-        rate_limiter: how long a name waits that failed; by default 5 ms, doubled up to 1,000 s,
-            and 10 a second for all together after the first 100.
-        order: who is next; by default `FairOrder`: news before what was there at first, and
-            turns for namespaces.
-        needs_leader: whether it works only where its manager leads.
+        rate_limiter: the delay before a failed name is retried; by default 5 ms, doubled up to
+            1,000 s, and 10 a second for all names together after the first 100.
+        order: the order of the queue; by default `FairOrder`: changes before the initial list, and
+            equal shares for namespaces.
+        needs_leader: whether it works only while its manager leads.
         slow_after: log a reconcile that takes longer than so many seconds.
 
     Raises:
@@ -148,7 +147,7 @@ class Controller:
     def __repr__(self) -> str:
         return f"<Controller {self.name} for {self._for.kind_name}>"
 
-    # --- for those who look
+    # --- state
 
     @property
     def is_warm(self) -> bool:
@@ -176,7 +175,7 @@ class Controller:
         return self._wiring
 
     def statistics(self) -> ControllerStatistics:
-        """Return the figures of this moment."""
+        """Return the current statistics."""
         return self._meter.statistics(
             name=self.name,
             workers=self.workers,
@@ -184,10 +183,10 @@ class Controller:
             unexpected_ends=self._parts.unexpected_ends,
         )
 
-    # --- its life, for the manager
+    # --- life cycle, called by the manager
 
     def bind(self, environment: Environment, factory: SharedInformerFactory) -> None:
-        """Ask for informers. They are started afterwards.
+        """Create the informers. They are started afterwards.
 
         Raises:
             UsageError: it is another manager's, or of the past.
@@ -210,7 +209,7 @@ class Controller:
         self._warming = loop.create_task(self._warm_up(), name=f"kinform {self.name} warming up")
 
     async def wait_warm(self) -> None:
-        """Wait until the caches have what was there at first, however long that takes.
+        """Wait until the caches have synced, without a time limit.
 
         Raises:
             UsageError: an informer has failed or was stopped, or this one was not begun.
@@ -237,7 +236,8 @@ class Controller:
         self._parts.join()
         self._listen()
         await gather(*(each.wait_synced() for each in self._registrations))
-        log.info("%s: works, with %d workers", self.name, self.workers)
+        details = {"controller": self.name, "workers": self.workers}
+        log.info("%s: controller started with %d workers", *details.values(), extra=details)
         workers = Workers(
             self._queue,
             self._reconciler(),
@@ -252,14 +252,14 @@ class Controller:
             self.has_abandoned = workers.has_abandoned
 
     async def drain(self, stop: Stop) -> Drained[ObjectName]:
-        """Take in nothing more, and wait for what waits or is worked on, and for its events."""
+        """Accept no more names; wait until the queue is empty and its events are sent."""
         report = await self._queue.shut_down_with_drain(stop.left())
         assert self._environment is not None
         await self._environment.recorder.drain(min(EVENTS, stop.left()))
         return report
 
     async def stop(self) -> None:
-        """End its sources; nothing is reconciled any more."""
+        """Stop the sources and shut down the queue."""
         self._queue.shut_down()
         for registration in self._registrations:
             registration.remove()
@@ -267,10 +267,10 @@ class Controller:
         if self._threads is not None:
             self._threads.close()
 
-    # --- how it is wired
+    # --- wiring
 
     def _listen(self) -> None:
-        """Have names come in, from all sources."""
+        """Connect all sources to the queue."""
         for each in (self._for, *self._kinds):
             self._registrations.extend(each.listen(self._wired))
         for each in self._owns:
@@ -310,7 +310,7 @@ class Controller:
         )
 
     async def _owner_mapping(self) -> MapFunc[object]:
-        """Find out what kind ``for_`` is, once it exists: owners are named by it."""
+        """Discover the kind of ``for_``, once it is served: owner references contain it."""
         name = self._for.kind_name
         assert self._environment is not None
         backoff = Backoff()
@@ -321,7 +321,13 @@ class Controller:
                 if isinstance(exc, UsageError) and not isinstance(exc, UnknownResourceError):
                     raise
                 if not backoff.failures:
-                    log.warning("%s waits for %s: %s", self.name, name, exc)
+                    log.warning(
+                        "%s: waiting for resource %s: %s",
+                        self.name,
+                        name,
+                        exc,
+                        extra={"controller": self.name, "resource": name},
+                    )
             else:
                 return to_owner(found.gvk, namespaced=found.namespaced)
             await asyncio.sleep(backoff.delay(rand=random.random()))
@@ -329,7 +335,7 @@ class Controller:
 
 
 def _several(given: Iterable[T], role: str) -> list[T]:
-    """Return a list of what was given for ``role``.
+    """Return the argument ``role`` as a list.
 
     Raises:
         UsageError: it is one, not several.
@@ -352,7 +358,7 @@ def _check_arguments(
     Raises:
         UsageError: an argument is invalid.
     """
-    if not _NAME.fullmatch(name):  # it is the component of events as well
+    if not _NAME.fullmatch(name):  # also the component of its events
         raise UsageError(
             f"no controller can be called {name!r}: up to 63 letters, digits, '-', '_' and '.', of "
             "which the first and the last are letters or digits"

@@ -1,8 +1,7 @@
-"""Health checks, and the report kube-apiserver gives of its own.
+"""Health checks, reported in the format of kube-apiserver's health endpoints.
 
-A check says nothing if all is well, and otherwise one sentence about what is wrong. Anyone who
-reaches the port may read it: no sentence holds a traceback, the text of an error, or the name of an
-object. The log has those.
+A check returns ``None``, or one sentence about the problem. Unauthenticated clients may read it: no
+sentence contains a traceback, the text of an error, or the name of an object. The log has those.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ __all__ = ["Check", "Checks", "HealthReport", "Watched", "informers_check", "loo
 log: Final = logging.getLogger(__name__)
 
 Check: TypeAlias = Callable[[], str | None]
-"""Returns ``None`` if all is well, or else a sentence about what is wrong. It must be quick."""
+"""Returns ``None`` if healthy, or else a sentence about the problem. It must be quick."""
 
 MAX_NAMED: Final = 10
-"""So many informers are named in one sentence."""
+"""The limit of informers that are named in one sentence."""
 
 
 @final
@@ -82,7 +81,7 @@ class Checks:
     def report(self, exclude: Collection[str] = ()) -> HealthReport:
         """Ask all checks but those of ``exclude``.
 
-        A check that raises has failed: what it raised is logged, and not shown.
+        A check that raises has failed: its error is logged, and not shown.
         """
         ok, lines = True, list[str]()
         for name in self._checks:
@@ -100,7 +99,7 @@ class Checks:
         return HealthReport(ok, tuple(lines))
 
     def ask(self, name: str) -> str | None:
-        """Ask one check; return what is wrong, if anything.
+        """Run one check; return the problem, if any.
 
         Raises:
             KeyError: there is none of that name.
@@ -110,7 +109,7 @@ class Checks:
             wrong = check()
             return None if wrong is None else " ".join(wrong.split())
         except Exception as exc:
-            log.exception("health check %s raised", name)
+            log.exception("health check %s raised", name, extra={"check": name})
             return f"the check raised {type(exc).__name__}; see the log"
 
 
@@ -131,11 +130,11 @@ class Watched(Protocol):
         ...
 
     def healthy(self, max_silence: float | None = None) -> bool:
-        """Tell whether the cache can be believed."""
+        """Return whether the cache is up to date."""
         ...
 
     def statistics(self) -> InformerStatistics:
-        """Return figures, for the sentence about what is wrong."""
+        """Return statistics, for the sentence about the problem."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""KindSource: a kind of object that a controller follows, and what its events mean to it.
+"""KindSource: a kind of object that a controller watches, and how its events map to names.
 
 controller-runtime: ``source.Kind`` with its handler and predicates. It is a description; the
 controller connects it to a shared informer.
@@ -73,14 +73,14 @@ class Wiring:
 
 @final
 class Feed(Generic[T]):
-    """Puts into a queue what the events of one source mean.
+    """Maps the events of one source to names, and adds them to a queue.
 
-    What was there at first, and what a resync tells again, has a low priority: news come first.
+    Objects of the initial list and of resyncs have a low priority: changes come first.
 
     Args:
-        source: what causes call it.
-        map: which names an object means; ``None``: its own.
-        when: which events count; ``None``: all.
+        source: its name in causes.
+        map: maps an object to names; ``None``: to its own.
+        when: a predicate for events; ``None``: all pass.
     """
 
     __slots__ = ("_map", "_queue", "_source", "_when")
@@ -99,7 +99,7 @@ class Feed(Generic[T]):
         self._when = when
 
     def handler(self, *, name: str, resync_period: float | None) -> EventHandler[T]:
-        """Return what an informer is to call."""
+        """Return the event handler for an informer."""
         return handler(
             on_add=self._on_add,
             on_update=self._on_update,
@@ -187,13 +187,13 @@ class AnyKindSource(Protocol):
         ...
 
     def follow(self, wiring: Wiring) -> None:
-        """Have an informer made."""
+        """Create the informers, or share existing ones."""
         ...
 
     def listen(
         self, wiring: Wiring, default: MapFunc[object] | None = None
     ) -> Sequence[Registration[object]]:
-        """Have names put into the queue: those of ``map``, else of ``default``, else its own."""
+        """Add names to the queue: those of ``map``, else of ``default``, else the object's own."""
         ...
 
 
@@ -206,7 +206,7 @@ AnyKind: TypeAlias = str | GroupVersionResource | type[object] | AnyKindSource
 
 @final
 class KindSource(Generic[T]):
-    """A kind of object to follow, and what its events mean for a controller.
+    """A kind of object to watch, and the mapping of its events to names.
 
     .. code-block:: python
 
@@ -214,11 +214,11 @@ class KindSource(Generic[T]):
 
     Args:
         resource: ``"v1/pods"``, a model class, a `Resource`.
-        map: which names an object means. Not needed for the kind that a controller is for (its
-            own) nor for one that it owns (its owner). An update is asked of the old and of the
-            new state. What it raises is logged, and the event then means nothing.
-        lookup: the same, for what only the caches know: it is given them as well.
-        when: which events count; see `kinform.runtime.predicates`.
+        map: maps an object to names. Not needed for the kind that a controller is for (its own
+            name) nor for one that it owns (its owner's). For an update it is called with the old
+            and the new state. If it raises, the error is logged and the event is dropped.
+        lookup: the same with a second argument, the controller's caches.
+        when: a predicate for events; see `kinform.runtime.predicates`.
         indexers: index functions by name, for ``ctx.lister(...).by_index``; see `Indexer`.
         model: read objects as this class instead of `Object`.
         namespace: the only one to look at, ``""`` for all; else the manager's.
@@ -331,13 +331,13 @@ class KindSource(Generic[T]):
         return self._map is not None or self._lookup is not None
 
     def follow(self, wiring: Wiring) -> None:
-        """Have an informer made, or shared."""
+        """Create the informers, or share existing ones."""
         self._informers(wiring)
 
     def listen(
         self, wiring: Wiring, default: MapFunc[object] | None = None
     ) -> Sequence[Registration[object]]:
-        """Have names put into the queue: those of ``map``, else of ``default``, else its own."""
+        """Add names to the queue: those of ``map``, else of ``default``, else the object's own."""
         meaning = self._meaning(wiring) or default
         feed = Feed(wiring.queue, source=self.kind_name, map=meaning, when=self._when)
         name = f"{wiring.controller}: {self.kind_name}"

@@ -58,7 +58,7 @@ __all__ = [
 
 @final
 class LeaseClient:
-    """Does what the table of decisions asks for, and tells what came of it."""
+    """Sends the requests that the decision table returns, and returns their results."""
 
     def __init__(self, client: Client, *, namespace: str, name: str) -> None:
         self._client = client
@@ -150,19 +150,19 @@ class ElectionReporter:
         self._failures: set[tuple[object, ...]] = set()  # kinds, since a try last went well
 
     def acquired(self, fencing_number: str) -> None:
-        """Tell that this one leads now."""
+        """Log that this candidate leads now."""
         self._log(logging.INFO, "this replica leads, with fencing number %s", fencing_number)
 
     def lost(self, reason: str) -> None:
-        """Tell that this one leads no more, and did not want that."""
+        """Log that this candidate lost the lease."""
         self._log(logging.WARNING, "leadership lost: %s", reason)
 
     def released(self, reason: str) -> None:
-        """Tell how giving the lease back went."""
-        self._log(logging.INFO, "leads no more: %s", reason)
+        """Log the result of releasing the lease."""
+        self._log(logging.INFO, "lease released: %s", reason)
 
     def request(self, failure: KinformError | None, *, holder: str, complete: bool) -> None:
-        """Tell what came of a request, as far as it is news.
+        """Log the result of a request, if it changed.
 
         ``complete``: it was the last one of a try.
         """
@@ -178,7 +178,7 @@ class ElectionReporter:
             return  # a lease without a holder is not logged
         self._leader = holder
         if holder != self._identity:
-            self._log(logging.INFO, "%s leads", holder)
+            self._log(logging.INFO, "new leader: %s", holder)
         if self._on_new_leader is not None:
             try:
                 self._on_new_leader(holder)
@@ -188,7 +188,9 @@ class ElectionReporter:
 
     def _failed(self, error: KinformError) -> None:
         kind = _kind(error)
-        is_usual = isinstance(error, ConflictError | AlreadyExistsError)  # others are faster
+        is_usual = isinstance(
+            error, ConflictError | AlreadyExistsError
+        )  # another candidate was faster
         level = logging.DEBUG if is_usual or kind in self._failures else logging.WARNING
         self._failures.add(kind)
         self._log(level, "request failed: %s", error)
@@ -237,7 +239,7 @@ class LeaderElector:
         client: reads and writes the Lease; open. It may get, create and update leases.
         election: which lease, and by which times.
         on_new_leader: called with the identity of each new leader, this one included. It is not to
-            wait; what it raises is logged.
+            wait; its errors are logged.
 
     Raises:
         UsageError: the client is not open, or ``on_new_leader`` is an async function.
@@ -321,7 +323,7 @@ class LeaderElector:
         return self._clock.boot() <= self._last_deadline + spare + tolerance
 
     def statistics(self) -> ElectionStatistics:
-        """Return figures of this moment."""
+        """Return the current statistics."""
         election, counts = self._election, self._election.counts
         return ElectionStatistics(
             lease=self.lease,
@@ -344,9 +346,9 @@ class LeaderElector:
         *,
         release_within: Callable[[], float | None] | None = None,
     ) -> R:
-        """Wait until this one leads, then run ``lead()``, and return what it returns.
+        """Wait until this candidate leads, then run ``lead()``, and return its result.
 
-        While it runs, the lease is renewed. However it ends, the lease is given back after it has
+        While it runs, the lease is renewed. However it ends, the lease is released after it has
         ended (unless ``release_on_exit`` is false), so that the next one leads soon. The same if
         this call is cancelled: then ``lead()`` is cancelled first, and renewing goes on until it
         has ended. Cancelled a second time, it waits no more.
@@ -354,13 +356,13 @@ class LeaderElector:
         It may be called again after it has ended.
 
         Args:
-            lead: what only the leader may do.
-            release_within: asked at the end how many seconds giving back may take; ``None``: not
-                to give it back, for example because something of ``lead()`` goes on.
+            lead: the work that only the leader may do.
+            release_within: called at the end, returns how many seconds the release may take;
+                ``None``: no release, for example because a part of ``lead()`` still runs.
 
         Raises:
-            LeadershipLost: this one led, and does not any more. ``lead()`` was cancelled and
-                has ended; what it raised meanwhile is the cause.
+            LeadershipLost: this candidate led, and does not any more. ``lead()`` was cancelled
+                and has ended; its error, if any, is the cause.
             UsageError: it runs already, or the client is closed.
         """
         if self._is_running or self._is_led:
@@ -378,7 +380,7 @@ class LeaderElector:
                 self._is_running = False
 
     async def _acquire(self) -> Action:
-        """Try until this one leads; return what is to be done next."""
+        """Try until this candidate leads; return the next action."""
         action = self._election.begin(self._moment())
         while self._election.phase is not Phase.LEADING:
             action = await self._do(action)
@@ -389,8 +391,8 @@ class LeaderElector:
         self, lead: Callable[[], Coroutine[object, object, R]], action: Action
     ) -> R:
         # However the block is left, lead() is stopped and waited for first, and only then the
-        # renewal: what lead() does to end in good order is still done by a leader.
-        # Who is cancelled twice waits for no work that does not end.
+        # renewal: lead() is still the leader while it cleans up. Cancelled twice, this does not
+        # wait for a lead() that does not end.
         async with (
             background(self._renew(action)) as renewal,
             background(self._led(lead), patience=2) as work,
@@ -436,7 +438,7 @@ class LeaderElector:
                 self._report.released(action.reason)
 
     async def _do(self, action: Action) -> Action:
-        """Do what was decided, and decide on what came of it."""
+        """Perform an action, and return the next one."""
         match action:
             case End():
                 return action

@@ -51,7 +51,7 @@ LEAST: Final = 0.15
 _SHOWN: Final = 10
 """The number of unfinished names that a log line lists."""
 MAX_SILENCE: Final = 180.0
-"""After how long without a word from the server a cache counts as stale."""
+"""Seconds without contact to the server after which a cache counts as stale."""
 
 
 @final
@@ -64,15 +64,15 @@ class Manager:
             manager.add(controller)
             await manager.run()  # until SIGTERM, SIGINT or cancellation
 
-    A first signal ends it in good order, within ``grace``: nothing new is taken up, what waits
-    and what runs is done, the lease is given back. A second one cancels everything.
+    The first signal stops it cleanly, within ``grace``: no new names are queued, queued and running
+    reconciles are finished, the lease is released. The second signal cancels everything.
 
     Args:
         client: if it is not open, entering the manager opens it, and leaving closes it.
         leader_election: if given, only the leader among all processes with this lease works. The
-            others keep their caches warm and wait. Who loses the lease ends: `run` raises
-            `LeadershipLost`, and the process should exit and be started again.
-        namespaces: where controllers look that do not say so themselves; all by default.
+            others keep their caches warm and wait. A leader that loses the lease stops: `run`
+            raises `LeadershipLost`, and the process should exit and be started again.
+        namespaces: the namespaces of controllers that do not set their own; all by default.
         namespace: the same for one namespace.
         health: where to serve ``/livez``, ``/readyz`` and ``/metrics``: ``"0.0.0.0:8081"`` for
             kubelet's probes, a port for this machine alone. Nowhere by default.
@@ -137,7 +137,7 @@ class Manager:
     # --- before
 
     def add(self, *controllers: Controller) -> None:
-        """Have controllers run.
+        """Add controllers to run.
 
         Raises:
             UsageError: it runs already, or has one of that name.
@@ -153,7 +153,7 @@ class Manager:
 
     @property
     def factory(self) -> SharedInformerFactory:
-        """Makes and shares the informers: ask for yours before `run`, and it starts them."""
+        """The shared informers: create your own here before `run`, and the manager starts them."""
         return self._factory
 
     # --- while it runs
@@ -170,7 +170,7 @@ class Manager:
 
     @property
     def reporting(self) -> Reporting:
-        """Its health checks and figures; checks of your own can be added."""
+        """The health checks and statistics; you can add checks of your own."""
         return self._reporting
 
     @property
@@ -179,7 +179,7 @@ class Manager:
         return self._stop.is_asked
 
     async def wait_warm(self, timeout: float | None = None) -> None:
-        """Wait until all caches have what was there at first.
+        """Wait until all caches have synced.
 
         Raises:
             TimeoutError: it takes longer; names the controllers that are not ready.
@@ -328,7 +328,7 @@ class Manager:
         self._force_asked.set()
         await asyncio.wait([self._task], timeout=2 * FORCED)
         if not self._task.done():
-            log.error("the manager could not be ended by force within %.0f s", 2 * FORCED)
+            log.error("manager did not stop within %.0f s after cancellation", 2 * FORCED)
 
     def _signalled(self, name: str) -> None:
         if not self._stop.is_asked:
@@ -339,7 +339,7 @@ class Manager:
             log.warning("%s: stopping at once", name)
             self._force_asked.set()
 
-    # --- what runs
+    # --- the supervisor task
 
     async def _supervise(self) -> None:
         _run_by.set(self)  # for this task, and those it starts
@@ -400,7 +400,7 @@ class Manager:
             yield
 
     async def _end(self) -> None:
-        """End what is left, all at once."""
+        """Stop controllers, recorders and informers, all at once."""
         left = self._stop.left(least=LEAST) if self._stop.is_asked else LEAST
         await gather(
             *(controller.stop() for controller in self.controllers),
@@ -441,10 +441,10 @@ def _check(
 
 @final
 class Operation:
-    """Some controllers that work at the same times.
+    """The operation of some controllers that start and stop together.
 
     Args:
-        stop: asks for the end: they take in nothing more and finish what they have, within its
+        stop: the stop: controllers accept no more names and finish their queues, within its
             grace.
     """
 
@@ -457,7 +457,7 @@ class Operation:
     async def run(self) -> None:
         """Work until the stop. Cancelled, work ends at once.
 
-        What ends a controller before that is raised.
+        An error that ends a controller before that is raised.
         """
         self._has_begun = True
         loop = asyncio.get_running_loop()
@@ -485,13 +485,13 @@ class Operation:
         async with background(election) as electing, background(self._stop.wait()) as asked:
             await asyncio.wait([electing, asked], return_when=asyncio.FIRST_COMPLETED)
             if not electing.done() and not self._has_begun:
-                return  # it waits to lead, and need not any more
+                return  # it still waits for the lease, and must not acquire it any more
             await electing
 
     def _release_within(self) -> float | None:
-        """Return how long giving the lease back may take; None if a reconcile could not be ended.
+        """Return how long releasing the lease may take; None if a reconcile still runs.
 
-        Then the lease runs out, before another one leads, and perhaps the reconcile ends by then.
+        Then the lease is not released: it expires later, and the reconcile may end by then.
         """
         if any(each.has_abandoned for each in self._controllers):
             return None
@@ -511,11 +511,13 @@ class Operation:
             if report.unfinished:
                 shown = ", ".join(name.shown for name in report.unfinished[:_SHOWN])
                 text = "%s: %d not done within the grace of %.0f s: %s"
-                log.warning(text, controller.name, len(report.unfinished), self._stop.grace, shown)
+                details = {"controller": controller.name, "count": len(report.unfinished)}
+                log.warning(text, *details.values(), self._stop.grace, shown, extra=details)
             if report.delayed:
                 shown = ", ".join(name.shown for name in report.delayed[:_SHOWN])
                 text = "%s: %d delayed names dropped by the stop: %s"
-                log.info(text, controller.name, len(report.delayed), shown)
+                details = {"controller": controller.name, "count": len(report.delayed)}
+                log.info(text, *details.values(), shown, extra=details)
 
 
 @contextlib.asynccontextmanager

@@ -264,11 +264,11 @@ def to_all(names: Callable[[], Iterable[ObjectName]]) -> MapFunc[object]:
 def names_of(event: Event[T], map: MapFunc[T]) -> list[ObjectName]:  # noqa: A002 - the field's word
     """Return the names an event means, each once, in the order they were named.
 
-    An update is asked of the old *and* of the new state: an owner that has lost a child must hear
-    of it. A resync has one state, and is asked once.
+    For an update ``map`` is called with the old *and* the new state: an owner that has lost a child
+    must be reconciled. A resync has one state, and one call.
 
     Raises:
-        UsageError: ``map`` answered something else than names.
+        UsageError: ``map`` returned something else than names.
         Exception: what ``map`` raised.
     """
     # By identity: every event knows its key, whether or not the model declares metadata.

@@ -1,12 +1,12 @@
 """Prometheus metrics of a manager, under client-go's and controller-runtime's names.
 
-Nothing is counted here: a scrape asks the source for its figures and writes them down. It needs
+Nothing is counted here: a scrape reads the statistics of the source and formats them. That needs
 the extra ``kinform[metrics]``; importing this module does not.
 
 The number of series is bounded: labels are the names of controllers and of the lease, and the
 labels of informers, never names of other objects. Of more than 200 controllers or informers, the
-rest is added up as ``other``; so are those that share a name. The table of metrics is
-``kinform.runtime.metrics``.
+rest is added up as ``other``; so are those that share a name. The tables below are pure: no metrics
+library is needed to read them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class ElectionFigures(Protocol):
 @final
 @dataclass(frozen=True, slots=True)
 class Figure(Generic[S]):
-    """One metric: how it is called, and how it is read. None: there is nothing to tell."""
+    """One metric: its name, and the function that reads it. None: there is no value."""
 
     name: str
     text: str
@@ -287,7 +287,7 @@ DROPPED: Final[dict[str, Callable[[RecorderStatistics], int]]] = {
 
 
 MAX_NAMES: Final = 200
-"""So many controllers, and so many informers, have series of their own."""
+"""The limit of controllers, and of informers, that have series of their own."""
 SCRAPE_TIMEOUT: Final = 5.0
 """Seconds that a scrape in another thread waits for the event loop."""
 
@@ -296,26 +296,26 @@ class MetricsSource(Protocol):
     """The source of the statistics. It is called on the event loop, at every scrape."""
 
     def controllers(self) -> Iterable[ControllerStatistics]:
-        """Return the figures of every controller."""
+        """Return the statistics of every controller."""
         ...
 
     def informers(self) -> Iterable[InformerStatistics]:
-        """Return the figures of every informer."""
+        """Return the statistics of every informer."""
         ...
 
     def election(self) -> ElectionFigures | None:
-        """Return the figures of the leader election, if there is one."""
+        """Return the statistics of the leader election, if there is one."""
         ...
 
     def recorders(self) -> Iterable[RecorderStatistics]:
-        """Return the figures of every event recorder; they are added up."""
+        """Return the statistics of every event recorder; they are added up."""
         ...
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Figures:
-    """All figures of one moment."""
+    """All statistics of one moment."""
 
     controllers: tuple[ControllerStatistics, ...] = ()
     informers: tuple[InformerStatistics, ...] = ()

@@ -70,7 +70,7 @@ class Correlating(Protocol):
     """Assigns occurrences to events: `EventCorrelator` or `EventSeries`."""
 
     def observe(self, occurrence: Occurrence, *, now: float, wall: float) -> Sequence[EventRecord]:
-        """Count an occurrence; return what is to be written because of it."""
+        """Count an occurrence; return the events to write because of it."""
         ...
 
     def allows(self, record: EventRecord, now: float) -> bool:
@@ -86,11 +86,11 @@ class Correlating(Protocol):
         ...
 
     def due(self, now: float) -> Sequence[EventRecord]:
-        """Return what is to be written because time has passed."""
+        """Return the events to write because time has passed."""
         ...
 
     def flush(self) -> Sequence[EventRecord]:
-        """Return what is to be written because nothing more will come."""
+        """Return the events to write before the end."""
         ...
 
 
@@ -99,7 +99,7 @@ class Put(enum.Enum):
 
     WAITING = "waiting"
     MERGED = "merged"
-    """It waits already, and will be written with what was counted since."""
+    """It waits already, and will be written with its current count."""
     FULL = "full"
     SPAM = "spam"
 
@@ -189,7 +189,7 @@ class EventSink:
             if record.attempts == 1:
                 record.vanish()
                 raise
-            # An earlier try of ours had arrived; what was counted since then, it did not tell.
+            # An earlier attempt of ours had succeeded, with a smaller count.
             self.created += 1
             record.settle(1)
             return None if record.is_settled else await self._patch(record)
@@ -252,14 +252,14 @@ log: Final = logging.getLogger(__name__)
 GRACE: Final = 5.0
 """Seconds that leaving the block may take to send waiting events."""
 QUEUE_SIZE: Final = 1000
-_TELL_EVERY: Final = 60.0
+_LOG_INTERVAL: Final = 60.0
 _SHORTEST_WAIT: Final = 0.1  # two clocks that disagree must not cause a busy loop
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderStatistics:
-    """Figures of an `EventRecorder`, since it was made."""
+    """Statistics of an `EventRecorder`, since it was created."""
 
     recorded: int
     """Calls of ``event``."""
@@ -288,19 +288,19 @@ class EventRecorder:
         async with EventRecorder(client, "website-operator") as recorder:
             recorder.event(website, "Normal", "Created", "Created deployment web")
 
-    Events are a courtesy: nothing waits for them, and nothing fails with them. What repeats is
-    counted in one Event. What the server does not take is tried again for two minutes, and then
+    Events are best effort: nothing waits for them, and nothing fails with them. Repeated
+    occurrences are counted in one Event. A write that fails is retried for two minutes, and then
     dropped. The Events of one object are created in the order in which they happened.
 
     Either use it as a block, which may be entered and left in different tasks; or `run` it in a
-    task of yours, and `drain` it at the end. What is recorded before either waits.
+    task of yours, and `drain` it at the end. Events recorded before either wait.
 
     Args:
-        client: writes the events. Of a guarded one, what it may not write is dropped.
+        client: writes the events. Events that a guarded client may not write are dropped.
         component: who reports: ``website-operator``.
         instance: which process of it; by default the host's name.
         api: ``"v1"``: similar events are combined, and each object has 25 writes and one more
-            every five minutes. ``"events.k8s.io/v1"``: what repeats is a series, whose count is
+            every five minutes. ``"events.k8s.io/v1"``: repetitions are a series, whose count is
             written at its end and every half hour.
         capacity: how many events may wait to be written.
 
@@ -327,11 +327,11 @@ class EventRecorder:
         self._sink = EventSink(client, api, reporter)
         self._recorded = self._late = self._failed = 0
         self._dropped = dict.fromkeys(Put, 0)
-        self._told = dict[str, float]()  # when we last complained of what
+        self._logged_at = dict[str, float]()  # when we last complained of what
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._is_sending = False  # one sender at a time
-        self._in_flight = 0  # what is being sent: nothing, or one
+        self._in_flight = 0  # events being sent: 0 or 1
         self._is_stopped = False
         self._work = asyncio.Event()
         self._idle = asyncio.Event()  # nothing waits, nothing is being sent
@@ -356,14 +356,14 @@ class EventRecorder:
             regarding: the object: an `Object`, an `ObjectReference`, or one of them as a dict.
                 Only its name, kind and identity are sent.
             type_: ``"Normal"``, or ``"Warning"`` if a person should look into it.
-            reason: why, as one word for programs: ``FailedCreate``.
-            message: for people; what is beyond 1,024 bytes is cut off.
-            action: what was done about it: ``Create``. By default the reason (newer API only).
+            reason: the cause, as one machine-readable word: ``FailedCreate``.
+            message: for people; it is cut after 1,024 bytes.
+            action: the action taken: ``Create``. By default the reason (newer API only).
             related: another object that has to do with it.
             annotations: of the Event.
 
         Raises:
-            UsageError: an argument cannot be what it is to be.
+            UsageError: an argument is invalid.
         """
         occurrence = occurrence_of(
             regarding,
@@ -381,7 +381,7 @@ class EventRecorder:
             self._loop.call_soon_threadsafe(self._record, occurrence)
 
     def statistics(self) -> RecorderStatistics:
-        """Return figures of this moment."""
+        """Return the current statistics."""
         return RecorderStatistics(
             recorded=self._recorded,
             sent=self._sink.created,
@@ -440,7 +440,7 @@ class EventRecorder:
         self._task = self._loop.create_task(self.run(), name="kinform event recorder")
 
     async def run(self) -> None:
-        """Send events until cancelled. What waits then, waits for the next `run` or `drain`.
+        """Send events until cancelled. Unsent events wait for the next `run` or `drain`.
 
         Raises:
             UsageError: it runs already.
@@ -454,28 +454,28 @@ class EventRecorder:
                 self._put(self._correlating.due(now), now)
 
     async def drain(self, timeout: float) -> int:
-        """Send what waits, and the counts that wait for the end of their series.
+        """Send waiting events, and the counts of series that have not ended.
 
         Returns:
-            how many events still wait when ``timeout`` seconds are over; 0 if all was sent.
+            the number of events that are unsent after ``timeout`` seconds; 0 if all were sent.
 
         Raises:
             ValueError: if ``timeout`` is negative or not a number.
         """
         if not 0 <= timeout < math.inf:
             raise ValueError(f"timeout is {timeout!r}; expected a number of seconds")
-        untold = self._correlating.flush()
+        unsent = self._correlating.flush()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._all_sent()
-                while untold:  # by and by: there may be more of them than may wait
-                    batch, untold = untold[: self._outbox.capacity], untold[self._outbox.capacity :]
+                while unsent:  # by and by: there may be more of them than may wait
+                    batch, unsent = unsent[: self._outbox.capacity], unsent[self._outbox.capacity :]
                     self._put(batch, clock.current().boot())
                     await self._all_sent()
-        return self._unsent + len(untold)
+        return self._unsent + len(unsent)
 
     async def stop(self, grace: float = GRACE) -> None:
-        """Take in nothing more, and send what waits for at most ``grace`` seconds.
+        """Accept no more events, and send waiting ones for at most ``grace`` seconds.
 
         Calling it again does nothing. Cancelled, it ends at once. A `run` of yours is yours to
         cancel.
@@ -486,7 +486,9 @@ class EventRecorder:
         try:
             left = await self.drain(grace)
             if left:
-                log.warning("the event recorder stops, and %d events were not sent", left)
+                log.warning(
+                    "event recorder stopped: %d events not sent", left, extra={"events": left}
+                )
         finally:
             if self._task is not None:
                 self._task.cancel()
@@ -557,7 +559,7 @@ class EventRecorder:
     def _give_up(self, record: EventRecord, error: Exception) -> None:
         self._failed += 1
         if is_expected(error):
-            log.debug("an event in %s is dropped: %s", record.namespace, error)
+            log.debug("event dropped in namespace %s: %s", record.namespace, error)
         else:
             kind = type(error).__name__
             self._complain(kind, "events cannot be written, and are dropped: %s: %s", kind, error)
@@ -565,8 +567,8 @@ class EventRecorder:
     def _complain(self, about: str, message: str, *args: object) -> None:
         """Log a warning, at most one a minute about the same thing."""
         now = clock.current().boot()
-        if now - self._told.get(about, -math.inf) >= _TELL_EVERY:
-            self._told[about] = now
+        if now - self._logged_at.get(about, -math.inf) >= _LOG_INTERVAL:
+            self._logged_at[about] = now
             log.warning(message, *args)
 
     def _time_until_due(self) -> float | None:
