@@ -100,7 +100,7 @@ async def apply_status(
     after a conflict the current object is read, and the write is retried.
 
     Raises:
-        NotFoundError: the object is gone, or its kind has no status subresource.
+        NotFoundError: the object was deleted, or its kind has no status subresource.
         ConflictError: another object has its name; or the object keeps changing; or another
             manager has a field, and ``force`` is off.
         InvalidError: the server finds faults with the status; ``causes`` lists them.
@@ -152,7 +152,7 @@ async def _version_now(
     """Return the version to try again with, if it is still the same object.
 
     Raises:
-        NotFoundError: it is gone.
+        NotFoundError: it was deleted.
         ConflictError: another has its name; or that was not what the refusal is about.
     """
     if any(cause.reason == "FieldManagerConflict" for cause in refusal.causes):

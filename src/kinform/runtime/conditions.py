@@ -91,7 +91,7 @@ def find_condition(source: Conditions, type_: str) -> Mapping[str, object] | Non
 
 
 def is_condition_true(source: Conditions, type_: str) -> bool:
-    """Tell whether there is a condition of that type, and its status is ``True``.
+    """Return whether there is a condition of that type, and its status is ``True``.
 
     Raises:
         UsageError: ``source`` holds something else than conditions.
@@ -110,7 +110,7 @@ def set_condition(
     observed_generation: int | None = None,
     now: datetime | float | None = None,
 ) -> bool:
-    """Put a condition into the list, or change the one of that type; tell whether it differs now.
+    """Add a condition to the list, or change the one of that type; return whether it differs.
 
     >>> conditions: list[Condition] = []
     >>> set_condition(conditions, "Ready", status=True, reason="AllUp", now=0)
@@ -185,7 +185,7 @@ def with_condition(
 
 
 def remove_condition(conditions: list[Condition], type_: str) -> bool:
-    """Take the condition of that type out of the list; tell whether there was one."""
+    """Remove the condition of that type from the list; return whether there was one."""
     left = [each for each in conditions if each.get("type") != type_]
     removed = len(left) < len(conditions)
     conditions[:] = left
@@ -229,7 +229,7 @@ def _text_problem(
 
 
 def _other_problem(status: object, observed_generation: object) -> str | None:
-    # By type as well: 1 is equal to True, and is none.
+    # Compare types as well: 1 is equal to True, and is not a status.
     if not isinstance(status, bool | str | None) or status not in _STATUSES:
         return f"status is {status!r}, expected True, False, None or 'Unknown'"
     if observed_generation is None:

@@ -180,7 +180,7 @@ def occurrence_of(
     """Return the occurrence of these parts; a message that is too long is cut.
 
     Raises:
-        UsageError: a part cannot be what it is to be.
+        UsageError: an argument is invalid.
     """
     if type_ not in _TYPES:
         raise UsageError(f"an event's type is 'Normal' or 'Warning', got {type_!r}")
@@ -225,7 +225,7 @@ def reporter_of(component: str, instance: str, *, host: str) -> Reporter:
     """Return who reports; the process is the ``host``'s unless it has a name of its own.
 
     Raises:
-        UsageError: a name is not of the form that the server asks for.
+        UsageError: a name does not have the form that the server requires.
     """
     prefix, slash, name = _text("component", component).rpartition("/")
     fits = _PREFIX.fullmatch(prefix) is not None and len(prefix) <= 253 if slash else not prefix
@@ -250,7 +250,7 @@ def _of_object(obj: HasMetadata) -> ObjectReference:
 
 
 def _of_mapping(given: Mapping[str, object]) -> ObjectReference:
-    """Read an object, whose metadata names it, or a reference, which names it itself."""
+    """Read an object, which has metadata, or a reference, which has a name itself."""
     metadata = given.get("metadata", given)
     if not isinstance(metadata, Mapping):
         raise UsageError("the metadata of the object that an event is about is not a dict")

@@ -43,7 +43,7 @@ _Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 CONNECTION_LIFETIME: Final = 10.0
 """Seconds that a connection may last, from its start to the last byte of the answer."""
 MAX_CONNECTIONS: Final = 64
-"""So many may be open at once."""
+"""The limit of open connections."""
 _GRACE: Final = 0.25
 """Seconds that open connections get to finish when the server stops."""
 _LOOPBACK: Final = "127.0.0.1"
@@ -66,7 +66,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def answers_to(self, header: str, hosts: Collection[str] = ()) -> bool:
-        """Tell whether a request with this ``Host`` is answered here; ``hosts`` are known too."""
+        """Return whether a request with this ``Host`` is answered; ``hosts`` are allowed too."""
         known = (self.host, *hosts)
         return is_known_host(header, in_cluster=not self._is_loopback, known=known)
 
@@ -115,7 +115,7 @@ def _port(text: str, address: str | int) -> int:
 
 @final
 class StatusServer:
-    """Answers over HTTP whether the program lives and is ready, and with what figures.
+    """Serves liveness, readiness and metrics over HTTP.
 
     ================================ ====================================================
     path
@@ -192,9 +192,9 @@ class StatusServer:
         return f"cannot listen on {self._address}: {reason}"
 
     async def stop(self) -> None:
-        """Listen no longer, and end what is open: within a second. A second call does nothing.
+        """Stop listening, and close open connections: within a second. A second call does nothing.
 
-        Who is cancelled meanwhile waits for that.
+        Cancelled meanwhile, it waits for that all the same.
         """
         listener, server = self._listener, self._server
         if listener is not None and server is not None:
@@ -239,7 +239,7 @@ class StatusServer:
             answer = _text(421, f"{_UNKNOWN_HOST}\n")
         else:
             answer = await self._look_up(request)
-        answer.headers["Server"] = "kinform"  # aiohttp would tell its version and Python's
+        answer.headers["Server"] = "kinform"  # aiohttp's default names its version and Python's
         answer.headers["Cache-Control"] = "no-cache, private"
         answer.headers["X-Content-Type-Options"] = "nosniff"
         answer.force_close()  # probes do not come back, and Prometheus much later
@@ -293,7 +293,7 @@ def _text(status: int, text: str) -> web.Response:
 
 
 class _Server(web.Server):
-    """Aiohttp's, with an end to every connection: it lets a client send nothing for ever."""
+    """Aiohttp's server, with a time limit for every connection, also for silent clients."""
 
     def __init__(self, handler: _Handler, *, patience: float) -> None:
         super().__init__(

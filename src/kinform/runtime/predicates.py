@@ -1,4 +1,4 @@
-"""Predicates: which events a controller wants to hear of.
+"""Predicates: filters for the events that trigger a controller.
 
 controller-runtime: ``pkg/predicate``. A predicate is a plain function from an event to a bool.
 Those named ``…_changed`` look at updates; objects that came or went always pass. They all agree on
@@ -43,14 +43,14 @@ __all__ = [
 T = TypeVar("T")
 
 Predicate: TypeAlias = Callable[[Event[T]], bool]
-"""Tells whether an event is worth hearing of."""
+"""Returns whether an event should trigger a reconcile."""
 
 
 class AnyPredicate(Protocol):
     """A predicate for events of any objects."""
 
     def __call__(self, event: Event[T], /) -> bool:
-        """Tell whether ``event`` is worth hearing of."""
+        """Return whether ``event`` should trigger a reconcile."""
         ...
 
 

@@ -59,7 +59,7 @@ class Enqueue(Protocol):
 
 
 class Source(Protocol):
-    """Anything that knows what is to be reconciled. It belongs to one controller."""
+    """A source of names to reconcile. It belongs to one controller."""
 
     @property
     def name(self) -> str:
@@ -134,7 +134,7 @@ class StreamSource(Generic[S]):
         self._map = map
 
     async def run(self, add: Enqueue) -> None:
-        """Put in what comes, until the iterator ends. What it raises passes."""
+        """Add the names of each item, until the iterator ends. Its errors are raised."""
         stream = self._open()
         closing = getattr(stream, "aclose", None)
         if closing is None:
@@ -200,7 +200,7 @@ class ChannelSource:
             self._add(name, cause=Cause(CauseKind.OTHER, self.name))
 
     async def run(self, add: Enqueue) -> None:
-        """Put in what was sent, and what comes."""
+        """Add the names that were sent, and those that come."""
         with self._lock:
             if self._loop is not None:
                 raise UsageError(f"channel {self.name!r} belongs to another controller already")

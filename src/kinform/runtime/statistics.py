@@ -93,7 +93,7 @@ class Histogram:
         self._sum += value
 
     def snapshot(self) -> HistogramSnapshot:
-        """Return what was counted so far."""
+        """Return the current counts."""
         *within, total = accumulate(self._counts)
         return HistogramSnapshot(
             tuple(zip(self._bounds, within, strict=True)), count=total, sum=self._sum
@@ -114,15 +114,15 @@ class QueueMeter:
 
     # The depth is not stored: `WorkQueue.statistics` has it.
 
-    def added(self, *, depth: int) -> None:  # noqa: ARG002 - as of the protocol
+    def added(self, *, depth: int) -> None:  # noqa: ARG002 - part of the protocol
         """Count a key that was added."""
         self.adds += 1
 
-    def started(self, *, depth: int, waited: float) -> None:  # noqa: ARG002 - as of the protocol
+    def started(self, *, depth: int, waited: float) -> None:  # noqa: ARG002 - part of the protocol
         """Count how long a key has waited."""
         self._queue_duration.observe(waited)
 
-    def finished(self, *, depth: int, took: float) -> None:  # noqa: ARG002 - as of the protocol
+    def finished(self, *, depth: int, took: float) -> None:  # noqa: ARG002 - part of the protocol
         """Count how long a key was worked on."""
         self._work_duration.observe(took)
 
@@ -195,7 +195,7 @@ class ControllerMeter:
     def statistics(
         self, *, name: str, workers: int, queue: QueueStatistics, unexpected_ends: int = 0
     ) -> ControllerStatistics:
-        """Return the figures of this moment."""
+        """Return the current statistics."""
         return ControllerStatistics(
             name=name,
             workers=workers,

@@ -27,7 +27,7 @@ _Job: TypeAlias = Callable[[], None]
 
 @final
 class Threads:
-    """Runs blocking calls beside the event loop. Under virtual time they run inline."""
+    """Runs blocking calls in threads. Under virtual time they run inline."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -90,7 +90,7 @@ async def _wait(outcome: asyncio.Future[Callable[[], R]], on_cancel: Callable[[]
 
 
 def _end_of_call(call: Callable[[], R]) -> Callable[[], R]:
-    """Make the call; return what returns its result, or raises what it raised."""
+    """Call the function; return a function that returns its result, or raises its error."""
     try:
         result = call()
     except BaseException as exc:  # noqa: BLE001 - raised again in the task that waits

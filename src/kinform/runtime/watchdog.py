@@ -28,9 +28,9 @@ log: Final = logging.getLogger(__name__)
 LOOKS: Final = 4
 """So often within the limit the loop shows that it turns, and the thread looks."""
 FRAMES: Final = 30
-"""So many frames of the stack are logged, the innermost."""
+"""The number of innermost stack frames that are logged."""
 KEPT: Final = 16
-"""So many of the last blocks are remembered."""
+"""The number of blocks that are remembered."""
 
 
 @final
@@ -78,7 +78,7 @@ class Lag:
         return max(0.0, now - max(due, self._stopped_until))
 
     def look(self, *, due: float, now: float, cpu: float) -> Blocked | Free | None:
-        """Tell what is news: ``due`` is when the next heartbeat is due, or was."""
+        """Return a change of state; ``due`` is the due time of the next heartbeat."""
         slept, used = now - self._looked, cpu - self._cpu
         self._looked, self._cpu = now, cpu
         if slept > 2 * self._interval and used < slept / 2:
@@ -212,7 +212,7 @@ class _Watched:
         self._thread = thread
 
     def task(self) -> str:
-        """Return the name of what runs."""
+        """Return the name of the running task."""
         task = None
         with contextlib.suppress(RuntimeError):  # it changes while we look
             task = asyncio.current_task(self._loop)

@@ -176,7 +176,7 @@ class Election:
     # --- the table ----------------------------------------------------------------------------
 
     def step(self, signal: Signal, at: Moment) -> Action:
-        """Take note of what happened, and tell what to do next."""
+        """Process a signal, and return the next action."""
         if not isinstance(signal, Waited):
             self.failure = signal.error if isinstance(signal, Failed) else None
         if self.phase is Phase.ENDED:
@@ -280,7 +280,7 @@ class Election:
             return self._try(at)  # at once, but with a read
         return self._pause(at)
 
-    # --- what is done -------------------------------------------------------------------------
+    # --- actions ------------------------------------------------------------------------------
 
     def _get(self, at: Moment) -> Action:
         self._request = _Request.READ
@@ -288,7 +288,7 @@ class Election:
         return Get(timeout) if timeout >= _LEAST else self._pause(at)
 
     def _renew(self, lease: Lease | None, at: Moment, *, kind: _Request = _Request.WRITE) -> Action:
-        """Write what the Lease says already, with another time; create it if it is gone."""
+        """Write the same record with a new time; create the Lease if it was deleted."""
         before = self._seen.record if self._seen is not None else None
         record = self._new_record(before.transitions if before else 0, at)
         if before is not None and before.acquire_time:
@@ -340,7 +340,7 @@ class Election:
         self.abandon()
         return End(reason)
 
-    # --- what is known ------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------
 
     def _observe(self, lease: Lease | None, at: Moment) -> None:
         """Remember when this version was first seen. A deleted Lease counts as a version, too.
@@ -383,7 +383,7 @@ class Election:
         return self.deadline - at.boot if self.deadline is not None else 0.0
 
     def _timeout(self, at: Moment) -> float:
-        """Return how long a request may take: half the renew deadline, or what is left of it."""
+        """Return the timeout of a request: half the renew deadline, or the rest of it."""
         most = self._config.renew_deadline / 2
         match self.phase:
             case Phase.LEADING:

@@ -14,7 +14,7 @@ from kinform.sansio.leases import MAX_INT32
 __all__ = ["JITTER", "LeaderElection"]
 
 JITTER: Final = 1.2
-"""Challengers wait one retry period, and up to so many more, at random (client-go's figure)."""
+"""Candidates wait one retry period, plus up to this factor of it at random (as client-go)."""
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAMESPACE: Final = re.compile(_LABEL)
@@ -58,7 +58,7 @@ class LeaderElection:
     release_on_exit: bool = True
     """True: a leader that stops releases the lease, so that the next one need not wait."""
     labels: Mapping[str, str] = field(default_factory=_no_labels)
-    """Labels that the Lease is to have, beside those it has."""
+    """Labels to add to the Lease."""
 
     def __post_init__(self) -> None:
         _check_name("lease", self.lease, _NAME, longest=253)

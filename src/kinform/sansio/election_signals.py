@@ -84,7 +84,7 @@ class Wait:
 @final
 @dataclass(frozen=True, slots=True)
 class End:
-    """It is over: leadership is lost, or released."""
+    """The end: leadership is lost, or released."""
 
     reason: str
 
@@ -92,7 +92,7 @@ class End:
 Action: TypeAlias = Get | Create | Update | Wait | End
 
 
-# --- Signals: what came of it -----------------------------------------------------------------
+# --- Signals: the results of actions ----------------------------------------------------------
 
 
 @final
@@ -122,7 +122,7 @@ class Failed:
 @final
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """The wait is over."""
+    """The wait has ended."""
 
 
 Signal: TypeAlias = Got | Wrote | Failed | Waited

@@ -41,9 +41,9 @@ V = TypeVar("V")
 EventType: TypeAlias = Literal["Normal", "Warning"]
 
 MAX_SIMILAR: Final = 10
-"""So many distinct messages of similar occurrences are one Event."""
+"""So many distinct messages of similar occurrences are combined into one Event."""
 SIMILAR_WITHIN: Final = 600.0
-"""Seconds without a similar occurrence after which the distinct messages are counted anew."""
+"""Seconds without a similar occurrence after which distinct messages are counted from 0."""
 CACHE_SIZE: Final = 4096
 BURST: Final = 25
 REFILL: Final = 1 / 300.0
@@ -127,17 +127,17 @@ class EventRecord:
         return self.exists and self.written >= self.count
 
     def count_one(self, *, wall: float) -> None:
-        """Take note that it happened once more."""
+        """Count one more occurrence."""
         self.count += 1
         self.last = wall
 
     def settle(self, count: int) -> None:
-        """Take note that the server has it, with this count."""
+        """Record that the server has it, with this count."""
         self.exists = True
         self.written = count
 
     def vanish(self) -> None:
-        """Take note that the server does not have it: Events live for an hour."""
+        """Record that the server does not have it: Events live for an hour."""
         self.exists = False
         self.attempts = self.written = 0
 
@@ -169,7 +169,7 @@ class LRU(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> V | None:
-        """Keep ``value`` as the one used last; return the one that made room for it, if any."""
+        """Keep ``value`` as the most recently used one; return the evicted one, if any."""
         self._held[key] = value
         self._held.move_to_end(key)
         return self._held.popitem(last=False)[1] if len(self._held) > self.size else None
@@ -216,7 +216,7 @@ class _Similar:
         self.messages: set[int] = set()  # hashes: the texts may be long
 
     def is_one_too_many(self, message: str) -> bool:
-        """Take note of ``message``; tell whether it is beyond those that stand for themselves."""
+        """Count ``message``; return whether it is to be combined with the others."""
         key = hash(message)
         if key in self.messages:
             return False
@@ -278,7 +278,7 @@ class EventCorrelator:
         return ()
 
     def flush(self) -> Sequence[EventRecord]:
-        """Return nothing: what was held back was too much."""
+        """Return nothing: events over the limit are not written later."""
         return ()
 
     def _identify(self, occurrence: Occurrence, now: float) -> tuple[Hashable, Occurrence]:

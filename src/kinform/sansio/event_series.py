@@ -24,7 +24,7 @@ from kinform.sansio.event_correlation import (
 __all__ = ["EventSeries"]
 
 FINISH_AFTER: Final = 360.0
-"""Seconds without an occurrence after which a series is over."""
+"""Seconds without an occurrence after which a series has ended."""
 REFRESH_EVERY: Final = 1800.0
 """Seconds between two writes of a series that goes on."""
 
@@ -44,7 +44,7 @@ class _Series:
 class EventSeries:
     """Assigns occurrences to Events of ``events.k8s.io``; ``now`` is a clock that never jumps.
 
-    What it returns is to be written. `due` must be called at `next_due`, or later.
+    The returned events are to be written. `due` must be called at `next_due`, or later.
     """
 
     def __init__(self, *, size: int = CACHE_SIZE) -> None:
@@ -84,7 +84,7 @@ class EventSeries:
         return min(oldest[1].last + FINISH_AFTER, self._refresh_at)
 
     def due(self, now: float) -> Sequence[EventRecord]:
-        """End the series that are over; return those of which the server does not know all."""
+        """End series that are due; return those whose count the server does not have."""
         over = self._finished(now)
         if self._refresh_at is None or now < self._refresh_at:
             return over
@@ -106,7 +106,7 @@ class EventSeries:
         return (*_untold([ended] if ended else []), record)
 
     def _finished(self, now: float) -> Sequence[EventRecord]:
-        """Forget the series that are over; return those of which the server does not know all."""
+        """Forget series that have ended; return those whose count the server does not have."""
         over: list[_Series] = []
         while (oldest := self._series.oldest()) and now >= oldest[1].last + FINISH_AFTER:
             over.append(self._series.pop(oldest[0]))

@@ -54,7 +54,7 @@ class _Line(Generic[K]):
         self.priority = priority
         self.stride = stride
         self.tag = 0  # says nothing while the line is empty
-        # The tenants that have work, who is next first; their keys, likewise. Keys can be found,
+        # The tenants that have work, the next one first; their keys, likewise. Keys can be found,
         # and leave from the middle. (A plain dict is slow at its front, once much has left there.)
         self.round: OrderedDict[Hashable, OrderedDict[K, None]] = OrderedDict()
 
@@ -85,7 +85,7 @@ class FairOrder(Generic[K]):
     from the one where its turn comes first: adding again never makes it later.
 
     Args:
-        tenant: whose a key is (else `by_namespace`). It must say the same of a key each time.
+        tenant: returns the tenant of a key (default `by_namespace`). It must be deterministic.
         ageing: how many keys of a priority are taken for one of the next lower, while both wait.
 
     Raises:
@@ -121,7 +121,7 @@ class FairOrder(Generic[K]):
         self._size += 1
 
     def touch(self, key: K, priority: Priority, /) -> None:
-        """Have a key that waits stand in the line of a higher priority as well."""
+        """Add a key that waits to the line of a higher priority as well."""
         self._end_solitude()
         tenant = self._tenant(key)
         if not any(line.has(tenant, key) for line in self._lines if line.priority >= priority):

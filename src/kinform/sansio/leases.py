@@ -32,7 +32,7 @@ class LeaseRecord:
     holder: str = ""
     """The leader's identity; ``""``: no leader."""
     duration: int | None = None
-    """For how many seconds others must leave it alone after each change; None: it does not say."""
+    """Seconds that other candidates must wait after each change; None: not set."""
     acquire_time: str = ""
     """When it was acquired, by the leader's wall clock; nothing is decided by it."""
     renew_time: str = ""

@@ -77,7 +77,7 @@ class ItemExponentialFailureRateLimiter(Generic[K]):
         return min(self.base_delay * float(2 ** min(failures, 1000)), self.max_delay)
 
     def forget(self, item: K, /) -> None:
-        """Begin anew with ``base_delay``."""
+        """Start again with ``base_delay``."""
         self._failures.pop(item, None)
 
     def num_requeues(self, item: K, /) -> int:
@@ -111,7 +111,7 @@ class ItemFastSlowRateLimiter(Generic[K]):
         return self.fast_delay if failures <= self.max_fast_attempts else self.slow_delay
 
     def forget(self, item: K, /) -> None:
-        """Begin anew with the fast attempts."""
+        """Start again with the fast attempts."""
         self._failures.pop(item, None)
 
     def num_requeues(self, item: K, /) -> int:

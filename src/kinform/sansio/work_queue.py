@@ -46,7 +46,7 @@ class Order(Protocol[K]):
         ...
 
     def touch(self, key: K, priority: Priority, /) -> None:
-        """Take note that a key that waits was added again: it may be moved forward."""
+        """Handle a key that waits and was added again: it may be moved forward."""
         ...
 
     def pop(self) -> K:
@@ -155,7 +155,7 @@ class WorkState(Generic[K]):
         return True
 
     def __contains__(self, key: object) -> bool:
-        """Tell whether ``key`` waits or is worked on."""
+        """Return whether ``key`` waits or is processed."""
         return key in self._states
 
     @property

@@ -171,7 +171,7 @@ class Scope:
 
     @contextlib.contextmanager
     def holding(self, call: _Cancellable) -> Generator[None]:
-        """Let ``call`` be ended with the others while the block runs.
+        """Register ``call`` for cancellation with the others while the block runs.
 
         Raises:
             CancelledError: they were ended already.

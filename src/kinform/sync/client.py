@@ -249,7 +249,7 @@ class Client(Groups):
     def informer_of(
         self, selection: Selection[T], **options: Unpack[InformerOptions[T]]
     ) -> SharedInformer[T]:
-        """Return an informer of what is selected: `informer` for those who pass it on."""
+        """Return an informer for a selection: `informer` for callers that pass keywords on."""
         self._loop.refuse_children()
         return SharedInformer(self._loop, self._inner.informer_of(selection, **options))
 

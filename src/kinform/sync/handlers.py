@@ -32,7 +32,7 @@ _telling: Final = contextvars.ContextVar[object]("kinform_sync_telling", default
 
 @final
 class Worker:
-    """The thread of one handler; made when there is something to tell."""
+    """The thread of one handler; started with its first event."""
 
     def __init__(self, name: str) -> None:
         self._threads = Threads(f"kinform-{name}")

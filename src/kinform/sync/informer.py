@@ -108,7 +108,7 @@ class SharedInformer(Generic[T]):
 
     @property
     def unreadable(self) -> Mapping[ObjectName, DecodeError]:
-        """The objects that exist on the server and cannot be read, with what is wrong."""
+        """The objects that exist on the server and cannot be read, with the errors."""
         return self._inner.unreadable
 
     @property
@@ -262,7 +262,7 @@ class SharedInformer(Generic[T]):
     def wait_for(
         self, predicate: Callable[[Lister[T]], R | None], timeout: float | None = None
     ) -> R:
-        """Wait until ``predicate`` is true of the cache; return what it returned.
+        """Wait until ``predicate`` is true of the cache; return its result.
 
         .. code-block:: python
 

@@ -39,7 +39,7 @@ Work: TypeAlias = Callable[[], Coroutine[object, object, object]]
 _EXIT: Final = 2.5
 """Seconds that winding up may take when the interpreter exits."""
 _LAST_WORDS: Final = 0.5
-"""Seconds of these that what was cancelled may take to end."""
+"""The part of these seconds that cancelled tasks may take to end."""
 _REST: Final = 0.5
 """Seconds that a fork waits for the loop to rest. A loop that is stuck is forked as it is."""
 
@@ -104,7 +104,7 @@ class LoopThread:
             self._loop.call_soon_threadsafe(Call(self._loop, work).begin)
 
     def refuse_strangers(self) -> None:
-        """Refuse who would wait in vain.
+        """Refuse a call that would wait for ever.
 
         Raises:
             UsageError: see `run`.
@@ -140,7 +140,7 @@ class LoopThread:
         self._running[key] = stop
 
     def note_open(self, key: object, close: Work) -> None:
-        """Have ``close`` done as well, when all that runs was stopped."""
+        """Register ``close`` to be called after all tasks have stopped."""
         self._open[key] = close
 
     def forget(self, key: object) -> None:

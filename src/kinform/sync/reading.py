@@ -24,8 +24,8 @@ class Reader(Generic[E]):
 
     Args:
         loop: where ``pull`` runs.
-        pull: fetches what comes next. It runs once at a time.
-        what: what is read, for messages.
+        pull: fetches the next items. It runs once at a time.
+        what: the name of the stream, for messages.
     """
 
     __slots__ = ("_is_read", "_loop", "_pull", "_ready", "_turn", "_what")
@@ -45,7 +45,7 @@ class Reader(Generic[E]):
         self._is_read = False
 
     def next(self) -> E:
-        """Return what comes next.
+        """Return the next item.
 
         Raises:
             StopIteration: nothing does.

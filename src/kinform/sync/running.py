@@ -1,4 +1,4 @@
-"""`run` and `wait_for_cache_sync`: what has no object of its own."""
+"""`run` and `wait_for_cache_sync`: functions of the blocking API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Syncable(Protocol):
 def run(
     function: Callable[P, Coroutine[object, object, R]], /, *args: P.args, **kwargs: P.kwargs
 ) -> R:
-    """Run an ``async def`` on kinform's thread and wait for it: for what is not offered here.
+    """Run an ``async def`` on kinform's thread and wait for it: for calls without a blocking form.
 
     .. code-block:: python
 

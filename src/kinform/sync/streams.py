@@ -199,7 +199,7 @@ class EventStream(Iterator[Event[T]], Generic[T]):
         self.close()
 
     def close(self) -> None:
-        """End the stream, also for a thread that waits for it; what was not read is dropped."""
+        """End the stream, also for a thread that waits for it; unread events are dropped."""
         self._loop.run(self._inner.aclose)
 
     @property
@@ -210,7 +210,7 @@ class EventStream(Iterator[Event[T]], Generic[T]):
 
 @final
 class _Source(Generic[T]):
-    """Fetches what waits in an informer's buffer, some at once."""
+    """Fetches buffered events of an informer, several at once."""
 
     def __init__(self, inner: event_stream.EventStream[T]) -> None:
         self._inner = inner

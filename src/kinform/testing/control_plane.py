@@ -39,7 +39,7 @@ _LAG_LIMIT: Final = 40.0
 
 @final
 class ControlPlane:
-    """A real etcd and kube-apiserver, started for tests and gone after them.
+    """A real etcd and kube-apiserver, started for tests and removed after them.
 
     Every server listens on a loopback port of its own and lives in a private folder. RBAC is on
     and the certificate authority is new each time. However this process ends, SIGKILL included,
@@ -229,7 +229,7 @@ class ControlPlane:
         await offload(self._servers.start_apiserver, self._index(apiserver))
 
     async def restart_apiserver(self, apiserver: int = 0) -> None:
-        """Stop an apiserver in good order and start it again, on its old port.
+        """Stop an apiserver cleanly and start it again, on its old port.
 
         Its watches end, and every older resourceVersion is 410 to a watch from then on.
         """
@@ -265,7 +265,7 @@ class ControlPlane:
         return await offload(self._servers.snapshot)
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Bring the whole of etcd back to ``snapshot``: what came later never happened.
+        """Restore the whole of etcd from ``snapshot``: later writes are lost.
 
         Every server is stopped for it; those that ran are ready again when this returns. The
         resourceVersion goes backwards, and versions will be given out a second time.

@@ -66,11 +66,11 @@ class FakeListWatch(Generic[T]):
     expires_at_start: bool
     """True if a watch from a forgotten version is refused with a status; else with an event."""
     ends_initial_events: bool
-    """True if a streamed list ends with its bookmark; without it, readers wait in vain."""
+    """True if a streamed list ends with its bookmark; without it, readers wait for ever."""
     latency: float
     """Seconds that every list, and the start of every watch, takes."""
     requests: Final[Sequence[FakeRequest]]
-    """Everything that was asked for, in order."""
+    """All requests, in order."""
 
     @overload
     def __init__(
@@ -144,7 +144,7 @@ class FakeListWatch(Generic[T]):
     def add(self, obj: ObjectLike[T], *, drop: bool = False) -> Entry[T]:
         """Create an object and return it as the server has it.
 
-        With ``drop`` the change happens, but no watch ever hears of it: only a list shows it.
+        With ``drop`` the change happens, but no watch delivers it: only a list shows it.
 
         Raises:
             UsageError: there is one of that name, or it has none; the model takes no JSON.
@@ -303,7 +303,7 @@ class FakeListWatch(Generic[T]):
 
     @contextlib.asynccontextmanager
     async def watch(self, options: ListOptions | None = None) -> AsyncGenerator[FakeWatch[T]]:
-        """Watch as a server would; see `FakeWatch` for what it yields.
+        """Watch as a server would; `FakeWatch` lists the events it yields.
 
         Raises:
             ResourceExpiredError: the version is forgotten: while reading, or at the start if

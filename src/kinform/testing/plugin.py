@@ -137,7 +137,7 @@ def _skipped_where_unavailable() -> Generator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember when a test began, to tell its control planes from older ones."""
+    """Remember when a test began, to distinguish its control planes from older ones."""
     item.stash[_BEGAN] = time.monotonic()
 
 

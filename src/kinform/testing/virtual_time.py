@@ -174,7 +174,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 @final
 class _JumpSelector(selectors.DefaultSelector):
-    """Asks for I/O without waiting; where there is none, moves ``now`` by the time-out instead."""
+    """Polls for I/O without waiting; if there is none, advances ``now`` by the time-out."""
 
     def __init__(self, max_turns: int, describe: Callable[[], str]) -> None:
         super().__init__()

@@ -50,9 +50,9 @@ class QueueMetrics(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatistics:
-    """Figures of one work queue at one moment.
+    """Statistics of one work queue at one moment.
 
-    The times need a queue with a metrics hook: others do not look at the clock, and say 0.
+    Times are 0 for a queue without a metrics hook: it does not read the clock.
     """
 
     name: str

@@ -57,7 +57,7 @@ class WorkQueue(Generic[K]):
 
     All methods belong to one event loop: call them from its thread only (from others,
     ``loop.call_soon_threadsafe(queue.add, key)``). The number of keys is not bounded: it is that of
-    the distinct keys anybody adds, usually of the objects in a cache.
+    the distinct keys that are added, usually of the objects in a cache.
 
     Args:
         name: for metrics and messages.
@@ -111,8 +111,8 @@ class WorkQueue(Generic[K]):
         self._state: WorkState[K] = WorkState(order)
         self._timer: DelayTimer[K] = DelayTimer(self._add_delayed)
         self._later: dict[K, tuple[Priority, Causes]] = {}  # of the keys that the timer has
-        self._causes: dict[K, Causes] = {}  # of what is to be taken
-        self._current: dict[K, Causes] = {}  # of what is worked on
+        self._causes: dict[K, Causes] = {}  # of keys that wait
+        self._current: dict[K, Causes] = {}  # of keys in processing
         self._getters: deque[asyncio.Future[None]] = deque()
         self._drainers: list[asyncio.Future[None]] = []
         self._taken = 0
@@ -268,7 +268,7 @@ class WorkQueue(Generic[K]):
         self._timer.stop()
         for drainer in self._drainers:
             _wake(drainer)
-        if not self._drainers:  # else they report what is delayed, and drop it then
+        if not self._drainers:  # otherwise they report the delayed keys, and then drop them
             self._drop_delayed()
         self._wake_all()
 
@@ -285,7 +285,7 @@ class WorkQueue(Generic[K]):
         """
         self._is_shut_down = self._is_draining = True
         self._timer.stop()
-        self._wake_all()  # those for whom nothing can come any more
+        self._wake_all()  # callers of `get` for which no key can come any more
         drainer = asyncio.get_running_loop().create_future()
         self._drainers.append(drainer)
         try:

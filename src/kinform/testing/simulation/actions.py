@@ -154,14 +154,14 @@ class Partition(_Timed, tag="partition", frozen=True, kw_only=True):
 
 @final
 class Restart(_Timed, tag="restart", frozen=True, kw_only=True):
-    """One process is stopped in good order and started again."""
+    """One process is stopped cleanly and started again."""
 
     process: int
 
 
 @final
 class Crash(_Timed, tag="crash", frozen=True, kw_only=True):
-    """One process ends without a word and is started again."""
+    """One process is killed and started again."""
 
     process: int
     after: float = 1.0
@@ -219,12 +219,12 @@ _RESTARTS: Final = (Restart, Crash, CrashAtWrite)
 
 
 def is_fault(action: Action) -> bool:
-    """Tell whether it is neither a write nor a restart."""
+    """Return whether it is neither a write nor a restart."""
     return not isinstance(action, Write | Meddle | Restart)
 
 
 def is_of_server(action: Action) -> bool:
-    """Tell whether it is a fault of the server, or of what lies before it: of its fault plan."""
+    """Return whether it is a fault of the server's fault plan: of the server, or of a proxy."""
     return isinstance(action, Happen | Remain | Unserve | Compact | Restore | Lag)
 
 
@@ -263,7 +263,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         """Read a schedule.
 
         Raises:
-            UsageError: it is none; says what is wrong where.
+            UsageError: it is malformed; says where.
         """
         try:
             found = msgspec.json.decode(text, type=cls)

@@ -53,7 +53,7 @@ FAULTS: Final = 5
 MOST_FAULTS: Final = 10
 KINDS: Final = 3
 QUIET: Final = 150.0
-"""Seconds after a restore without writes: longer than anybody waits before asking again."""
+"""Seconds after a restore without writes: longer than any client waits before it reconnects."""
 
 _NAMES: Final = tuple(f"n{number}" for number in range(9))
 _CHANGES: Final[Sequence[Verb]] = ("update", "relabel", "delete", "recreate")

@@ -33,7 +33,7 @@ class State(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class Moment(msgspec.Struct, frozen=True, gc=False):
-    """From here on an object was in this state, or not there. ``final`` tells how it was last."""
+    """From here on an object was in this state, or deleted. ``final`` is its last state."""
 
     at: float
     state: State | None
@@ -51,7 +51,7 @@ def everything(state: State) -> bool:  # noqa: ARG001 - a Sees
 
 @final
 class History:
-    """Follows one resource of a storage, whose objects have a value at ``value_at``."""
+    """Records one resource of a storage, whose objects have a value at ``value_at``."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class History:
         return tuple(self._moments)
 
     def moments(self, key: str) -> Sequence[Moment]:
-        """Return all that happened to one object, and to others of its name."""
+        """Return the history of one object, and of others of its name."""
         return self._moments.get(key, ())
 
     def since(self, key: str, at: float) -> Sequence[State | None]:

@@ -36,7 +36,7 @@ class Limits:
 
     Args:
         quiet: After all faults have ended and nothing else changes, a program must stop changing
-            objects: within three times so many virtual seconds it has to change none for so many.
+            objects: within three times ``quiet`` virtual seconds it must change none for ``quiet``.
             0: no limit.
         writes: How often one process may write one object in any virtual minute, plus ten times for
             each write of the schedule in the last two minutes; for all objects together, ten times

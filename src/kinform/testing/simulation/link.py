@@ -64,7 +64,7 @@ class Link:
     Args:
         application: The server.
         sent: Where all requests are noted.
-        latency: Seconds that each request takes: what takes no time could be done for ever.
+        latency: Seconds that each request takes: without it, a busy loop would never end.
         dice: How bodies are cut into reads.
     """
 
@@ -108,7 +108,7 @@ class Link:
         """The number of answers that are being read."""
         return len(self._streams)
 
-    # --- what is done to it
+    # --- faults
 
     def kill(self) -> None:
         """Let nothing pass any more: the process behind it has ended."""
@@ -136,7 +136,7 @@ class Link:
         for answer in tuple(self._streams):
             answer.reset()
 
-    # --- what it does
+    # --- requests
 
     @contextlib.asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
@@ -254,7 +254,7 @@ class Link:
 class _Answer:
     """An `HttpResponse` that ends with its link, and comes in reads of its own.
 
-    What was sent as one piece may arrive in several, cut anywhere, and several as one.
+    A piece that was sent may arrive in several, cut anywhere, and several as one.
     """
 
     def __init__(self, link: Link, request: HttpRequest, response: MemoryResponse) -> None:
@@ -269,7 +269,7 @@ class _Answer:
         self.headers: Mapping[str, str] = response.headers
 
     async def read_some(self, *, gather: float = 0.0) -> bytes:
-        """Return what has arrived; a cut link holds it back."""
+        """Return the bytes that have arrived; a cut link holds them back."""
         if not self._held:
             if self._failure is not None:
                 raise self._failure

@@ -1,4 +1,4 @@
-"""A process under test: a client of its own, and what it says of itself while it lives."""
+"""A process under test: its own client, and its reports to the oracles."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ class Process:
         sees: Sees = everything,
         resyncs: bool = False,
     ) -> Witness:
-        """Have all that an informer of the churned kind tells checked.
+        """Check all events of an informer of the churned kind.
 
         It must have an index ``team``, by that label. Not to be called after its start.
-        ``resyncs``: it tells everything again from time to time.
+        ``resyncs``: it delivers all objects again from time to time.
         """
         witness = Witness(
             informer,

@@ -56,7 +56,7 @@ def strays(dice: random.Random) -> Sequence[Action]:
 
 
 def failover(dice: random.Random) -> Sequence[Action]:
-    """All come to a server whose cache is behind, and have to list there."""
+    """All clients reconnect to a server with a stale cache, and have to list there."""
     lasts = round(dice.uniform(30, 90), 1)
     verb, revisions = dice.choice(_BEHIND), dice.randint(200, 1500)
     expired = faults.error_event(410, after_events=dice.randint(1, 4), times=None)

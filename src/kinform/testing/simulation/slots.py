@@ -38,7 +38,7 @@ class Slot:
             self.end(crash=False)
 
     def over(self) -> None:
-        """Note that it is over."""
+        """Record that it has ended."""
         self.process = self._task = None
 
     def end(self, *, crash: bool, after: float = 0.0) -> None:

@@ -55,7 +55,7 @@ def theme_of(seed: int) -> Theme | None:
 
 
 def scene_of(seed: int) -> Scene | None:
-    """Return what is played in the schedule of ``seed``; None: nothing."""
+    """Return the scene of the schedule of ``seed``; None: it has none."""
     rare = _rare(seed) or LIMITED_THEMES.get(seed % _LIMITED)
     return None if rare is None else rare[1]
 
@@ -95,7 +95,7 @@ def _permissions(dice: random.Random) -> Fault:
 
 
 def _pages(dice: random.Random) -> Fault:
-    """Lists come in pages, and what they show expires meanwhile."""
+    """Lists come in pages, and their version expires meanwhile."""
     match dice.randrange(6):
         case 0:
             return faults.no_watch_list(times=None)
@@ -152,7 +152,7 @@ def _replicas(dice: random.Random) -> Fault:
 
 
 def _strays(dice: random.Random) -> Fault:
-    """Watches tell what is not asked for: bookmarks of the past, and old states once more."""
+    """Watches deliver unexpected events: old bookmarks, and old states once more."""
     match dice.randrange(6):
         case 0 | 1:
             return faults.stray_bookmarks(revisions=dice.choice((1, 50, 500)), times=None)
@@ -165,7 +165,7 @@ def _strays(dice: random.Random) -> Fault:
 
 
 def _failovers(dice: random.Random) -> Fault:
-    """Lists go to a server whose cache is behind, while watches expire and end."""
+    """Lists go to a server with a stale cache, while watches expire and end."""
     match dice.randrange(5):
         case 0 | 1:
             return faults.stale_cache(
@@ -191,7 +191,7 @@ def _members(dice: random.Random) -> Fault:
 
 
 def _restores(dice: random.Random) -> Fault | Restore:
-    """The server goes back while clients are about to list, and what was lost is done again."""
+    """The server is restored while clients are about to list, and lost writes are repeated."""
     match dice.randrange(5):
         case 0 | 1:
             return Restore(at=0.0, by=dice.randint(5, 60), redo=dice.randint(1, 3))

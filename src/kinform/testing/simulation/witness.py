@@ -21,7 +21,7 @@ E = TypeVar("E", Added[Object], Updated[Object], Deleted[Object])
 
 
 class Divergence(AssertionError):
-    """Something was not as promised. ``oracle`` is the promise, in one word."""
+    """A broken promise. ``oracle`` names the promise, in one word."""
 
     def __init__(self, oracle: str, message: str) -> None:
         super().__init__(f"{oracle}: {message}")

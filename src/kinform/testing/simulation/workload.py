@@ -56,9 +56,9 @@ class Workload:
             namespaces they are called ``blue-n1`` and the like.
         make: Returns an object, for the same draft the same one. Its kind and its name need not be
             in it; if they are, they must be those asked for. The draft's labels are added.
-        value_at: Where in it there is a text or a number that tells one write from another, for
+        value_at: The path of a text or number in it that distinguishes one write from another, for
             example ``("spec", "size")``. The history of a `World` has it as ``value``.
-        manifests: What has to be there first: the CustomResourceDefinition, for example.
+        manifests: Objects to create first: the CustomResourceDefinition, for example.
 
     Raises:
         UsageError: ``resource`` cannot be read.
@@ -109,7 +109,7 @@ def body_of(workload: Workload, draft: Draft, kind: Kind) -> Json:
 
 
 def _made(workload: Workload, draft: Draft) -> Json:
-    """Return what users have made, as far as JSON can say it."""
+    """Return the user's object as JSON values."""
     try:
         return msgspec.json.decode(msgspec.json.encode(workload.make(draft)), type=Json)
     except Exception as exc:  # the user's function may raise anything

@@ -38,25 +38,25 @@ from kinform.testing.simulation.writer import BUSY, Lost, Writer
 __all__ = ["BUDGET", "Check", "Outcome", "Program", "World", "simulate"]
 
 BUDGET: Final = 8
-"""Lists, and watches, that an informer may ask for in any minute."""
+"""The limit of lists, and of watches, of an informer in any minute."""
 SETTLE: Final = 600.0
-"""Seconds after which everything is equal, once all faults are over: longer than any watch."""
+"""Seconds after the last fault until everything must be equal: longer than any watch."""
 _RESTS: Final = 3.0
-"""A program may take so many times its limit to come to rest."""
+"""A program may take this many times its limit to come to rest."""
 _LEASES: Final = 120.0
 """Seconds after the last fault until which a process may lose its lease."""
 _TICK: Final = 2.5
 _OTHER_VERSION: Final = "v1beta1"
-"""The version in which objects are served whose own version is not."""
+"""The API version that is served while the objects' own version is not."""
 _ANSWER_TIMEOUT: Final = 150.0
-"""Less than usual, so that what comes too slowly is given up before everything is equal."""
+"""Shorter than usual, so that slow answers time out before everything must be equal."""
 _AFTER_RESTORE: Final = 75.0
 """Seconds after a restore in which a lease may be in the hands of two: it was edited."""
 
 Program: TypeAlias = Callable[[Process], Awaitable[None]]
 """The program that runs in each process, until it is cancelled."""
 Check: TypeAlias = Callable[["World"], str | None]
-"""Looks at the end: returns or raises what is not yet as it should be, else ``""`` or None."""
+"""Called at the end: returns or raises the first problem, else returns ``""`` or None."""
 
 
 @final
@@ -445,7 +445,7 @@ class World:
             self.report(Divergence("writes", f"{process}: {text}"))
 
     def report(self, divergence: Divergence) -> None:
-        """Note what is wrong; the first thing counts."""
+        """Record a divergence; the first one counts."""
         if self.failure is None:
             at = asyncio.get_running_loop().time()
             message = f"{divergence} (at {at:.2f} s)"
@@ -495,7 +495,7 @@ class World:
         self._raise()
 
     def _explained(self, missing: Divergence) -> Divergence:
-        """Return what is wrong, and which key fails, if that may be the reason."""
+        """Return the divergence, with a key that fails, if that may be the reason."""
         failing = self._failing()
         if not failing or missing.oracle == "failing":
             return missing
@@ -503,7 +503,7 @@ class World:
         return Divergence(missing.oracle, f"{text}; besides, {failing}")
 
     def _difference(self) -> Divergence | None:
-        """Return what is not yet as it should be."""
+        """Return the first difference from the expected final state."""
         if len(self.living) < len(self._slots):
             return Divergence("equality", "a process does not run")
         for process in self.living:
@@ -592,7 +592,7 @@ async def _run(program: Program, process: Process) -> None:
 
 
 def _command(schedule: Schedule, program: Program, check: Check | None) -> str:
-    """Return what runs a schedule again, as far as a command line can name it; else ``""``."""
+    """Return the command that runs a schedule again; ``""`` if the program has no name."""
     named = (
         [("--program", program)] if check is None else [("--program", program), ("--check", check)]
     )
