@@ -91,8 +91,8 @@ if TYPE_CHECKING:
     from kinform.runtime.kind_source import KindSource
     from kinform.runtime.leader_election import LeaderElector
     from kinform.runtime.manager import Manager
+    from kinform.runtime.reconciling import Result
     from kinform.runtime.recorder import EventRecorder
-    from kinform.runtime.result import Result
     from kinform.runtime.sources import ChannelSource, StreamSource, TimerSource
     from kinform.sansio.election_config import LeaderElection
     from kinform.sansio.watch import EventType
@@ -247,7 +247,7 @@ _HOMES: Final[dict[str, str]] = {
     "ResourceClient": "kinform.resource_client",
     "ResourceExpiredError": "kinform.errors",
     "ResourceVersionRegressed": "kinform.errors",
-    "Result": "kinform.runtime.result",
+    "Result": "kinform.runtime.reconciling",
     "SelectorError": "kinform.selectors",
     "ServerTimeoutError": "kinform.errors",
     "SharedInformer": "kinform.cache.informer",

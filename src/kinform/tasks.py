@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import itertools
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -23,15 +24,19 @@ from collections.abc import (
 from typing import Final, Generic, TypeVar, cast, final
 
 __all__ = [
+    "CANCEL_TIMEOUT",
     "SharedCalls",
     "apart",
     "background",
+    "end_in_time",
     "ended",
     "finish",
     "gather",
     "waits",
 ]
 
+CANCEL_TIMEOUT: Final = 0.25
+"""Seconds that a cancelled task gets to end before it is abandoned."""
 _TURNS: Final = 20
 
 K = TypeVar("K", bound=Hashable)
@@ -132,6 +137,44 @@ async def _all_ended(tasks: Collection[asyncio.Task[R]], *, patience: int | None
             cancelled = exc
     if cancelled is not None:
         raise cancelled
+
+
+async def end_in_time(
+    *tasks: asyncio.Task[R],
+    timeout: float | None = CANCEL_TIMEOUT,
+    on_abandoned: Callable[[], object] | None = None,
+) -> None:
+    """Cancel ``tasks`` and wait for their end, for at most ``timeout`` seconds if it is given.
+
+    A task cannot be ended against its will: user code may swallow its cancellation. So that a stop
+    always ends, a task that still runs after ``timeout`` is abandoned, and ``on_abandoned`` is
+    called once, to log it. The result of every task counts as retrieved, also that of an abandoned
+    one. A caller that is cancelled meanwhile waits all the same; the cancellation is raised last.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    left: list[asyncio.Task[R]] = [task for task in tasks if not task.done()]
+    for task in left:
+        task.cancel()
+    for task in tasks:
+        task.add_done_callback(_retrieve)
+    for seconds in itertools.repeat(None) if timeout is None else waits(timeout):
+        if not left:
+            break
+        try:
+            await asyncio.wait(left, timeout=seconds)
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+        left = [task for task in left if not task.done()]
+    if left and on_abandoned is not None:
+        on_abandoned()
+    if cancelled is not None:
+        raise cancelled
+
+
+def _retrieve(task: asyncio.Task[R]) -> None:
+    """Retrieve the exception of a task that nothing awaits, so that asyncio does not log it."""
+    if not task.cancelled():
+        task.exception()
 
 
 def waits(seconds: float) -> Iterator[float]:

@@ -186,16 +186,17 @@ class Filtering(Generic[T]):
     behind that the handler believes in.
     """
 
-    __slots__ = ("_passes", "_told")
+    __slots__ = ("_passes", "_told", "_was_told")
 
     def __init__(self, passes: Callable[[T], bool]) -> None:
         self._passes = passes
         self._told: set[ObjectName] = set()
+        self._was_told = False  # before the last translation
 
     def translate(self, notification: Notification[T]) -> Notification[T] | None:
         """Return what is to be told of it, if anything. Whatever the filter raises passes."""
         key, new = notification.key, notification.new
-        told = key in self._told
+        told = self._was_told = key in self._told
         if new is None:
             self._told.discard(key)
             return notification if told else None
@@ -207,6 +208,13 @@ class Filtering(Generic[T]):
             return None
         self._told.discard(key)
         return Notification(key, notification.old, None)
+
+    def take_back(self, notification: Notification[T]) -> None:
+        """Undo the last translation: its notification will be translated again."""
+        if self._was_told:
+            self._told.add(notification.key)
+        else:
+            self._told.discard(notification.key)
 
 
 @final
@@ -239,6 +247,11 @@ class Caller(Generic[T]):
         if handler.on_update is None:
             return None
         return handler.on_update(Updated(notification.key, old.object, new.object))
+
+    def take_back(self, notification: Notification[T]) -> None:
+        """Prepare for another call with ``notification``, the last one."""
+        if self._filtering is not None:
+            self._filtering.take_back(notification)
 
 
 def _home_and_name(callback: object) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from typing import Final, Protocol, final
 
 from kinform.errors import UsageError
 from kinform.parts import error_of
-from kinform.tasks import background, waits
+from kinform.tasks import background, end_in_time
 
 __all__ = ["GRACE", "Lifetime", "Telling"]
 
@@ -24,8 +24,6 @@ log: Final = logging.getLogger(__name__)
 
 GRACE: Final = 5.0
 """How long callbacks that run when an informer is stopped may take to finish."""
-PATIENCE: Final = 0.25
-"""How long a source may take to end once it is cancelled."""
 
 _told_by: Final = contextvars.ContextVar[object]("kinform_told_by", default=None)
 """The lifetime whose callback this is, or has started this."""
@@ -231,22 +229,10 @@ class Lifetime:
             reading.cancel()
             self._on_reading_over()
             async with background(self._telling.stop(self.grace)):
-                await self._part_with(reading)
+                await end_in_time(reading, on_abandoned=self._abandoned)
 
-    async def _part_with(self, reading: asyncio.Task[None]) -> None:
-        reading.add_done_callback(_take_note)
-        is_cancelled = False
-        for left in waits(PATIENCE):
-            if reading.done():
-                break
-            try:
-                await asyncio.wait([reading], timeout=left)
-            except asyncio.CancelledError:
-                is_cancelled = True
-        if not reading.done():
-            log.error("%s: its source ignores cancellation and is abandoned", self._name)
-        if is_cancelled:
-            raise asyncio.CancelledError
+    def _abandoned(self) -> None:
+        log.error("%s: its source ignores cancellation and is abandoned", self._name)
 
     def _end(self, *tasks: asyncio.Task[None]) -> None:
         self._note_failure(*tasks)
@@ -266,9 +252,3 @@ class Lifetime:
             if error is not None and self.failure is None:
                 log.error("%s ends: %s: %s", self._name, type(error).__name__, error)
                 self.failure = error
-
-
-def _take_note(task: asyncio.Task[None]) -> None:
-    """Look at how it ended: nobody else may be there any more to do so."""
-    if not task.cancelled():
-        task.exception()

@@ -27,7 +27,7 @@ from kinform.sansio import coalesce
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.coalesce import Buffer, Marker
 from kinform.sansio.notifications import Notification
-from kinform.tasks import apart, waits
+from kinform.tasks import apart, end_in_time
 
 __all__ = ["HandlerStatistics", "Listener"]
 
@@ -43,8 +43,6 @@ _TURN: Final = 0.002
 """Seconds after which a busy listener lets the others have the loop."""
 _LOGGED_ERRORS: Final = 10
 """How many errors of a handler are logged one by one; then the 100th, the 1,000th and so on."""
-_PATIENCE: Final = 0.25
-"""Seconds that a cancelled callback gets to end."""
 
 
 @final
@@ -82,12 +80,14 @@ class Listener(Generic[T]):
     """Tells one handler. Belongs to one loop; only `statistics` may be called from any thread."""
 
     __slots__ = (
+        "_again",
         "_awaited",
         "_awake",
         "_buffer",
         "_busy_since",
         "_call",
         "_callback",
+        "_caller",
         "_delivered",
         "_errors",
         "_handler",
@@ -121,7 +121,8 @@ class Listener(Generic[T]):
         self._parts = Parts(handler.name) if parts is None else parts
         self._retirement = asyncio.Event()
         self._on_resync = on_resync
-        self._call = Caller(handler).__call__  # a method is called faster than an object
+        self._caller = Caller(handler)
+        self._call = self._caller.__call__  # a method is called faster than an object
         self._buffer: Buffer[T] = Buffer(coalesce.HIGH_WATER)  # looked up: simulations turn it
         self._awaited: Notification[T] | None = None
         self._awake = asyncio.Event()
@@ -137,6 +138,7 @@ class Listener(Generic[T]):
         self._busy_since: float | None = None
         self._delivered = self._errors = self._slow = 0
         self._last_error: str | None = None
+        self._again: Notification[T] | None = None  # its callback was cut short
 
     # --- what the processor calls: nothing here waits, nothing raises -------------------------
 
@@ -171,7 +173,8 @@ class Listener(Generic[T]):
         Cancelled, it cancels the callback that runs and gives it a quarter of a second. One that
         does not end by then is named in the log and left to itself: so this task, unlike the
         handler's, always ends. If the task that calls the handler ends for another reason, it is
-        replaced after a pause: the handler misses at most the event that was in its hands.
+        replaced after a pause. An event whose async callback was cut short by that is delivered
+        again, before all others: a handler misses no event, and may receive one twice.
 
         Raises:
             BaseException: what a callback raised to end the process.
@@ -204,24 +207,19 @@ class Listener(Generic[T]):
             await asyncio.wait([worker])
         except asyncio.CancelledError:
             self.retire()
-            worker.cancel()
-            await self._part_with(worker)
+            await end_in_time(worker, on_abandoned=self._abandoned)
             raise
         return error_of(worker)
 
-    async def _part_with(self, worker: asyncio.Task[None]) -> None:
-        for left in waits(_PATIENCE):
-            if worker.done():
-                break
-            with contextlib.suppress(asyncio.CancelledError):  # on our way out already
-                await asyncio.wait([worker], timeout=left)
-        if not worker.done():
-            message = "handler %s ignores its cancellation and is abandoned"
-            log.error(message, self.name, extra={"handler": self.name})
+    def _abandoned(self) -> None:
+        message = "handler %s ignores its cancellation and is abandoned"
+        log.error(message, self.name, extra={"handler": self.name})
 
     async def _work(self) -> None:
         try:
             await asyncio.sleep(0)  # where tasks start eagerly, not within the call that adds us
+            if self._again is not None and not self._is_retired:
+                await self._deliver_again(self._again)
             while not self._is_retired:
                 await self._awake.wait()
                 self._awake.clear()
@@ -261,6 +259,18 @@ class Listener(Generic[T]):
             started = now
         self._busy_since = None
 
+    async def _deliver_again(self, notification: Notification[T]) -> None:
+        """Call the handler again: the end of the last worker cut its callback short."""
+        self._busy_since = started = asyncio.get_running_loop().time()
+        try:
+            result = self._call(notification)
+        except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 (Rule 2)
+            self._failed(notification, exc)
+        else:
+            if result is not None and inspect.isawaitable(result):
+                await self._finish(notification, result, started)
+        self._again = self._busy_since = None
+
     async def _finish(
         self, notification: Notification[T], result: Awaitable[object], started: float
     ) -> None:
@@ -274,6 +284,13 @@ class Listener(Generic[T]):
                 ended.result()
             except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 (Rule 2)
                 self._failed(notification, exc)
+        except asyncio.CancelledError:
+            # Only the cancellation of this task gets here. If it was not a stop, `run` replaces
+            # the task, and the next one begins with this event.
+            if not self._is_retired:
+                self._caller.take_back(notification)
+                self._again = notification
+            raise
         finally:
             self._awaited = self._callback = None
 

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from kinform.runtime.controller import Controller
     from kinform.runtime.finalizers import Finalizer
     from kinform.runtime.kind_source import KindSource
-    from kinform.runtime.leader_election import LeaderElector
-    from kinform.runtime.lease_reports import ElectionStatistics
+    from kinform.runtime.leader_election import ElectionStatistics, LeaderElector
     from kinform.runtime.manager import Manager
     from kinform.runtime.mapping import (
         MapFunc,
@@ -54,9 +53,8 @@ if TYPE_CHECKING:
         not_,
         resource_version_changed,
     )
-    from kinform.runtime.reconciling import Reconcile
+    from kinform.runtime.reconciling import Reconcile, Result
     from kinform.runtime.recorder import EventRecorder, RecorderStatistics
-    from kinform.runtime.result import Result
     from kinform.runtime.sources import (
         ChannelSource,
         Source,
@@ -124,7 +122,7 @@ _HOMES: Final[dict[str, str]] = {
     "Context": "kinform.runtime.context",
     "Controller": "kinform.runtime.controller",
     "ControllerStatistics": "kinform.runtime.statistics",
-    "ElectionStatistics": "kinform.runtime.lease_reports",
+    "ElectionStatistics": "kinform.runtime.leader_election",
     "EventRecorder": "kinform.runtime.recorder",
     "Finalizer": "kinform.runtime.finalizers",
     "KindSource": "kinform.runtime.kind_source",
@@ -136,7 +134,7 @@ _HOMES: Final[dict[str, str]] = {
     "Predicate": "kinform.runtime.predicates",
     "Reconcile": "kinform.runtime.reconciling",
     "RecorderStatistics": "kinform.runtime.recorder",
-    "Result": "kinform.runtime.result",
+    "Result": "kinform.runtime.reconciling",
     "Source": "kinform.runtime.sources",
     "StreamSource": "kinform.runtime.sources",
     "TimerSource": "kinform.runtime.sources",

@@ -42,27 +42,22 @@ class PartEnds:
     __slots__ = ("_recent", "total")
 
     def __init__(self) -> None:
-        self._recent: deque[tuple[PartEnd, bool]] = deque()
+        self._recent: deque[PartEnd] = deque()
         self.total: int = 0
-        """All unexpected ends since the start."""
+        """The number of all unexpected ends."""
 
-    def note(self, end: PartEnd, *, counts: bool = True) -> bool:
-        """Count an end; return whether there were too many within `WINDOW`.
-
-        Args:
-            end: the part that ended.
-            counts: whether it counts towards `LIMIT`.
-        """
+    def note(self, end: PartEnd) -> bool:
+        """Count an end; return whether there were more than `LIMIT` within `WINDOW`."""
         self.total += 1
-        self._recent.append((end, counts))
+        self._recent.append(end)
         self._forget(end.at)
-        return counts and sum(counted for _, counted in self._recent) > LIMIT
+        return len(self._recent) > LIMIT
 
     def recent(self, now: float) -> list[PartEnd]:
         """Return the ends within the last `WINDOW` seconds, oldest first."""
         self._forget(now)
-        return [end for end, _ in self._recent]
+        return list(self._recent)
 
     def _forget(self, now: float) -> None:
-        while self._recent and now - self._recent[0][0].at > WINDOW:
+        while self._recent and now - self._recent[0].at > WINDOW:
             self._recent.popleft()

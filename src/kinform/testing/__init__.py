@@ -1,4 +1,4 @@
-"""What tests of Kubernetes programs need: API servers, real and embedded, fixtures and fakes.
+"""Test support for Kubernetes programs: API servers, real and embedded, fixtures and fakes.
 
 Names are loaded when they are first used, so that importing this package costs next to nothing.
 """
