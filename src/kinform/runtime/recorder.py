@@ -37,7 +37,7 @@ from kinform.errors import (
     TransportFailure,
     UsageError,
 )
-from kinform.rest.patch import PatchType
+from kinform.rest.options import PatchType
 from kinform.rest.request import Request
 from kinform.runtime.event_bodies import (
     FORMATS,
