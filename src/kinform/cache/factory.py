@@ -16,7 +16,7 @@ from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.cache.keywords import check_keywords
 from kinform.cache.lifetime import GRACE
 from kinform.cache.selection import InformerSource, Kind, Selection, check_namespaces, select
-from kinform.cache.sync import wait_for_all
+from kinform.cache.waiting import wait_for_all
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource
 from kinform.objects import Object

@@ -12,7 +12,7 @@ from kinform.cache.handlers import handler
 from kinform.cache.informer import SharedInformer
 from kinform.cache.processor import Registration
 from kinform.cache.store import Key
-from kinform.cache.sync import wait_for_all
+from kinform.cache.waiting import wait_for_all
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
 from kinform.selectors import LabelSelectorLike

@@ -152,8 +152,8 @@ class Lifetime:
                 "for the handler; stop() there only asks for it"
             )
 
-    def why_not(self) -> Exception:
-        """Return what is told to who waits for something that will not be any more."""
+    def stopped_error(self) -> Exception:
+        """Return the error for a task that waits: the failure, or that the informer has stopped."""
         if isinstance(self.failure, Exception):
             return self.failure
         stopped = UsageError(f"{self._name} has stopped")

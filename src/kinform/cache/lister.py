@@ -11,9 +11,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar, final
 
-from kinform.cache.indexer import Indexer
 from kinform.cache.indexes import NAMESPACE_INDEX
-from kinform.cache.store import Key
+from kinform.cache.store import Indexer, Key
 from kinform.meta import Entry, ObjectName
 from kinform.selectors import LabelSelector, LabelSelectorLike
 

@@ -26,7 +26,7 @@ from typing import Final, Generic, TypeVar, final
 
 from kinform.cache.intake import Intake, TransformFunc
 from kinform.cache.listing import take_list
-from kinform.cache.listwatch import ListerWatcher
+from kinform.cache.listwatch import ListerWatcher, source_options
 from kinform.cache.open_watch import OpenWatch, batches_of
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
@@ -129,7 +129,7 @@ class Reflector(Generic[T]):
         self._store = store
         self._options = options or ReflectorOptions()
         self._policy = self._options.policy
-        if not getattr(lw, "supports_watch_list", True):
+        if not source_options(lw).supports_watch_list:
             self._policy = dataclasses.replace(self._policy, stream_lists=False)
         self._resync_period = resync_period
         self._should_resync = should_resync
@@ -299,7 +299,7 @@ class Reflector(Generic[T]):
 
     async def _list(self, action: relist.Relist) -> relist.Signal:
         version = action.resource_version
-        in_pages = not (self._lists_whole or getattr(self._lw, "disable_chunking", False))
+        in_pages = not (self._lists_whole or source_options(self._lw).disable_chunking)
         options = ListOptions(
             resource_version=version,
             resource_version_match="NotOlderThan" if version else None,

@@ -19,7 +19,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Final, Self, TypeGuard, TypeVar, final
 
-from kinform.cache.listwatch import ListerWatcher
+from kinform.cache.listwatch import ListerWatcher, source_options
 from kinform.cache.open_watch import batches_of
 from kinform.errors import (
     ApiError,
@@ -34,7 +34,6 @@ from kinform.errors import (
     UnknownResourceError,
     UsageError,
 )
-from kinform.rest.limits import RateLimiter
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, Received, Unreadable, WatchEvent
 from kinform.sansio import relist
@@ -204,7 +203,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
 
     async def _take_turn(self) -> None:
         """Wait for all else that comes back to the same server."""
-        limiter: RateLimiter | None = getattr(self._lw, "reconnects", None)
+        limiter = source_options(self._lw).reconnects
         if limiter is not None:
             await limiter.wait()
 

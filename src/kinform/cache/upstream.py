@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from kinform.errors import KinformError
-from kinform.sansio.queue import never_mind
+from kinform.sansio.queue import no_op
 
 __all__ = ["Upstream"]
 
@@ -21,7 +21,7 @@ def _nothing() -> None:
 class Upstream:
     """Why nothing comes, asked when somebody waits; the defaults know of no reason."""
 
-    refuse_if_idle: Callable[[], None] = never_mind
+    refuse_if_idle: Callable[[], None] = no_op
     """Raises `UsageError` if nothing will ever come: it was not started."""
     trouble: Callable[[], KinformError | None] = _nothing
     """Returns what goes wrong at the moment."""

@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar, final
 from kinform.cache import informer as aio
 from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.handlers import EventHandler
-from kinform.cache.indexer import Indexer
+from kinform.cache.store import Indexer
 from kinform.cache.lifetime import GRACE
 from kinform.cache.lister import Lister
 from kinform.errors import DecodeError, UsageError
