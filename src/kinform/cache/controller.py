@@ -114,7 +114,7 @@ class Controller(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether everything of the first list was processed; never becomes false again."""
+        """True if everything of the first list was processed; never becomes false again."""
         return self.queue.has_synced
 
     @property

@@ -44,7 +44,7 @@ class Feed(Generic[T]):
     changed: asyncio.Event
     """Set when there may be something to read, or the feed has ended."""
     is_ended: bool
-    """Whether no more is put. Pending events can still be taken."""
+    """True if no more is put. Pending events can still be taken."""
 
     upstream: Upstream
     """Answers why no event comes."""
@@ -97,7 +97,7 @@ class Feed(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether every object of the first list was read, and then another event requested."""
+        """True if every object of the first list was read, and then another event requested."""
         return self._has_synced
 
     def statistics(self) -> HandlerStatistics:
@@ -196,7 +196,7 @@ class EventStream(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the reader is done with every object of the first list.
+        """True if the reader is done with every object of the first list.
 
         True when, after the last of those events, the reader has requested another one.
         """

@@ -66,7 +66,7 @@ class Life(Protocol):
 
     @property
     def is_started(self) -> bool:
-        """Whether the informer was started; stays true."""
+        """True if the informer was started; stays true."""
         ...
 
     is_over: bool

@@ -49,7 +49,7 @@ class EventHandler(Generic[T]):
     are logged and counted; an event is delivered once, and not again after an exception.
 
     Raises:
-        UsageError: there is no callback, something is not callable or not with one argument, or
+        UsageError: no callback is given, something is not callable or not with one argument, or
             the period is too short.
     """
 
@@ -107,7 +107,7 @@ def handler(
     'on_add'
 
     Raises:
-        UsageError: there is no callback, something is not callable or not with one argument, or
+        UsageError: no callback is given, something is not callable or not with one argument, or
             ``resync_period`` is less than one second.
     """
     return EventHandler(

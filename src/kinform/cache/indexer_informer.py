@@ -113,7 +113,7 @@ class IndexerInformer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is in the indexer and was delivered."""
+        """True if the first list is in the indexer and was delivered."""
         return self.controller.has_synced
 
     @property

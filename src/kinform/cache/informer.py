@@ -231,7 +231,7 @@ class SharedInformer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is in the cache; never becomes false again."""
+        """True if the first list is in the cache; never becomes false again."""
         return self._has_synced
 
     @property
@@ -251,12 +251,12 @@ class SharedInformer(Generic[T]):
 
     @property
     def is_started(self) -> bool:
-        """Whether it was started; stays true."""
+        """True if it was started; stays true."""
         return self._life.is_started
 
     @property
     def is_stopped(self) -> bool:
-        """Whether `stop` was called, or it has failed; stays true."""
+        """True if `stop` was called, or it has failed; stays true."""
         return self._life.is_ending
 
     def statistics(self) -> InformerStatistics:

@@ -47,7 +47,7 @@ _LONG: Final = 30.0
 _TURN: Final = 0.002
 """Seconds after which a busy listener yields to other tasks."""
 _LOGGED_ERRORS: Final = 10
-"""How many errors of a handler are logged one by one; then the 100th, the 1,000th and so on."""
+"""The first errors of a handler, all of which are logged; then every 100th, 1,000th and so on."""
 _PATIENCE: Final = 0.25
 """Seconds that a cancelled callback has to end."""
 
@@ -113,7 +113,7 @@ class Listener(Generic[T]):
     )
 
     is_resync_due: bool
-    """Whether its resync period has passed since the last resync."""
+    """True if its resync period has passed since the last resync."""
 
     def __init__(
         self,
@@ -307,12 +307,12 @@ class Listener(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether every object of the first list was delivered."""
+        """True if every object of the first list was delivered."""
         return self._has_synced
 
     @property
     def is_calling_us(self) -> bool:
-        """Whether the caller runs within a callback of this handler."""
+        """True if the caller runs within a callback of this handler."""
         task = asyncio.current_task()
         return task is not None and (task is self._worker or task is self._callback)
 

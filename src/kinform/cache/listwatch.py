@@ -52,7 +52,7 @@ def _unknown() -> None:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """How a reflector may use a `ListerWatcher`; the defaults are those of a plain source."""
+    """The properties of a `ListerWatcher` that a reflector needs, with defaults."""
 
     disable_chunking: bool = False
     """Lists must not be split into pages."""

@@ -51,7 +51,7 @@ class Registration(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the handler is done with every object of the first list.
+        """True if the handler is done with every object of the first list.
 
         That is: the informer has its first list, and for each of its objects the callback has
         returned or raised, an ``async`` one to its end. Never becomes false again.
@@ -89,7 +89,7 @@ class Registration(Generic[T]):
 
     @property
     def is_removed(self) -> bool:
-        """Whether `remove` was called."""
+        """True if `remove` was called."""
         return self not in self._processor
 
     def remove(self) -> None:

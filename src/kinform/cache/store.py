@@ -267,7 +267,7 @@ class Indexer(Store[T]):
         return self._entries.index_names()
 
     def by_index(self, index: str, value: str) -> builtins.list[T]:
-        """Return the objects under ``value``, in no particular order; empty if there are none.
+        """Return the objects under ``value``, in no particular order; perhaps empty.
 
         Raises:
             UnknownIndexError: the index does not exist.

@@ -65,7 +65,7 @@ class Replacement(Generic[T]):
 
     @property
     def regressed(self) -> bool:
-        """Whether the store went back in time: etcd was restored, or a lagging server answered.
+        """True if the store went back in time: etcd was restored, or a lagging server answered.
 
         The store then holds the older state.
         """
@@ -147,7 +147,7 @@ class ThreadSafeStore(Generic[T]):
         return list(self._state.indexes)
 
     def by_index(self, index: str, value: str) -> builtins.list[Entry[T]]:
-        """Return the entries under ``value``, in no particular order; empty if there are none.
+        """Return the entries under ``value``, in no particular order; perhaps empty.
 
         Raises:
             UnknownIndexError: if the index does not exist.

@@ -88,7 +88,7 @@ class Syncable(Protocol):
 
     @property
     def has_synced(self) -> bool:
-        """Whether it has synced."""
+        """True if it has synced."""
         ...
 
     async def wait_synced(self, timeout: float | None = None) -> None:

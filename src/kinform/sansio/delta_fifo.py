@@ -42,7 +42,7 @@ class DeltaFIFO(Generic[T]):
     """A `Queue` in which each key is queued once and popped with all its deltas.
 
     Keys are popped in the order in which they were queued; the deltas of a key stay together,
-    oldest first, and ``limit`` never splits them. There is no order between keys beyond that, and
+    oldest first, and ``limit`` never splits them. Keys have no other order, and
     a list is popped key by key: between two batches the cache may show a relist half applied.
     Choose `RealFIFO` where that matters, this one where a burst of changes of few objects is
     better handled object by object.
@@ -298,7 +298,7 @@ class DeltaFIFO(Generic[T]):
             deltas = self._deltas[key]
             if content and len(content) + len(deltas) > limit:
                 break
-            # From here the key is no longer queued: a new delta queues it again, at the end.
+            # From here the key is not queued: a new delta queues it again, at the end.
             self._order.popleft()
             del self._deltas[key]
             self._listed.discard(key)
@@ -329,27 +329,27 @@ class DeltaFIFO(Generic[T]):
 
     @property
     def closed(self) -> bool:
-        """Whether ``close`` was called."""
+        """True if ``close`` was called."""
         return self._closed
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is queued; a batch may be in flight all the same."""
+        """True if nothing is queued; a batch may be in flight all the same."""
         return not self._order
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is queued or in flight: all that was written is handled."""
+        """True if nothing is queued or in flight: all that was written is handled."""
         return not self._order and self._handover.batch is None
 
     @property
     def has_synced(self) -> bool:
-        """Whether all keys of the first list, and of its tombstones, are handled."""
+        """True if all keys of the first list, and of its tombstones, are handled."""
         return self._handover.populated and not self._handover.initial
 
     @property
     def is_congested(self) -> bool:
-        """Whether ``high_water`` deltas or more wait."""
+        """True if ``high_water`` deltas or more are queued."""
         return self._waiting >= self._handover.high_water
 
     def statistics(self) -> QueueStatistics:

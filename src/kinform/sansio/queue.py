@@ -178,22 +178,22 @@ class Queue(ReflectorStore[T], Protocol[T]):
 
     @property
     def closed(self) -> bool:
-        """Whether ``close`` was called."""
+        """True if ``close`` was called."""
         ...
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is queued; a batch may be in flight all the same."""
+        """True if nothing is queued; a batch may be in flight all the same."""
         ...
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is queued or in flight: all that was written is handled."""
+        """True if nothing is queued or in flight: all that was written is handled."""
         ...
 
     @property
     def has_synced(self) -> bool:
-        """Whether every object of the first list is handled; never becomes false again.
+        """True if every object of the first list is handled; never becomes false again.
 
         Also true once something was added, updated or deleted before any list: such a queue has
         no first list to wait for.
@@ -202,7 +202,7 @@ class Queue(ReflectorStore[T], Protocol[T]):
 
     @property
     def is_congested(self) -> bool:
-        """Whether the writer should pause: too many objects are queued."""
+        """True if the writer should pause: too many objects are queued."""
         ...
 
     def statistics(self) -> QueueStatistics:

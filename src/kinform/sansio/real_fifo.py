@@ -218,27 +218,27 @@ class RealFIFO(Generic[T]):
 
     @property
     def closed(self) -> bool:
-        """Whether ``close`` was called."""
+        """True if ``close`` was called."""
         return self._closed
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is queued; a batch may be in flight all the same."""
+        """True if nothing is queued; a batch may be in flight all the same."""
         return not self._changes
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is queued or in flight: all that was written is handled."""
+        """True if nothing is queued or in flight: all that was written is handled."""
         return not self._changes and self._handover.batch is None
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is handled; an empty one too must be popped and done."""
+        """True if the first list is handled; an empty one too must be popped and done."""
         return self._handover.populated and not self._handover.initial
 
     @property
     def is_congested(self) -> bool:
-        """Whether ``high_water`` objects or more are queued; all objects of a list count."""
+        """True if ``high_water`` objects or more are queued; all objects of a list count."""
         return len(self._changes) + self._listed >= self._handover.high_water
 
     def statistics(self) -> QueueStatistics:
