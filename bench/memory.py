@@ -36,7 +36,7 @@ from typing import Final, TypeAlias
 
 from bench import pods
 from kinform.cache.compaction import Compactor
-from kinform.cache.indexer import Indexer
+from kinform.cache.store import Indexer
 from kinform.meta import Entry
 from kinform.objects import Object
 from kinform.tasks import background

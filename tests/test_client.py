@@ -442,7 +442,7 @@ async def test_an_informer_of_what_cannot_be_is_refused_at_once() -> None:
                 client.informer("v1/pods", namespace=namespace)
         with pytest.raises(UsageError, match=r"SharedInformerFactory\(client, namespaces="):
             client.informer("v1/pods", namespace=["a"])  # type: ignore[call-overload]
-        with pytest.raises(UsageError, match="ResourceClient is no ListerWatcher"):
+        with pytest.raises(UsageError, match="ResourceClient is not a ListerWatcher"):
             kinform.SharedInformer(client.resource("v1/pods"))  # type: ignore[arg-type]
 
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kinform.cache.lister import Lister
     from kinform.cache.options import ReflectorOptions
     from kinform.cache.processor import Registration
-    from kinform.cache.sync import wait_for_cache_sync
+    from kinform.cache.waiting import wait_for_cache_sync
     from kinform.client import Client, VersionInfo, connect
     from kinform.errors import (
         AlreadyExistsError,
@@ -275,7 +275,7 @@ _HOMES: Final[dict[str, str]] = {
     "index_by": "kinform.cache.indexes",
     "retry_on_conflict": "kinform.rest.conflict",
     "strip_managed_fields": "kinform.transforms",
-    "wait_for_cache_sync": "kinform.cache.sync",
+    "wait_for_cache_sync": "kinform.cache.waiting",
 }
 """The module that defines each name."""
 

@@ -1,8 +1,8 @@
-"""From bytes to the classes users declare, and back.
+"""Models: decoding of JSON into the classes that users declare, and encoding.
 
-A model is a class that says which part of an object somebody wants: it is a projection, members
-it does not declare are skipped. Whatever its library raises leaves here as a `DecodeError`
-without payload. Nothing here imports pydantic or attrs: their classes are known by their marks.
+A model declares a part of an object: it is a projection, members it does not declare are skipped.
+Errors of its library are raised as a `DecodeError` without payload. Nothing here imports pydantic
+or attrs: their classes are recognized by their attributes.
 """
 
 from __future__ import annotations
@@ -50,19 +50,19 @@ _SCHEMA_ERRORS: Final = frozenset(
 
 
 class _Validator(Protocol):
-    """What we use of a pydantic model class."""
+    """The part of a pydantic model class that is used here."""
 
     def model_validate_json(self, json_data: bytes, /) -> object: ...
 
 
 class _Dumpable(Protocol):
-    """What we use of a pydantic model."""
+    """The part of a pydantic model that is used here."""
 
     def model_dump(self, *, mode: str, by_alias: bool, exclude_none: bool) -> object: ...
 
 
 class _Complaints(Protocol):
-    """What we use of pydantic's ``ValidationError``."""
+    """The part of pydantic's ``ValidationError`` that is used here."""
 
     def errors(
         self, *, include_url: bool, include_context: bool, include_input: bool
@@ -72,10 +72,10 @@ class _Complaints(Protocol):
 def decoder_of(model: type[T]) -> Callable[[bytes], T]:
     """Return the function that reads JSON as ``model``; the same one for the same class.
 
-    `Object` is not known here: it stands above.
+    Not for `Object`, whose module imports this one.
 
     Raises:
-        UsageError: if ``model`` is of no supported kind, or declares what cannot be decoded.
+        UsageError: if ``model`` is not supported, or has a field that cannot be decoded.
     """
     try:
         return cast("Callable[[bytes], T]", _decoder(cast("Hashable", model)))
@@ -84,7 +84,7 @@ def decoder_of(model: type[T]) -> Callable[[bytes], T]:
 
 
 def resource_of(model: object) -> str | None:
-    """Return the resource ``model`` says it is: its class attribute ``__resource__``, or None.
+    """Return the resource of ``model``: its class attribute ``__resource__``, or None.
 
     >>> class Pod(msgspec.Struct):
     ...     __resource__ = "v1/pods"
@@ -92,7 +92,7 @@ def resource_of(model: object) -> str | None:
     'v1/pods'
 
     Raises:
-        UsageError: if the attribute is there and is not a name.
+        UsageError: if the attribute exists and is not a name.
     """
     name = getattr(model, "__resource__", None)
     if name is None or (isinstance(name, str) and name):
@@ -101,13 +101,13 @@ def resource_of(model: object) -> str | None:
 
 
 def read(decode: Callable[[bytes], T], raw: bytes, *, meta: ObjectMeta) -> T:
-    """Return ``decode(raw)``; ``meta`` tells whose bytes they are.
+    """Return ``decode(raw)``; ``meta`` is the metadata of that object.
 
     Where that fails and metadata has nulls, ``decode`` is called again without them.
 
     Raises:
-        DecodeError: whatever ``decode`` raised. The text holds no payload; what a model's own
-            code said is the ``__cause__``.
+        DecodeError: ``decode`` failed. The text has no payload; an exception of the model's own
+            code is the ``__cause__``.
     """
     try:
         return decode(raw)
@@ -146,10 +146,10 @@ def encode(body: object) -> bytes:
     """Return the JSON of ``body``: a mapping, a list (JSON patch) or a model.
 
     A dict is written as it is, None as null. A model writes what it declares under its wire
-    names, *without* the members that are None: a model cannot say null, and null would delete
-    in a merge patch. Read-only views, and models inside dicts, are fine. Bytes become base64,
-    as in a Secret. Characters that YAML would change or refuse are escaped: the body of an apply is
-    read as YAML.
+    names, *without* the members that are None: a model cannot express null, which would delete a
+    member in a merge patch. Read-only views, and models inside dicts, are allowed. Bytes become
+    base64, as in a Secret. Characters that YAML would change or refuse are escaped: a server reads
+    the body of an apply as YAML.
 
     >>> encode({"spec": {"replicas": 2, "paused": None}})
     b'{"spec":{"replicas":2,"paused":null}}'
@@ -178,10 +178,10 @@ def _escaped(text: bytes) -> bytes:
 
 
 def is_projection(body: object) -> bool:
-    """Tell whether ``body`` is a model, and so may hold less than the server's object.
+    """Return whether ``body`` is a model, and so may hold less than the server's object.
 
     Replacing an object with a projection would drop what the model does not declare. A
-    ``TypedDict`` is a dict at run time and cannot be told apart: it counts as a dict.
+    ``TypedDict`` is a dict at run time, so it counts as a dict.
     """
     if isinstance(body, type):
         return False

@@ -1,10 +1,11 @@
 """`Object`: one Kubernetes object, kept as the bytes it arrived in.
 
-Rule 1: nothing is decoded before somebody looks, and nothing decoded is kept: a dict per object
-is what makes caches slow and fat. Rule 2: nobody can change an object by accident. Rule 3: what
-the first pass over the bytes did not check (numbers, depth, escapes) surfaces here, where it is
-read, as a `DecodeError` that names the object and the place, never as something foreign. Rule 4:
-whoever needs the bytes asks for them once: they may be compressed, and be so from now on.
+Rule 1: nothing is decoded before it is accessed, and nothing decoded is kept: a dict for each
+object makes caches slow and large.
+Rule 2: objects are immutable.
+Rule 3: errors that the first pass over the bytes does not detect (numbers, depth, escapes) are
+raised on access, as a `DecodeError` with the object's key and the path, never as another class.
+Rule 4: a method reads the bytes once: they may be compressed, even between two reads.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ _anything: Final = msgspec.json.Decoder()
 @final
 @views.refusing(views.DICT_CHANGES)
 class Object(Mapping[str, object]):
-    """A Kubernetes object of any kind: immutable, and decoded only where you look.
+    """A Kubernetes object of any kind: immutable, and decoded on access.
 
     >>> pod = Object.from_dict(
     ...     {
@@ -55,30 +56,30 @@ class Object(Mapping[str, object]):
     'web'
 
     As a ``Mapping`` it is the JSON object: a missing key is ``KeyError``, null is None, dicts and
-    lists come as read-only views, and what would change them raises ``TypeError``. Each ``[...]``
-    on the object itself is one pass over the bytes; keep the view to look into it twice.
+    lists are read-only views, and every attempt to change them raises ``TypeError``. Each
+    ``[...]`` on the object itself is one pass over the bytes; keep the view for a second access.
 
     Two objects are equal if they are the same version of the same object: same ``uid`` and same
-    ``resourceVersion``, whatever form the server sent it in. Where either lacks one of the two
+    ``resourceVersion``, even if the server sent different bytes. Where either lacks one of the two
     (it never was on a server), equal means the same bytes. An object never equals a dict, and
     is always true. ``copy`` and ``deepcopy`` return the object itself. Safe from any thread.
 
-    A cache may keep its objects compressed (`pack`). All stays as it was, but each look into
-    the bytes then decompresses them, some microseconds for a pod, and keeps nothing of that.
+    A cache may keep its objects compressed (`pack`). They behave the same, but each access to the
+    bytes decompresses them, some microseconds for a pod, and does not keep the result.
 
     Args:
-        raw: exactly one JSON object, its own copy. Trusted: `from_bytes` is the way in for
-            bytes that nobody has looked at.
-        head: what `read_head` gave for ``raw``.
+        raw: exactly one JSON object, its own copy. It is not checked: for unchecked bytes use
+            `from_bytes`.
+        head: the result of `read_head` for ``raw``.
     """
 
     __slots__ = ("_head", "_raw")
 
     def __init__(self, raw: bytes, head: Head) -> None:
-        # The one thing that may change: from bytes to their packed form, by one assignment.
+        # The only attribute that may change: from bytes to their packed form, by one assignment.
         self._raw: bytes | Packed = raw
         self._head = head
-        untrack(self)  # bytes and a head, which is no container to the collector either
+        untrack(self)  # it holds bytes and a head, which is not tracked either
 
     @classmethod
     def from_bytes(cls, raw: bytes) -> Object:
@@ -91,44 +92,44 @@ class Object(Mapping[str, object]):
 
     @classmethod
     def from_dict(cls, content: Mapping[str, object]) -> Object:
-        """Return an object with a copy of ``content``; later changes to it are not seen.
+        """Return an object with a copy of ``content``.
 
         Raises:
             UsageError: if something in ``content`` has no JSON form.
-            DecodeError: if its metadata is not what Kubernetes' metadata looks like.
+            DecodeError: if its metadata is not valid Kubernetes metadata.
         """
         return cls.from_bytes(models.encode(content))
 
     @property
     def raw(self) -> bytes:
-        """The JSON as the server wrote it. `DecodeError` if it was packed and is damaged."""
+        """The JSON as the server wrote it. `DecodeError` if it was packed and is corrupted."""
         raw = self._raw
         return raw if isinstance(raw, bytes) else self._unpacked(raw)
 
     @property
     def head(self) -> Head:
-        """What the first pass over the bytes read: kind and metadata."""
+        """The result of the first pass over the bytes: kind and metadata."""
         return self._head
 
     @property
     def is_packed(self) -> bool:
-        """Whether the bytes are kept compressed."""
+        """True if the bytes are compressed."""
         return not isinstance(self._raw, bytes)
 
     @property
     def kept_size(self) -> int:
-        """How many bytes are kept: those of the JSON, or fewer where they are compressed."""
+        """The number of bytes kept: those of the JSON, or fewer if they are compressed."""
         raw = self._raw
         return len(raw) if isinstance(raw, bytes) else len(raw.data)
 
     def is_packed_for(self, codec: Codec) -> bool:
-        """Whether the bytes are kept compressed for ``codec`` to read."""
+        """Return whether the bytes are compressed for ``codec``."""
         raw = self._raw
         return not isinstance(raw, bytes) and raw.codec is codec
 
     @property
     def metadata(self) -> ObjectMeta:
-        """The metadata, typed, without touching the rest."""
+        """The metadata, typed; the rest is not decoded."""
         return self._head.metadata
 
     @property
@@ -200,18 +201,18 @@ class Object(Mapping[str, object]):
         return default if value is None or value is UNSET else views.read_only(value)
 
     def shares_member(self, other: Object, member: str | int) -> bool:
-        """Tell whether ``spec`` or ``status`` is certainly the same in both, without reading it.
+        """Return whether ``spec`` or ``status`` is certainly equal in both, without decoding.
 
-        ``False`` says nothing: other members, and packed objects, are not compared.
+        ``False`` proves nothing: other members, and packed objects, are not compared.
         """
         window = self._window((member,))
         return window is not UNSET and window == other._window((member,))
 
     def to_dict(self, *path: str | int) -> dict[str, object]:
-        """Return a fresh copy of the object, or of the JSON object at ``path``, yours to change.
+        """Return a new dict of the object, or of the JSON object at ``path``; you may change it.
 
         Raises:
-            KeyError: if there is no JSON object at ``path``.
+            KeyError: if ``path`` does not lead to a JSON object.
             DecodeError: if it cannot be read.
         """
         value = self._value(path)
@@ -224,7 +225,7 @@ class Object(Mapping[str, object]):
 
         Raises:
             DecodeError: if the object does not fit the model.
-            UsageError: if ``model`` is not a class we can decode to.
+            UsageError: if ``model`` is not a supported class.
         """
         if model is Object:
             return cast("T", self)
@@ -233,8 +234,8 @@ class Object(Mapping[str, object]):
     def pack(self, packer: Packer) -> None:
         """Keep the bytes compressed from now on, and read the annotations from them.
 
-        For caches: see `kinform.cache.compaction`. Nobody else can tell but by the time a read
-        takes. From any thread; what was packed for the same codec stays as it is.
+        For caches: see `kinform.cache.compaction`. Only the time of an access changes. May be
+        called from any thread; an object packed for the same codec stays as it is.
         """
         raw = self._raw
         if isinstance(raw, bytes):
@@ -277,7 +278,7 @@ class Object(Mapping[str, object]):
         return self
 
     def __reduce__(self) -> tuple[Callable[[bytes], Object], tuple[bytes]]:
-        return Object.from_bytes, (self.raw,)  # to another process: whatever the form, as bytes
+        return Object.from_bytes, (self.raw,)  # to another process as plain bytes, even if packed
 
     def __repr__(self) -> str:
         kind = str(self.gvk) if self.api_version or self.kind else ""
@@ -360,7 +361,7 @@ def _struct(member: str, shape: Any) -> type[msgspec.Struct]:
 
 
 def _walk(raw: bytes | Raw, path: Path) -> object:
-    """Read the value at ``path`` one step at a time, whatever the shape of the object."""
+    """Read the value at ``path`` one step at a time; this works for any object."""
     inner: bytes | Raw = raw
     for step in path:
         try:

@@ -1,7 +1,7 @@
-"""`Packed`: the bytes of an object in the form they are kept in, and what is read from them late.
+"""`Packed`: the bytes of an object, perhaps compressed, and its annotations, decoded on access.
 
-Between `kinform.sansio`, which reads objects as they come, and `kinform.storage`, which packs
-them: both leave annotations where they are, and put this in their place.
+Used by `kinform.sansio`, which decodes the metadata of objects, and by `kinform.storage`, which
+packs objects: both replace the annotations in the metadata by this.
 """
 
 from __future__ import annotations
@@ -20,38 +20,38 @@ __all__ = ["Decompressor", "Packed", "cool"]
 
 
 class Decompressor(Protocol):
-    """What reads packed bytes: a `kinform.storage.Codec`."""
+    """Decompresses packed bytes: a `kinform.storage.Codec`."""
 
     def decompress(self, data: bytes) -> bytes:
-        """Return what was compressed to ``data``.
+        """Return the decompressed ``data``.
 
         Raises:
-            DecodeError: the data is damaged.
+            DecodeError: the data is corrupted.
         """
         ...
 
 
-# gc=False: a codec knows nothing of what was packed with it, so there are no cycles.
+# gc=False: a codec has no reference to packed objects, so there are no cycles.
 @final
 class Packed(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1641 - no hash, as dict
     """The bytes of one object, compressed; as a mapping, the object's annotations.
 
-    Decoded annotations would outweigh the packed object, and often they repeat it: ``kubectl
-    apply`` writes all of an object into one. So `cool` puts this in their place, which costs
-    nothing more, and each look at them a pass over the bytes.
+    Decoded annotations would need more memory than the packed object, and often they repeat it:
+    ``kubectl apply`` writes the whole object into one. So `cool` replaces them by this, which
+    needs no more memory; each access is then a pass over the bytes.
     """
 
-    # Never the object itself: metadata holds this and is invisible to the garbage collector,
-    # so what leads back to it would never be freed.
+    # Never a reference to the object itself: metadata holds this and is not tracked by the garbage
+    # collector, so such a cycle would never be freed.
     codec: Decompressor | None
     """``None`` where the bytes are not compressed yet."""
     data: bytes
 
     def unpack(self) -> bytes:
-        """Return the bytes as they were; a new copy each time.
+        """Return the original bytes; if they are compressed, a new copy each time.
 
         Raises:
-            DecodeError: the data is damaged.
+            DecodeError: the data is corrupted.
         """
         return self.data if self.codec is None else self.codec.decompress(self.data)
 
@@ -98,11 +98,11 @@ class Packed(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1641 
         return self._annotations().items()
 
 
-# By its name alone: a class has one metaclass, and that of structs is another one.
+# Registered, not inherited: a Struct has its own metaclass.
 cast("ABCMeta", Mapping).register(Packed)
 
 
 def cool(metadata: ObjectMeta, source: Packed) -> None:
-    """Let the annotations in ``metadata`` be read from ``source``, its object's bytes."""
+    """Replace the annotations in ``metadata`` by ``source``, the bytes of its object."""
     if metadata.raw_annotations:
         force_setattr(metadata, "raw_annotations", source)

@@ -2,11 +2,11 @@
 
 ``"raw"`` keeps the bytes as they came. ``"zstd"`` (extra ``kinform[zstd]``) compresses them,
 object by object, with a dictionary trained on others of the kind: a pod of 6.5 KB becomes 0.7 KB,
-and each look into it takes some microseconds more. In both forms `Sharing` keeps one copy of what
-many metadata hold. When all this happens is decided in `kinform.cache.compaction`.
+and each access to it takes some microseconds more. In both forms `Sharing` keeps one copy of
+values that occur in the metadata of many objects. `kinform.cache.compaction` decides when.
 
-The library is zstandard: it trains and digests dictionaries, lets other threads run meanwhile,
-and has wheels for every Python we support. It is imported here alone, and only when needed.
+The library is zstandard: it trains and digests dictionaries, releases the interpreter lock, and
+has wheels for every supported Python. It is imported only here, and only when needed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 StorageForm: TypeAlias = Literal["raw", "zstd"]
-"""How a cache keeps the bytes of its objects."""
+"""The form in which a cache keeps the bytes of its objects."""
 
 # Of pods these make 616 bytes in 50 µs; level 3 and a quarter of the dictionary 690 in 20 µs.
 _LEVEL: Final = 5
@@ -48,7 +48,7 @@ _DAMAGED: Final = "the object's packed bytes cannot be decompressed"
 
 
 def load_library() -> None:
-    """Make sure that objects can be packed.
+    """Check that objects can be packed.
 
     Raises:
         UsageError: the extra ``kinform[zstd]`` is not installed.
@@ -62,31 +62,31 @@ def load_library() -> None:
 
 
 def train(samples: Sequence[bytes]) -> bytes:
-    """Return a dictionary of what ``samples`` have in common; ``b""`` if that is too little.
+    """Train a dictionary on ``samples``; ``b""`` if they have too little in common.
 
-    Takes a tenth of a second for four megabytes: not for the event loop.
+    Takes a tenth of a second for four megabytes: do not call it on the event loop.
     """
     import zstandard
 
     size = min(_DICTIONARY, sum(map(len, samples)) // 16)
-    # Objects have long parts in common. The library could find the best length by itself, as
-    # good as this one, in seven times the time.
+    # Objects have long parts in common. The library could choose the parameters itself; that gives
+    # no better result, and takes seven times as long.
     try:
         return zstandard.train_dictionary(size, list(samples), k=2048, d=8).as_bytes()
-    except (ValueError, zstandard.ZstdError):  # too few, too small, or all the same
+    except (ValueError, zstandard.ZstdError):  # too few, too small, or all equal
         return b""
 
 
 @final
 class Codec:
-    """What is needed to read packed objects: the dictionary, and a decompressor per thread.
+    """Decompresses packed objects: a dictionary, and a decompressor for each thread.
 
     Shared by all objects that were packed with it, and alive as long as one of them is. Each
-    thread that reads keeps a decompressor of some 100 KB for as long as both live: one that is
-    used by two threads at a time would crash the process.
+    thread that reads keeps a decompressor of some 100 KB for as long as both live: two threads
+    that use the same one would crash the process.
 
     Args:
-        dictionary: what `train` returned.
+        dictionary: the result of `train`.
     """
 
     __slots__ = ("_dictionary", "_error", "_local")
@@ -97,21 +97,21 @@ class Codec:
         self._error = zstandard.ZstdError
         self._dictionary = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
         self._local = threading.local()
-        # The first use digests the dictionary, for all threads: let no two be the first.
+        # The first use digests the dictionary for all threads, and is not thread-safe.
         self.decompress(zstandard.ZstdCompressor(dict_data=self._dictionary).compress(b"{}"))
 
     def decompress(self, data: bytes) -> bytes:
-        """Return what was compressed to ``data``.
+        """Return the decompressed ``data``.
 
         Raises:
-            DecodeError: the data is damaged.
+            DecodeError: the data is corrupted.
         """
         try:
             decompressor: zstandard.ZstdDecompressor = self._local.decompressor
         except AttributeError:
             decompressor = self._local.decompressor = self._decompressor()
-        # The size stands in front and is believed: damaged, it may be beyond all memory, or
-        # nothing, which no object is.
+        # The library trusts the size in the header: if that is corrupted, it may exceed the memory,
+        # or be zero, which no object has.
         try:
             if raw := decompressor.decompress(data):
                 return raw
@@ -120,7 +120,7 @@ class Codec:
         raise DecodeError(_DAMAGED)
 
     def packer(self) -> Packer:
-        """Return what packs objects for this codec. Takes a millisecond."""
+        """Return a packer for this codec. Takes a millisecond."""
         return Packer(self, b"" if self._dictionary is None else self._dictionary.as_bytes())
 
     def _decompressor(self) -> zstandard.ZstdDecompressor:
@@ -131,27 +131,27 @@ class Codec:
 
 @final
 class Packer:
-    """Compresses objects, each by itself; from any thread. Made by `Codec.packer`.
+    """Compresses objects one by one; from any thread. Made by `Codec.packer`.
 
-    Everything is packed, also what does not become smaller: nobody tries it again then. Needs
-    two megabytes, so one does not keep it longer than needed.
+    Every object is packed, even if it does not become smaller, so that it is not tried again. It
+    needs two megabytes: do not keep it longer than needed.
     """
 
     __slots__ = ("_compressor", "_lock", "codec", "objects", "packed_bytes", "raw_bytes")
 
     codec: Codec
-    """What reads them."""
+    """The codec that decompresses them."""
     objects: int
-    """How many were packed so far."""
+    """The number of objects packed so far."""
     raw_bytes: int
-    """Their size before."""
+    """Their size before packing."""
     packed_bytes: int
-    """Their size after."""
+    """Their size after packing."""
 
     def __init__(self, codec: Codec, dictionary: bytes) -> None:
         import zstandard
 
-        # The checksum makes sure that damage, or a wrong dictionary, does not pass for data.
+        # The checksum detects corrupted data, and a wrong dictionary.
         parameters = zstandard.ZstdCompressionParameters.from_level(  # pyright: ignore[reportUnknownMemberType]
             _LEVEL,
             source_size=_TYPICAL,
@@ -167,14 +167,14 @@ class Packer:
         self._compressor = zstandard.ZstdCompressor(
             dict_data=digested, compression_params=parameters
         )
-        # One for all threads: it is large, and there is no hurry.
+        # One compressor for all threads: it is large, and packing is not urgent.
         self._lock = threading.Lock()
         self.objects = self.raw_bytes = self.packed_bytes = 0
 
     def pack(self, raw: bytes) -> Packed:
         """Return ``raw``, which must not be empty, compressed."""
         with self._lock:
-            # A copy: what the compressor returns may keep its much larger buffer.
+            # A copy: the result of the compressor may reference a much larger buffer.
             data = bytes(memoryview(self._compressor.compress(raw)))
             self.objects += 1
             self.raw_bytes += len(raw)
@@ -183,9 +183,9 @@ class Packer:
 
 
 def inherit(old: ObjectMeta, new: ObjectMeta) -> None:
-    """Let ``new`` hold what it has in common with ``old``, metadata of the same key, only once.
+    """Replace values of ``new`` by the equal values of ``old``, metadata of the same key.
 
-    Most changes change none of it, so a cache stays as small as its first list has made it.
+    Most updates change none of them, so a cache stays as small as after its first list.
     """
     put = force_setattr
     if new.name == old.name:
@@ -206,11 +206,11 @@ def inherit(old: ObjectMeta, new: ObjectMeta) -> None:
 
 @final
 class Sharing:
-    """One copy of what the metadata of many objects hold: labels, owners, namespaces, kinds.
+    """Keeps one copy of equal values in the metadata of many objects: labels, owners, namespaces.
 
-    What is equal is replaced by what was seen before, in place. Meant for metadata that was just
-    read: freeing its strings one by one later would leave holes that nobody can use. Remembers
-    the last thousands of distinct things, so it needs little and keeps nothing alive for long.
+    A value is replaced, in place, by an equal one seen before. Meant for metadata that was just
+    decoded: freeing its strings later would leave holes in the heap. It keeps the last thousands
+    of distinct values, so it needs little memory.
     """
 
     __slots__ = ("_labels", "_owners", "_texts")
@@ -221,7 +221,7 @@ class Sharing:
         self._owners: dict[tuple[OwnerReference, ...], tuple[OwnerReference, ...]] = {}
 
     def head(self, head: Head) -> None:
-        """Share what is in ``head``, its metadata included."""
+        """Share the values of ``head``, including its metadata."""
         text = self._texts.setdefault
         kind, version = head.kind, head.api_version
         if (kept := text(kind, kind)) is not kind:
@@ -231,7 +231,7 @@ class Sharing:
         self.metadata(head.metadata)
 
     def metadata(self, metadata: ObjectMeta) -> None:
-        """Share what is in ``metadata``."""
+        """Share the values of ``metadata``."""
         text = self._texts.setdefault
         namespace, prefix = metadata.namespace, metadata.generate_name
         if (kept := text(namespace, namespace)) is not namespace:

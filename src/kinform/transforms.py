@@ -1,7 +1,7 @@
-"""Transforms: what an informer may do to each object before it is stored.
+"""Transforms: functions that an informer applies to each object before it is stored.
 
-A transform takes an object and returns the one to keep. It runs once per object, on the way from
-the network to the store, so it has to be quick: those here cut bytes and build no dict.
+A transform takes an object and returns the one to keep. It runs once per object, between decoding
+and storing, so it must be fast: those here cut bytes and build no dict.
 """
 
 from __future__ import annotations
@@ -31,18 +31,17 @@ _members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 def strip_managed_fields(obj: Object) -> Object:
-    """Return ``obj`` without ``metadata.managedFields``, which few read and everybody receives.
+    """Return ``obj`` without ``metadata.managedFields``, which few programs read.
 
-    In pods that is about a fifth of the bytes. Nothing is decoded: they are cut out, the
-    others stay as they came, and so do kind and metadata, which leave managedFields out anyway.
-    An object that has none is returned itself.
+    In pods that is about a fifth of the bytes. Nothing is decoded: the bytes are cut out, and all
+    others stay the same. An object without managedFields is returned itself.
 
     >>> pod = Object.from_bytes(b'{"metadata":{"name":"a","managedFields":[{}]},"spec":{}}')
     >>> strip_managed_fields(pod).raw
     b'{"metadata":{"name":"a"},"spec":{}}'
 
-    What no server does may be overlooked: to spell the name with escapes, or to write
-    ``metadata`` twice.
+    Two things that no server sends are not handled: the name spelled with escapes, and
+    ``metadata`` written twice.
     """
     raw = obj.raw
     first = raw.find(_KEY)
@@ -53,9 +52,9 @@ def strip_managed_fields(obj: Object) -> Object:
 
 
 def _cut_at(raw: bytes, key: int) -> bytes | None:
-    """Cut out the member whose key is the first of its name, if that is proven to be the one.
+    """Cut out the first ``managedFields`` member, if it is proven to be that of the metadata.
 
-    It is for all that kube-apiserver writes. Else ``None``: it is not, or it is hard to tell.
+    That is so for everything that kube-apiserver writes. Otherwise ``None``.
     """
     if not raw.startswith(_MEMBER, key - 1):
         return None
@@ -66,22 +65,22 @@ def _cut_at(raw: bytes, key: int) -> bytes | None:
         metadata = bytes(_outline(text).metadata)
     except heads.UNREADABLE:
         return None
-    # Two braces made it one JSON object: so the bracket closed the list, and the list is a
-    # member of an object in the object. That is the metadata if they end alike; an equal one
-    # elsewhere would hold a key like this before the first.
+    # With two braces the text is one JSON object: so the bracket closed the list, and the list is a
+    # member of an object in the object. That is the metadata if both end alike; an equal object
+    # elsewhere would contain such a key before the first one.
     if not text.endswith(metadata, 0, len(text) - 1):
         return None
-    # If the name is repeated, all have to go. Typed kinds end their metadata here; in custom
-    # resources, whose names are sorted, more follows.
+    # If the key is repeated, all must be removed. The metadata of typed kinds ends here; in custom
+    # resources, whose keys are sorted, more members follow.
     if raw[end] != _BRACE and raw.find(_KEY, end) >= 0:
         return None
     return raw[: key - 1] + raw[end:]
 
 
 def _cut_anywhere(raw: bytes) -> bytes | None:
-    """Put the object together again without it, whatever the layout; ``None`` if it has none.
+    """Build the object again without the member, for any layout; ``None`` if it has none.
 
-    Values are copied as they are. Of names that are repeated the last counts, as everywhere.
+    Values are copied as they are. Of repeated keys the last one counts, as in any JSON decoder.
     """
     try:
         outer = _members(raw)

@@ -1,8 +1,8 @@
-"""Read-only views of decoded JSON: what an object's ``[...]`` and ``at()`` hand out.
+"""Read-only views of decoded JSON: the results of an object's ``[...]`` and ``at()``.
 
 A view holds the plain tree it shows; the `Object` it came from never does. Nothing reachable
 through a view can be changed: dicts and lists inside are wrapped again on the way out, and
-every way Python has of changing a dict or a list raises ``TypeError`` with the way to a copy.
+every method that changes a dict or a list raises ``TypeError``, which says how to get a copy.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ def _refuse(self: object, /, *_args: object, **_kwargs: object) -> NoReturn:
 def refusing(changes: str) -> Callable[[type[C]], type[C]]:
     """Return a class decorator that makes each method named in ``changes`` raise ``TypeError``.
 
-    The methods are set from outside the class body, so to type checkers there are none and
-    ``pod["spec"] = {}`` stays the mistake it is.
+    The methods are set outside the class body, where type checkers do not see them: they report
+    ``pod["spec"] = {}`` as an error.
     """
 
     def decorate(cls: type[C]) -> type[C]:

@@ -11,7 +11,7 @@ from kinform.cache.events import Added, Deleted, Event, Updated
 from kinform.cache.handlers import EventHandler, handler
 from kinform.cache.processor import Processor
 from kinform.meta import Entry, ObjectName
-from kinform.sansio.notifications import Notification
+from kinform.sansio.deltas import Transition
 from tests.cache.support_entries import entry_of
 
 __all__ = [
@@ -63,19 +63,19 @@ def pods(*names: str, version: int = 1) -> list[Entry[str]]:
     return [entry_of(name, f"{name}@{version}", version) for name in names]
 
 
-def new(name: str, version: int = 1, *, initial: bool = False) -> Notification[str]:
+def new(name: str, version: int = 1, *, initial: bool = False) -> Transition[str]:
     (entry,) = pods(name, version=version)
-    return Notification(ObjectName.parse(name), None, entry, initial)
+    return Transition(ObjectName.parse(name), None, entry, initial)
 
 
-def changed(name: str, version: int = 2) -> Notification[str]:
+def changed(name: str, version: int = 2) -> Transition[str]:
     (old,), (entry,) = pods(name, version=version - 1), pods(name, version=version)
-    return Notification(ObjectName.parse(name), old, entry)
+    return Transition(ObjectName.parse(name), old, entry)
 
 
-def gone(name: str, version: int = 1, *, unknown: bool = False) -> Notification[str]:
+def gone(name: str, version: int = 1, *, unknown: bool = False) -> Transition[str]:
     (entry,) = pods(name, version=version)
-    return Notification(ObjectName.parse(name), entry, None, final_state_unknown=unknown)
+    return Transition(ObjectName.parse(name), entry, None, final_state_unknown=unknown)
 
 
 def words(events: Iterable[Event[str]]) -> list[str]:

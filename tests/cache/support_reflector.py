@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
+from kinform.cache.listwatch import SourceOptions
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
 from kinform.cache.store import Store
@@ -104,7 +105,7 @@ class Script:
         self._lists = deque(lists)
         self._newest = 0
         self._watches = deque(watches)
-        self.supports_watch_list = supports_watch_list
+        self.source_options = SourceOptions(supports_watch_list=supports_watch_list)
         self.requests: list[Asked] = []
         self.reads = 0
         self.open = 0
@@ -259,12 +260,20 @@ class Front:
     ``breaks`` refuses every list and watch.
     """
 
-    def __init__(self, source: FakeListWatch[Object], **attributes: object) -> None:
+    def __init__(
+        self,
+        source: FakeListWatch[Object],
+        *,
+        breaks: Exception | None = None,
+        list: Any = None,  # noqa: A002 - the verb's own name
+        **options: Any,
+    ) -> None:
         self.source = source
         self.ends: Exception | bool = False
-        self.breaks: Exception | None = None
-        self.supports_watch_list = True
-        self.__dict__.update(attributes)
+        self.breaks = breaks
+        self.source_options = SourceOptions(**options)
+        if list is not None:
+            self.list = list
 
     async def list(self, options: ListOptions) -> ListResult[Object]:
         if self.breaks is not None:

@@ -7,12 +7,11 @@ from typing import Final
 
 import pytest
 
-from kinform.cache.applying import Applied, apply
+from kinform.cache.controller import Applied, apply
 from kinform.cache.indexes import IndexFunctionError, function_index
 from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.meta import Entry, ObjectName
-from kinform.sansio.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll
-from kinform.sansio.notifications import Notification
+from kinform.sansio.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll, Transition
 from kinform.sansio.queue import Batch
 from tests.cache.support_entries import delta_of, entry_of, keyed
 
@@ -43,12 +42,13 @@ def told(applied: Applied[str]) -> list[str]:
     return [_said(one) for one in applied.notifications]
 
 
-def _said(one: Notification[str]) -> str:
+def _said(one: Transition[str]) -> str:
     """``+a`` and ``+a initial``, ``a:old>new``, ``-a:last`` and ``-a:last unseen``."""
     assert not one.initial or (one.old is None and one.new is not None)
     if one.new is None:
         assert one.old is not None
-        return f"-{one.key}:{one.old.object}{' unseen' if one.final_state_unknown else ''}"
+        last = one.final or one.old
+        return f"-{one.key}:{last.object}{' unseen' if one.final_state_unknown else ''}"
     if one.old is None:
         return f"+{one.key}:{one.new.object}{' initial' if one.initial else ''}"
     return f"{one.key}:{one.old.object}>{one.new.object}"

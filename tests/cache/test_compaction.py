@@ -14,7 +14,7 @@ from typing import Any, TypeVar, cast
 import pytest
 
 from kinform.cache.compaction import MIN_BYTES, SWEEP_PERIOD, CompactionStatistics, Compactor
-from kinform.cache.indexer import Indexer
+from kinform.cache.store import Indexer
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectMeta
 from kinform.objects import Object

@@ -11,15 +11,13 @@ from typing import Final
 
 import pytest
 
-from kinform.cache.applying import apply
-from kinform.cache.controller import Controller
-from kinform.cache.indexer import Indexer
+from kinform.cache.controller import Controller, apply
+from kinform.cache.store import Indexer
 from kinform.errors import UsageError
 from kinform.meta import Entry
 from kinform.objects import Object
 from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.deltas import Delta
-from kinform.sansio.notifications import Notification
+from kinform.sansio.deltas import Delta, Transition
 from kinform.sansio.queue import Batch, QueueFactory
 from kinform.sansio.real_fifo import RealFIFO
 from kinform.tasks import background
@@ -42,7 +40,7 @@ class Cache:
         self, source: FakeListWatch[Object], *, queue: QueueFactory = RealFIFO, **options
     ) -> None:
         self.indexer: Indexer[Object] = Indexer()
-        self.told: list[Notification[Object]] = []
+        self.told: list[Transition[Object]] = []
         self.resynced: list[Entry[Object]] = []
         self.controller: Controller[Object] = Controller(
             source, process=self._process, queue=queue, known=self.indexer.entries, **options
@@ -187,7 +185,7 @@ async def test_a_relist_tells_the_same_whichever_queue_it_passes(
     assert all(one.new is None or one.new.metadata == held[one.key] for one in cache.told)
 
 
-def _said(one: Notification[Object]) -> str:
+def _said(one: Transition[Object]) -> str:
     if one.new is None:
         return f"-{one.key.name}{' unseen' if one.final_state_unknown else ''}"
     return f"+{one.key.name}" if one.old is None else one.key.name
@@ -285,7 +283,7 @@ async def test_a_batch_that_cannot_be_processed_is_logged_and_the_next_follows(
         source.add(thing("b"))
         await quiet()
     assert handled == ["b"]
-    assert caplog.messages == ["it: a batch could not be processed; going on"]
+    assert caplog.messages == ["it: processing a batch failed; continuing with the next batch"]
 
 
 @in_virtual_time
@@ -412,4 +410,4 @@ async def test_a_batch_that_awaits_what_somebody_else_has_cancelled_ends_nothing
         source.add(thing("b"))
         await asyncio.sleep(1)
         assert any(isinstance(batch.content, list) for batch in batches[1:])
-    assert "was cancelled; going on" in caplog.text
+    assert "processing a batch was cancelled" in caplog.text

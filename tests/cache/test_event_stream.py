@@ -8,12 +8,12 @@ import itertools
 
 import pytest
 
-from kinform.cache.event_stream import EventStream, event_of
-from kinform.cache.events import Event
+from kinform.cache.event_stream import EventStream
+from kinform.cache.events import Event, event_of
 from kinform.cache.processor import Processor
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
-from kinform.sansio.notifications import Notification
+from kinform.sansio.deltas import Transition
 from kinform.testing import in_virtual_time
 from tests.cache.support_processor import (
     all_settled,
@@ -281,6 +281,6 @@ async def test_a_stream_of_a_stopped_processor_is_refused() -> None:
         processor.subscribe(present=(), synced=True)
 
 
-def test_a_notification_that_tells_nothing_is_nobodys_event() -> None:
-    with pytest.raises(ValueError, match="a notification of web that tells nothing"):
-        event_of(Notification(ObjectName("", "web"), None, None))
+def test_a_notification_without_an_object_has_no_event() -> None:
+    with pytest.raises(ValueError, match="a notification of web without an object"):
+        event_of(Transition(ObjectName("", "web"), None, None))

@@ -12,7 +12,6 @@ from kinform.apiserver import APIServer
 from kinform.cache.events import Added
 from kinform.cache.factory import SharedInformerFactory
 from kinform.cache.handlers import handler
-from kinform.cache.indexer import Indexer
 from kinform.cache.indexer_informer import IndexerInformer
 from kinform.cache.indexes import NAMESPACE_INDEX
 from kinform.cache.informer import SharedInformer
@@ -20,7 +19,7 @@ from kinform.cache.lister import Lister
 from kinform.cache.listwatch import ListWatch
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.permissions import missing_rule
-from kinform.cache.store import Store
+from kinform.cache.store import Indexer, Store
 from kinform.errors import ForbiddenError, NotFoundError, UsageError, api_error
 from kinform.meta import Entry, ListMeta, ObjectMeta, ObjectName, Status
 from kinform.objects import Object
@@ -412,8 +411,9 @@ async def test_list_of_what_does_not_exist_is_told_as_not_found() -> None:
 def test_source_may_say_whether_its_objects_have_namespaces() -> None:
     source = source_of()
     lw = ListWatch(list=source.list, watch=source.watch)
-    assert lw.namespaced() is None
-    assert ListWatch(list=source.list, watch=source.watch, namespaced=lambda: True).namespaced()
+    assert lw.source_options.namespaced() is None
+    lw = ListWatch(list=source.list, watch=source.watch, namespaced=lambda: True)
+    assert lw.source_options.namespaced()
 
 
 @in_virtual_time

@@ -8,10 +8,11 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from kinform.cache.events import Added, Deleted, Event, Updated
-from kinform.cache.handlers import EventHandler, Filtering, handler, name_for
+from kinform.cache.handlers import EventHandler, handler, name_for
+from kinform.cache.listener import Filtering
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
-from kinform.sansio.notifications import Notification
+from kinform.sansio.deltas import Transition
 from tests.cache.support_entries import entry_of
 
 
@@ -117,7 +118,7 @@ def test_a_name_that_is_given_counts() -> None:
 @pytest.mark.parametrize(
     "make, complaint",
     [
-        pytest.param(handler, "without callbacks hears nothing", id="no callback"),
+        pytest.param(handler, "without callbacks receives nothing", id="no callback"),
         pytest.param(
             lambda: handler(on_add="print"),  # type: ignore[arg-type]
             "on_add is of type str; expected a function",
@@ -261,46 +262,46 @@ def test_a_filter_translates_what_happened(happens, told) -> None:
     filtering = Filtering(passes)
     old, new = happens
     if old is not None:
-        filtering.translate(Notification(WEB, None, old))
-    translated = filtering.translate(Notification(WEB, old, new))
-    assert translated == (told and Notification(WEB, *told))
+        filtering.translate(Transition(WEB, None, old))
+    translated = filtering.translate(Transition(WEB, old, new))
+    assert translated == (told and Transition(WEB, *told))
 
 
 def test_a_delete_nobody_saw_passes_as_it_is() -> None:
     """CG-I33: a tombstone stays one."""
     filtering = Filtering(passes)
-    filtering.translate(Notification(WEB, None, IN, initial=True))
-    tombstone = Notification(WEB, IN, None, final_state_unknown=True)
+    filtering.translate(Transition(WEB, None, IN, initial=True))
+    tombstone = Transition(WEB, IN, None, final_state_unknown=True)
     assert filtering.translate(tombstone) is tombstone
 
 
 def test_initial_stays_with_what_was_there_and_is_not_given_to_what_came_to_pass() -> None:
     filtering = Filtering(passes)
-    there = Notification(WEB, None, IN, initial=True)
+    there = Transition(WEB, None, IN, initial=True)
     assert filtering.translate(there) is there
-    filtering.translate(Notification(WEB, IN, OUT))
-    assert filtering.translate(Notification(WEB, OUT, IN)) == Notification(WEB, None, IN)
+    filtering.translate(Transition(WEB, IN, OUT))
+    assert filtering.translate(Transition(WEB, OUT, IN)) == Transition(WEB, None, IN)
 
 
 def test_a_delete_is_told_whatever_the_final_state_looks_like() -> None:
     """client-go asks the filter about the final state, and never tells of such a delete."""
     filtering = Filtering(passes)
-    filtering.translate(Notification(WEB, None, IN))
-    delete = Notification(WEB, OUT, None)
+    filtering.translate(Transition(WEB, None, IN))
+    delete = Transition(WEB, OUT, None)
     assert filtering.translate(delete) is delete
-    assert filtering.translate(Notification(WEB, IN, None)) is None
+    assert filtering.translate(Transition(WEB, IN, None)) is None
 
 
 def test_a_filter_may_change_its_mind() -> None:
     wanted: set[str] = set()
     filtering: Filtering[str] = Filtering(lambda obj: obj in wanted)
-    resync = Notification(WEB, IN, IN)
-    assert filtering.translate(Notification(WEB, None, IN)) is None
+    resync = Transition(WEB, IN, IN)
+    assert filtering.translate(Transition(WEB, None, IN)) is None
     wanted.add("in")
-    assert filtering.translate(resync) == Notification(WEB, None, IN)
+    assert filtering.translate(resync) == Transition(WEB, None, IN)
     assert filtering.translate(resync) is resync
     wanted.clear()
-    assert filtering.translate(resync) == Notification(WEB, IN, None)
+    assert filtering.translate(resync) == Transition(WEB, IN, None)
     assert filtering.translate(resync) is None
 
 
@@ -314,11 +315,11 @@ def test_a_filter_that_raised_is_asked_about_the_next_state() -> None:
 
     filtering = Filtering(moody)
     with pytest.raises(ValueError):
-        filtering.translate(Notification(WEB, None, IN))
-    assert filtering.translate(Notification(WEB, IN, IN_TOO)) == Notification(WEB, None, IN_TOO)
+        filtering.translate(Transition(WEB, None, IN))
+    assert filtering.translate(Transition(WEB, IN, IN_TOO)) == Transition(WEB, None, IN_TOO)
     with pytest.raises(ValueError):
-        filtering.translate(Notification(WEB, IN_TOO, OUT))
-    assert filtering.translate(Notification(WEB, OUT, OUT_TOO)) == Notification(WEB, OUT, None)
+        filtering.translate(Transition(WEB, IN_TOO, OUT))
+    assert filtering.translate(Transition(WEB, OUT, OUT_TOO)) == Transition(WEB, OUT, None)
 
 
 def test_each_state_is_asked_about_once() -> None:
@@ -329,9 +330,9 @@ def test_each_state_is_asked_about_once() -> None:
         return True
 
     filtering = Filtering(ask)
-    filtering.translate(Notification(WEB, None, IN))
-    filtering.translate(Notification(WEB, IN, IN_TOO))
-    filtering.translate(Notification(WEB, IN_TOO, None))
+    filtering.translate(Transition(WEB, None, IN))
+    filtering.translate(Transition(WEB, IN, IN_TOO))
+    filtering.translate(Transition(WEB, IN_TOO, None))
     assert asked == ["in", "in too"]
 
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cache.indexer import Indexer
 from kinform.cache.indexes import index_by
 from kinform.cache.informer import SharedInformer
+from kinform.cache.store import Indexer
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectMeta
 from kinform.objects import Object

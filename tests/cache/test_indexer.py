@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kinform.cache.indexer import Indexer
 from kinform.cache.indexes import (
     NAMESPACE_INDEX,
     OWNER_INDEX,
@@ -22,6 +21,7 @@ from kinform.cache.indexes import (
     function_index,
     index_by,
 )
+from kinform.cache.store import Indexer
 from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.errors import KinformError, UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName

@@ -13,12 +13,12 @@ import pytest
 
 from kinform.cache.events import Added
 from kinform.cache.handlers import EventHandler, handler
-from kinform.cache.indexer import Indexer
 from kinform.cache.indexes import NAMESPACE_INDEX, OWNER_INDEX, IndexFunctionError
 from kinform.cache.informer import SharedInformer
-from kinform.cache.listwatch import ListWatch
+from kinform.cache.listwatch import ListWatch, SourceOptions
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.processor import Registration
+from kinform.cache.store import Indexer
 from kinform.errors import InvalidError, SourceError, UsageError, api_error
 from kinform.meta import Entry, ListMeta, ObjectMeta, Status
 from kinform.objects import Object
@@ -75,7 +75,7 @@ class LikeAResourceClient:
 
 @pytest.mark.parametrize("source", ["v1/pods", LikeAResourceClient(), None])
 def test_what_is_no_source_is_refused(source: object) -> None:
-    expected = rf"{type(source).__name__} is no ListerWatcher; client\.informer\('v1/pods'\)"
+    expected = rf"{type(source).__name__} is not a ListerWatcher; client\.informer\('v1/pods'\)"
     with pytest.raises(UsageError, match=expected):
         SharedInformer(source)  # type: ignore[arg-type]
 
@@ -154,9 +154,9 @@ def test_a_handler_is_given_whole_or_in_parts_not_both() -> None:
         lambda: informer.add_event_handler(whole, resync_period=5),
     ]
     for attempt in refused:
-        with pytest.raises(UsageError, match="give an EventHandler, or what one is made of"):
+        with pytest.raises(UsageError, match="give an EventHandler, or its fields"):
             attempt()
-    with pytest.raises(UsageError, match="a handler without callbacks hears nothing"):
+    with pytest.raises(UsageError, match="a handler without callbacks receives nothing"):
         informer.add_event_handler()
     assert [one.name for one in informer.statistics().handlers] == ["print", "named"]
 
@@ -308,7 +308,7 @@ async def test_a_server_that_refuses_to_stream_is_listed_plainly() -> None:
 class Unversioned:
     """An aggregated API: no uid, no resourceVersion, and a watch that refuses or stays silent."""
 
-    supports_watch_list: Final = False
+    source_options: Final = SourceOptions(supports_watch_list=False)
 
     def __init__(self, *, can_watch: bool) -> None:
         self.values = {"a": "1"}

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pytest
 
 from kinform.cache.informer import SharedInformer
-from kinform.cache.replacing import Replacing
-from kinform.cache.thread_safe_store import ThreadSafeStore
+from kinform.cache.thread_safe_store import Replacing, ThreadSafeStore
 from kinform.meta import ObjectName
 from kinform.testing import FakeListWatch
 from kinform.testing.virtual_time import run

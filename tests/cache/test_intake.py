@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kinform.cache.applying import apply_in_turns
+from kinform.cache.controller import apply_in_turns
 from kinform.cache.intake import TURN, Intake
 from kinform.cache.store import Store
 from kinform.cache.thread_safe_store import ThreadSafeStore

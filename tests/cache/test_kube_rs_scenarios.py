@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.cache.events import Added, Updated
-from kinform.cache.indexer import Indexer
 from kinform.cache.informer import SharedInformer
 from kinform.cache.lister import Lister
 from kinform.cache.options import ReflectorOptions
+from kinform.cache.store import Indexer
 from kinform.meta import ObjectName
 from kinform.objects import Object
 from kinform.runtime.predicates import generation_changed

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from kinform.cache.indexer import Indexer
 from kinform.cache.lister import Lister
+from kinform.cache.store import Indexer
 from kinform.meta import ObjectName
 from kinform.objects import Object
 from kinform.selectors import LabelSelector, LabelSelectorLike, SelectorError

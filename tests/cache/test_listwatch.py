@@ -112,7 +112,7 @@ async def test_anything_that_can_begin_a_get_will_do() -> None:
     getter = Getter(RESTClient(conn))
     source = ListWatch.from_client(getter, "pods", disable_chunking=True)
     await source.list()
-    assert (getter.count, source.disable_chunking) == (1, True)
+    assert (getter.count, source.source_options.disable_chunking) == (1, True)
 
 
 class Named(msgspec.Struct):

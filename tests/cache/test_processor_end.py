@@ -12,7 +12,7 @@ from kinform.cache.handlers import EventHandler, handler
 from kinform.cache.processor import Processor
 from kinform.errors import UsageError
 from kinform.meta import Entry
-from kinform.sansio.notifications import Notification
+from kinform.sansio.deltas import Transition
 from kinform.testing import in_virtual_time, virtual_time
 from tests.cache.support_entries import entry_of
 from tests.cache.support_processor import (
@@ -318,7 +318,7 @@ async def test_a_million_updates_and_a_handler_that_is_blocked() -> None:
             after = [Entry(entry.metadata, version) for entry in present]
             processor.distribute(
                 [
-                    Notification(new.metadata.key, old, new)
+                    Transition(new.metadata.key, old, new)
                     for old, new in zip(present, after, strict=True)
                 ]
             )

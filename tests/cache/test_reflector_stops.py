@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from kinform.cache.listwatch import ListWatch
+from kinform.cache.listwatch import ListWatch, SourceOptions
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
 from kinform.cache.store import Store
@@ -299,7 +299,7 @@ async def test_what_somebody_else_has_cancelled_is_a_failure_and_no_end(where: s
             await other
 
     class Awaiting:
-        supports_watch_list = False
+        source_options = SourceOptions(supports_watch_list=False)
 
         async def list(self, options: ListOptions) -> Any:
             await fail_once("probe" if options.limit == 1 else "list")

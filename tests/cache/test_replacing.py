@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cache.applying import apply, apply_in_turns, is_large
+from kinform.cache.controller import apply, apply_in_turns, is_large
 from kinform.cache.indexes import IndexFunctionError, function_index
 from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.errors import UsageError

@@ -13,13 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cache.indexer import Indexer
-from kinform.cache.store import Store
-from kinform.cache.transitions import Transition
+from kinform.cache.store import Indexer, Store
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
 from kinform.sansio import versions
-from kinform.sansio.deltas import DeltaType
+from kinform.sansio.deltas import DeltaType, Transition
 from kinform.sansio.queue import KnownObjects
 from tests.cache.support_entries import delta_of, entry_of, keyed
 
@@ -272,18 +270,19 @@ def test_a_transaction_tells_old_and_new_of_every_change_in_order(store: Store[s
     """CG-S08, all ok: what client-go counts as successful indices is one transition each."""
     a1, a2, b1 = entry_of("ns/a", "1", 1), entry_of("ns/a", "2", 3), entry_of("ns/b", "1", 2)
     a, b, c = (ObjectName("ns", name) for name in "abc")
+    last = entry_of("ns/b", "last", 4)
     store.add(a1)
     assert store.apply(
         [
             delta_of(ADDED, "ns/b", b1),
             delta_of(UPDATED, "ns/a", a2),
-            delta_of(DELETED, "ns/b", entry_of("ns/b", "last", 4)),
+            delta_of(DELETED, "ns/b", last),
             delta_of(DELETED, "ns/c", None),
         ]
     ) == [
         Transition(b, None, b1),
         Transition(a, a1, a2),
-        Transition(b, b1, None),
+        Transition(b, b1, None, final=last),
         Transition(c, None, None),
     ]
     assert (store.list(), store.resource_version) == (["2"], "4")
@@ -322,7 +321,8 @@ def test_a_tombstone_deletes_without_moving_a_version_that_cannot_be_compared(
     store.add(held)
     store.bookmark("x2")
     tombstone = delta_of(DELETED, "ns/a", held, final_state_unknown=True)
-    assert store.apply([tombstone]) == [Transition(ObjectName("ns", "a"), held, None)]
+    deleted = Transition(ObjectName("ns", "a"), held, None, final_state_unknown=True)
+    assert store.apply([tombstone]) == [deleted]
     assert (len(store), store.resource_version) == (0, "x2")
 
 
@@ -355,7 +355,7 @@ def test_a_relist_tells_what_it_added_changed_deleted_and_left(store: Store[str]
     result = store.replace(keyed(fresh, repeated, changed), "8")
     assert result.added == [Transition(fresh.metadata.key, None, fresh)]
     assert result.changed == [Transition(changed.metadata.key, old, changed)]
-    assert result.deleted == [Transition(gone.metadata.key, gone, None)]
+    assert result.deleted == [Transition(gone.metadata.key, gone, None, final_state_unknown=True)]
     assert sorted(store.list()) == ["changed", "fresh", "same"]
     (unchanged,) = result.unchanged
     assert unchanged is same is store.entries.get(same.metadata.key)

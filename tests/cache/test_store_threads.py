@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import pytest
 
-from kinform.cache.indexer import Indexer
 from kinform.cache.indexes import NAMESPACE_INDEX, UnknownIndexError
 from kinform.cache.lister import Lister
+from kinform.cache.store import Indexer
 from kinform.meta import Entry, ObjectMeta, ObjectName
 from kinform.sansio.deltas import Delta, DeltaType
 from tests.cache.support_entries import entry_of, keyed

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from kinform.cache.informer import SharedInformer
-from kinform.cache.sync import wait_for_cache_sync
+from kinform.cache.waiting import wait_for_cache_sync
 from kinform.errors import UsageError
 from kinform.objects import Object
 from kinform.testing import in_virtual_time
@@ -40,12 +40,12 @@ async def test_nothing_to_wait_for_is_a_mistake() -> None:
 
 
 async def test_a_time_out_goes_by_its_name() -> None:
-    with pytest.raises(UsageError, match="for a time-out say timeout=30"):
+    with pytest.raises(UsageError, match="for a timeout pass timeout=30"):
         await wait_for_cache_sync(never_synced("pods"), 30)  # type: ignore[arg-type]
 
 
 async def test_what_does_not_sync_is_not_waited_for() -> None:
-    with pytest.raises(UsageError, match="str is nothing that syncs; expected informers"):
+    with pytest.raises(UsageError, match="str cannot sync; expected informers"):
         await wait_for_cache_sync("v1/pods")  # type: ignore[arg-type]
 
 
@@ -54,7 +54,7 @@ async def test_it_waits_for_the_last_and_says_when_each_was_there(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """CG-I25."""
-    caplog.set_level(logging.DEBUG, "kinform.cache.sync")
+    caplog.set_level(logging.DEBUG, "kinform.cache.waiting")
     slow, fast = synced_after(3, "slow"), synced_after(1, "fast")
     registration = fast.add_event_handler(on_add=lambda _: None, name="handler")
     async with slow, fast:

@@ -41,7 +41,7 @@ async def test_the_first_true_answer_counts_even_if_it_has_changed_since() -> No
         waiting = group.create_task(waiters.wait(lambda: next(answers)))
         await quiet()
         for _ in range(4):
-            waiters.ask()
+            waiters.check()
     assert waiting.result() == "first"
 
 
@@ -60,10 +60,10 @@ async def test_what_a_question_raises_is_its_askers_alone(error: Exception) -> N
         other = group.create_task(waiters.wait(lambda: is_there))
         await quiet()
         is_broken = True
-        waiters.ask()
+        waiters.check()
         await quiet()
         is_there = True
-        waiters.ask()
+        waiters.check()
     assert other.result()
     failure = asker.result()
     assert failure is error or (failure is not None and failure.__cause__ is error)
@@ -97,7 +97,7 @@ async def test_who_is_cancelled_when_the_answer_comes_leaves_nothing_behind() ->
     with pytest.raises(asyncio.CancelledError):
         await task
     is_there = True
-    waiters.ask()
+    waiters.check()
 
 
 # --- for the sync

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from kinform.cache.listwatch import ListWatch
+from kinform.cache.listwatch import ListWatch, SourceOptions
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
 from kinform.cache.store import Store
@@ -95,7 +95,7 @@ async def test_lists_are_streamed_unless_somebody_says_no(
 
     lw: Any = Unmarked()
     if marker is not None:
-        lw.supports_watch_list = marker
+        lw.source_options = SourceOptions(supports_watch_list=marker)
     async with running(Reflector(lw, Store(), options=ReflectorOptions(stream_lists=wanted))):
         await source.wait_for_watches()
     assert (source.requests[0].verb == "watch") is streams

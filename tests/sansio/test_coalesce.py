@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from kinform.meta import Entry, ObjectMeta, ObjectName
 from kinform.sansio.coalesce import Buffer, Marker, merge
-from kinform.sansio.notifications import Notification
+from kinform.sansio.deltas import Transition
 
 WEB = ObjectName("default", "web")
 DB = ObjectName("default", "db")
@@ -25,30 +25,30 @@ def state(version: str, *, uid: str = "u1") -> Entry[str]:
     return Entry(ObjectMeta(uid=uid, resource_version=version), version)
 
 
-def added(new: Entry[str], key: ObjectName = WEB, *, initial: bool = False) -> Notification[str]:
-    return Notification(key, None, new, initial)
+def added(new: Entry[str], key: ObjectName = WEB, *, initial: bool = False) -> Transition[str]:
+    return Transition(key, None, new, initial)
 
 
-def updated(old: Entry[str], new: Entry[str], key: ObjectName = WEB) -> Notification[str]:
-    return Notification(key, old, new)
+def updated(old: Entry[str], new: Entry[str], key: ObjectName = WEB) -> Transition[str]:
+    return Transition(key, old, new)
 
 
-def deleted(old: Entry[str], key: ObjectName = WEB, *, unknown: bool = False) -> Notification[str]:
-    return Notification(key, old, None, final_state_unknown=unknown)
+def deleted(old: Entry[str], key: ObjectName = WEB, *, unknown: bool = False) -> Transition[str]:
+    return Transition(key, old, None, final_state_unknown=unknown)
 
 
-def all_of(buffer: Buffer[str]) -> list[Notification[str] | Marker]:
-    """Take all; what only merging needs to know is left out."""
-    taken: Iterator[Notification[str] | Marker] = iter(buffer.take, None)
+def all_of(buffer: Buffer[str]) -> list[Transition[str] | Marker]:
+    """Take all; of a delete only the last state is left, which is the one delivered."""
+    taken: Iterator[Transition[str] | Marker] = iter(buffer.take, None)
     return [
         one
-        if isinstance(one, Marker) or one.told is None
-        else msgspec.structs.replace(one, told=None)
+        if isinstance(one, Marker) or one.final is None
+        else msgspec.structs.replace(one, old=one.final, final=None)
         for one in taken
     ]
 
 
-def crowded(*notifications: Notification[str]) -> Buffer[str]:
+def crowded(*notifications: Transition[str]) -> Buffer[str]:
     """Return a buffer that merges from the second notification on."""
     buffer: Buffer[str] = Buffer(high_water=1)
     for notification in notifications:
@@ -111,7 +111,7 @@ NAMELESS, NAMELESS_TOO = state("1", uid=""), state("2", uid="")
     ],
 )
 def test_two_changes_become_what_is_left_to_tell(
-    waiting: Notification[str], new: Notification[str], becomes: list[Notification[str]]
+    waiting: Transition[str], new: Transition[str], becomes: list[Transition[str]]
 ) -> None:
     buffer = crowded(waiting, new)
     assert len(buffer) == len(becomes)
@@ -123,13 +123,13 @@ def test_an_update_is_one_of_what_the_listener_knows() -> None:
     """Found by simulation: a handler that counts by ``old`` would have counted wrong."""
     went = deleted(C)
     assert all_of(crowded(updated(A, B), went, added(D))) == [updated(A, D)]
-    seen = msgspec.structs.replace(went, told=B)
+    seen = msgspec.structs.replace(went, old=B, final=C)
     assert all_of(crowded(seen, added(D))) == [updated(B, D)]
 
 
 def test_a_resync_stays_one_when_it_is_merged_with_another() -> None:
     (only,) = all_of(crowded(updated(A, A), updated(A, A)))
-    assert isinstance(only, Notification)
+    assert isinstance(only, Transition)
     assert only.old is only.new is A
 
 
@@ -151,7 +151,7 @@ def test_a_resync_stays_one_when_it_is_merged_with_another() -> None:
     ],
 )
 def test_one_is_gone_and_another_came(
-    then: list[Notification[str]], becomes: list[Notification[str]]
+    then: list[Transition[str]], becomes: list[Transition[str]]
 ) -> None:
     assert all_of(crowded(deleted(A), added(OTHER), *then)) == becomes
 
@@ -167,7 +167,7 @@ def test_a_pair_is_merged_again_when_its_first_half_was_taken() -> None:
 def test_what_was_taken_is_told_and_no_longer_merged() -> None:
     buffer = crowded(updated(B, C, DB), added(A))
     buffer.put(deleted(C, DB))
-    assert buffer.take() == msgspec.structs.replace(deleted(C, DB), told=B)
+    assert buffer.take() == Transition(DB, B, None, final=C)
     assert buffer.take() == added(A)
     buffer.put(deleted(A))
     assert all_of(buffer) == [deleted(A)]
@@ -292,8 +292,8 @@ class BufferMachine(RuleBasedStateMachine):
         self.went: dict[ObjectName, Entry[str]] = {}  # the last of each key, if it is gone
         self.told: dict[ObjectName, Entry[str]] = {}  # what the listener believes
         self.marks: deque[dict[ObjectName, Entry[str]]] = deque()  # the cache at each marker
-        self.strict: deque[Notification[str] | Marker] | None = deque()
-        self.batch: list[Notification[str]] | None = None
+        self.strict: deque[Transition[str] | Marker] | None = deque()
+        self.batch: list[Transition[str]] | None = None
         self.puts = self.takes = 0
 
     @initialize(high_water=st.integers(1, 6))
@@ -319,21 +319,21 @@ class BufferMachine(RuleBasedStateMachine):
             self.come(key, which, initial=flag)
         elif what == "change":
             self.there[key] = self.state(old.metadata.uid)
-            self.put(Notification(key, old, self.there[key]))
+            self.put(Transition(key, old, self.there[key]))
         elif what == "resync":
-            self.put(Notification(key, old, old))
+            self.put(Transition(key, old, old))
         else:
-            final = self.state(old.metadata.uid) if flag else old
-            self.went[key] = final
+            final = self.state(old.metadata.uid) if flag else None
+            self.went[key] = final or old
             del self.there[key]
-            self.put(Notification(key, final, None, final_state_unknown=not flag, told=old))
+            self.put(Transition(key, old, None, final_state_unknown=not flag, final=final))
 
     def come(self, key: ObjectName, which: str, *, initial: bool) -> None:
         uid = "" if which == "nameless" else f"u{self.version}"
         if which == "same" and key in self.went:
             uid = self.went[key].metadata.uid
         self.there[key] = self.state(uid)
-        self.put(Notification(key, None, self.there[key], initial))
+        self.put(Transition(key, None, self.there[key], initial))
 
     @rule(keys=st.lists(st.sampled_from(KEYS), max_size=8))
     def change_many(self, keys: list[ObjectName]) -> None:
@@ -343,7 +343,7 @@ class BufferMachine(RuleBasedStateMachine):
         self.buffer.extend(self.batch)
         self.batch = None
 
-    def put(self, notification: Notification[str]) -> None:
+    def put(self, notification: Transition[str]) -> None:
         self.puts += 1
         self.remember(notification)
         if self.batch is None:
@@ -360,10 +360,10 @@ class BufferMachine(RuleBasedStateMachine):
                 self.strict.append(marker)
             self.buffer.mark(marker)
 
-    def remember(self, item: Notification[str]) -> None:
+    def remember(self, item: Transition[str]) -> None:
         if self.strict is not None:
             self.strict.append(item)
-            waiting = [one for one in self.strict if isinstance(one, Notification)]
+            waiting = [one for one in self.strict if isinstance(one, Transition)]
             if len(waiting) > self.high_water:
                 self.strict = None
 
@@ -374,11 +374,11 @@ class BufferMachine(RuleBasedStateMachine):
         for _ in range(times):
             self.take_one()
 
-    def take_one(self) -> Notification[str] | Marker | None:
+    def take_one(self) -> Transition[str] | Marker | None:
         item = self.buffer.take()
         if self.strict:
             assert item is self.strict.popleft()
-        if isinstance(item, Notification):
+        if isinstance(item, Transition):
             self.takes += 1
             self.hear(item)
         elif item is not None:
@@ -398,13 +398,13 @@ class BufferMachine(RuleBasedStateMachine):
             assert not crowded or times.total() == 0 or max(times.values()) <= 2
         assert self.told == self.there, "what was told does not add up to what happened"
 
-    def hear(self, one: Notification[str]) -> None:
+    def hear(self, one: Transition[str]) -> None:
         """Believe what is told, if it can be."""
         known = self.told.pop(one.key, None)
         if one.new is None:
             assert known is not None, "a delete of what was never told"
-            assert one.old is not None
-            assert one.old.metadata.uid == known.metadata.uid
+            assert one.old is known, "a delete of another state than the one told"
+            assert one.final is None or one.final.metadata.uid == known.metadata.uid
             return
         self.told[one.key] = one.new
         if one.old is None:
@@ -470,8 +470,8 @@ def test_a_million_updates_of_a_thousand_keys_leave_a_thousand_to_tell() -> None
     last = state("0")
     for version in range(1, 1001):
         before, last = last, state(str(version))
-        buffer.extend([Notification(key, before, last) for key in keys])
+        buffer.extend([Transition(key, before, last) for key in keys])
     assert (len(buffer), buffer.peak) == (1000, 1000)
     assert buffer.coalesced == 999_000
-    told = {one.key: one.new for one in all_of(buffer) if isinstance(one, Notification)}
+    told = {one.key: one.new for one in all_of(buffer) if isinstance(one, Transition)}
     assert told == dict.fromkeys(keys, last)

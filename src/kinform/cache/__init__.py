@@ -1,6 +1,6 @@
-"""client-go's ``tools/cache``: list and watch sources, caches and informers.
+"""Caches and informers: client-go's ``tools/cache``.
 
-Names are loaded when they are first used, as those of `kinform` itself.
+Names are imported when they are first used, like those of `kinform` itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from kinform.cache.factory import SharedInformerFactory
     from kinform.cache.group import InformerGroup
     from kinform.cache.handlers import EventHandler, handler
-    from kinform.cache.indexer import Indexer
     from kinform.cache.indexer_informer import IndexerInformer
     from kinform.cache.indexes import (
         NAMESPACE_INDEX,
@@ -37,19 +36,19 @@ if TYPE_CHECKING:
     from kinform.cache.informer import SharedInformer
     from kinform.cache.listener import HandlerStatistics
     from kinform.cache.lister import Lister, NamespaceLister
-    from kinform.cache.listwatch import ListerWatcher, ListWatch
+    from kinform.cache.listwatch import ListerWatcher, ListWatch, SourceOptions
     from kinform.cache.options import ReflectorOptions
     from kinform.cache.processor import Processor, Registration
     from kinform.cache.reflector import Reflector
     from kinform.cache.reports import ReflectorStatistics
     from kinform.cache.retry_watcher import RetryWatcher
     from kinform.cache.statistics import InformerStatistics
-    from kinform.cache.store import Store
-    from kinform.cache.sync import wait_for_cache_sync
-    from kinform.cache.thread_safe_store import ThreadSafeStore
-    from kinform.cache.transitions import Replacement, Transition
+    from kinform.cache.store import Indexer, Store
+    from kinform.cache.thread_safe_store import Replacement, ThreadSafeStore
     from kinform.cache.verification import Verification
+    from kinform.cache.waiting import wait_for_cache_sync
     from kinform.sansio.delta_fifo import DeltaFIFO
+    from kinform.sansio.deltas import Transition
     from kinform.sansio.real_fifo import RealFIFO
 
 __all__ = [
@@ -83,6 +82,7 @@ __all__ = [
     "RetryWatcher",
     "SharedInformer",
     "SharedInformerFactory",
+    "SourceOptions",
     "Store",
     "ThreadSafeStore",
     "Transition",
@@ -113,7 +113,7 @@ _HOMES: Final[dict[str, str]] = {
     "EventStream": "kinform.cache.event_stream",
     "HandlerStatistics": "kinform.cache.listener",
     "IndexFunctionError": "kinform.cache.indexes",
-    "Indexer": "kinform.cache.indexer",
+    "Indexer": "kinform.cache.store",
     "IndexerInformer": "kinform.cache.indexer_informer",
     "InformerGroup": "kinform.cache.group",
     "InformerStatistics": "kinform.cache.statistics",
@@ -127,13 +127,14 @@ _HOMES: Final[dict[str, str]] = {
     "ReflectorOptions": "kinform.cache.options",
     "ReflectorStatistics": "kinform.cache.reports",
     "Registration": "kinform.cache.processor",
-    "Replacement": "kinform.cache.transitions",
+    "Replacement": "kinform.cache.thread_safe_store",
     "RetryWatcher": "kinform.cache.retry_watcher",
     "SharedInformer": "kinform.cache.informer",
     "SharedInformerFactory": "kinform.cache.factory",
+    "SourceOptions": "kinform.cache.listwatch",
     "Store": "kinform.cache.store",
     "ThreadSafeStore": "kinform.cache.thread_safe_store",
-    "Transition": "kinform.cache.transitions",
+    "Transition": "kinform.sansio.deltas",
     "UnknownIndexError": "kinform.cache.indexes",
     "Updated": "kinform.cache.events",
     "Verification": "kinform.cache.verification",
@@ -145,7 +146,7 @@ _HOMES: Final[dict[str, str]] = {
     "until": "kinform.cache.conditions",
     "until_with_sync": "kinform.cache.conditions",
     "until_without_retry": "kinform.cache.conditions",
-    "wait_for_cache_sync": "kinform.cache.sync",
+    "wait_for_cache_sync": "kinform.cache.waiting",
 }
 
 

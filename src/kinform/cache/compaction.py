@@ -1,12 +1,12 @@
-"""Compaction: makes the objects of a cache small, beside its work.
+"""Compaction: reduces the memory of cached objects, in the background.
 
-It acts at two moments. `Compactor.settle` stands right before the store, for the objects of a
-list: it shares what is equal in the metadata of many, and compresses as soon as the first of them
-have taught it how. Afterwards would be too late: what is freed here and there leaves holes that
-nobody can use, and a process that may not hold all objects as they came would not live to see it.
-Single events are spared the time it takes. `Compactor.run` goes over the store after the first
-sync and then now and again, and compresses what it finds, in place: no entry changes, no lock is
-needed, and no event has to be told to it.
+It happens at two places. `Compactor.settle` runs before the objects of a list are stored: it
+shares equal parts of their metadata, and compresses objects as soon as a dictionary is trained on
+the first of them. Doing this later would be worse: memory that is freed piece by piece leaves
+holes in the heap, and a process with a memory limit might not survive the uncompressed list.
+Single events are not settled, to save the time. `Compactor.run` goes over the store after the
+first sync and then periodically, and compresses objects in place: entries stay the same, so it
+needs no lock and no events.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ __all__ = ["MIN_BYTES", "SWEEP_PERIOD", "CompactionStatistics", "Compactor"]
 T = TypeVar("T")
 
 SWEEP_PERIOD: Final = 5.0
-"""How long an object that came may wait to be packed, in seconds; more in very large caches."""
+"""Seconds between two sweeps over the cache; more in very large caches."""
 MIN_BYTES: Final = 1024 * 1024
-"""Caches with less in them are left as they are: what reading takes would outweigh the gain."""
+"""Smaller caches are not compressed: the time for reading would outweigh the gain."""
 
-# Enough for a dictionary; more only takes longer.
+# Enough to train a dictionary; more only takes longer.
 _MOST_SAMPLES: Final = 2_000
 _LARGEST_SAMPLE: Final = 128 * 1024
 _SAMPLED_BYTES: Final = 4 * 1024 * 1024
-# What is packed in one go, some two milliseconds in a thread, and what is looked at in one go, a
-# quarter of one on the loop.
+# Objects packed at a time (some two milliseconds in a thread), and objects checked at a time (a
+# quarter of a millisecond on the event loop).
 _SLICE: Final = 32
 _SLICE_BYTES: Final = 256 * 1024
 _GLANCE: Final = 1_024
-# For each second between two sweeps: to look at so many takes a hundredth of it.
+# Objects per second between two sweeps: checking them takes a hundredth of that time.
 _OBJECTS_PER_SECOND: Final = 40_000
 _RETURN_AFTER: Final = 32 * 1024 * 1024
-# What the first objects taught may not fit the others: a list comes namespace by namespace. To
-# compress everything anew has to be worth it.
+# A dictionary of the first objects may not suit the others: a list comes namespace by namespace.
+# Everything is compressed again only if that makes it a tenth smaller.
 _TRIED: Final = 256
 _WORTH_IT: Final = 0.9
 
@@ -56,36 +56,36 @@ _WORTH_IT: Final = 0.9
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionStatistics:
-    """What was packed so far, an object once for each of its versions."""
+    """The objects that were packed so far, each version of an object once."""
 
     objects: int = 0
     raw_bytes: int = 0
-    """Their size before."""
+    """Their size before packing."""
     packed_bytes: int = 0
-    """Their size after."""
+    """Their size after packing."""
 
 
 @final
 class Compactor:
     """Keeps the objects of ``entries`` in a storage form.
 
-    ``"raw"`` means `settle` and nothing else: `run` returns at once. ``"zstd"`` needs the extra
+    ``"raw"``: only `settle` does something, and `run` returns at once. ``"zstd"`` needs the extra
     ``kinform[zstd]`` and packs objects (`Object.pack`) within seconds of their arrival, once the
-    cache holds `MIN_BYTES`. A dictionary is then trained on up to 2,000 of them. Both are done
-    off the loop, packing in slices of some milliseconds. Memory that this freed is given back to
-    the system where the C library can do that (glibc).
+    cache holds `MIN_BYTES`. A dictionary is then trained on up to 2,000 of them. Both happen in a
+    thread, packing in slices of some milliseconds. The freed memory is returned to the system
+    where the C library supports that (glibc).
 
-    Of a list that is larger than what is needed to train a dictionary, the rest is packed as it
-    arrives, on the loop, for 20 to 60 microseconds an object. After the first sync a dictionary
-    of the whole cache is tried, and everything packed anew if that makes it a tenth smaller.
+    Of a list that is larger than the samples for a dictionary, the rest is packed as it arrives,
+    on the event loop, for 20 to 60 microseconds an object. After the first sync a dictionary of
+    the whole cache is tried, and everything packed again if that makes it a tenth smaller.
 
-    All methods belong to the event loop's thread.
+    All methods must be called on the event loop's thread.
 
     Args:
-        model: what the cache holds. Only whole objects can be packed.
+        model: the class of the cached objects. Only whole objects can be packed.
 
     Raises:
-        UsageError: there is no such form, its library is missing, or ``model`` is a projection.
+        UsageError: the form is unknown, its library is missing, or ``model`` is a projection.
     """
 
     __slots__ = (
@@ -123,11 +123,11 @@ class Compactor:
         self._form = storage
         self._sharing = Sharing()
         self._samples = Samples()
-        self._taught = asyncio.Event()  # there are samples enough, or will be no more
+        self._taught = asyncio.Event()  # there are enough samples, or no more will come
         self._codec: Codec | None = None
-        self._is_provisional = False  # whether what the codec was trained on came by chance
+        self._is_provisional = False  # trained on the first objects only
         self._replaced: Codec | None = None  # the provisional one, if another was better
-        self._packer: Packer | None = None  # only while there is something to pack
+        self._packer: Packer | None = None  # only while objects are packed
         self._before = CompactionStatistics()
         self._returned = 0
         self._begun = asyncio.Event()
@@ -135,13 +135,13 @@ class Compactor:
     def settle(self, entry: Entry[T]) -> None:
         """Make ``entry`` small, in place.
 
-        For the objects of lists, right before they are stored: there the many come at once.
-        Takes some two microseconds, five if the labels are nobody else's; more where the object is
-        packed on the spot.
+        For the objects of lists, right before they are stored: lists bring many objects at once.
+        Takes some two microseconds, five if no other object has the labels; more where the object
+        is packed at once.
         """
         obj = entry.object
         if not isinstance(obj, Object) or obj.metadata is not entry.metadata:
-            with contextlib.suppress(TypeError):  # a source of somebody's own may give anything
+            with contextlib.suppress(TypeError):  # a custom source may return anything
                 self._sharing.metadata(entry.metadata)
         if isinstance(obj, Object):
             self._sharing.head(obj.head)
@@ -158,15 +158,15 @@ class Compactor:
             self._taught.set()
 
     def begin(self) -> None:
-        """Tell that the first sync is done: what the cache holds now is worth learning from."""
+        """Note that the first sync is done: a dictionary can be trained on the whole cache."""
         self._begun.set()
         self._taught.set()
-        self._sharing = Sharing()  # the many that came are not likely to come again
+        self._sharing = Sharing()  # after the first list few objects arrive at once
 
     async def run(self) -> None:
-        """Wait for `begin`, then pack what is in the cache and what comes, until cancelled.
+        """Wait for `begin`, then pack the current and all later objects, until cancelled.
 
-        Cancelling it takes effect at once; a slice that is being packed is finished, unseen.
+        Cancellation takes effect at once; a slice that is being packed is finished in its thread.
         """
         if self._form == "raw":
             return
@@ -174,18 +174,18 @@ class Compactor:
         if not self._begun.is_set():
             self._codec = await offload(_learned_from, self._samples.taken)
             self._is_provisional = True
-        self._samples = Samples()  # they are not to be kept
+        self._samples = Samples()  # free them
         await self._begun.wait()
         swept: str | None = None
         while True:
             version = self._entries.resource_version
-            if version != swept or not version:  # some servers give none
+            if version != swept or not version:  # some servers have no versions
                 await self._sweep()
                 swept = version
             await asyncio.sleep(max(SWEEP_PERIOD, len(self._entries) / _OBJECTS_PER_SECOND))
 
     def statistics(self) -> CompactionStatistics:
-        """Return what was done so far."""
+        """Return the statistics so far."""
         before, packer = self._before, self._packer
         if packer is None:
             return before
@@ -196,7 +196,7 @@ class Compactor:
         )
 
     async def _sweep(self) -> None:
-        """Pack all that is in the cache now."""
+        """Pack all objects that are in the cache now."""
         entries = self._entries.list()
         await self._learn(entries)
         codec = self._codec
@@ -216,12 +216,12 @@ class Compactor:
     async def _packer_for(self, codec: Codec) -> Packer:
         if self._packer is None:
             packer = await offload(codec.packer)
-            if self._packer is None:  # else `settle` has made one meanwhile
+            if self._packer is None:  # `settle` may have made one meanwhile
                 self._packer = packer
         return self._packer
 
     async def _learn(self, entries: Sequence[Entry[object]]) -> None:
-        """Have a codec that suits ``entries``, if they are worth one."""
+        """Train a codec on ``entries``, if they are large enough."""
         before = self._codec
         if before is not None and not self._is_provisional:
             return
@@ -232,12 +232,12 @@ class Compactor:
             self._codec = await offload(lambda: _learned_from(_samples(entries)))
             return
         codec = await offload(lambda: _better(before, entries))
-        if codec is not before:  # everything is packed anew, and counted anew
+        if codec is not before:  # everything is packed and counted again
             self._codec, self._packer, self._replaced = codec, None, before
             self._before = CompactionStatistics()
 
     async def _return_memory(self, *, at_least: int) -> None:
-        # Freed bytes lie scattered in the heap, where they count as used until this is done.
+        # Freed bytes are scattered over the heap, and count as used until it is trimmed.
         done = self.statistics()
         freed = done.raw_bytes - done.packed_bytes
         if freed - self._returned >= at_least:
@@ -247,7 +247,7 @@ class Compactor:
 
 @final
 class Samples:
-    """The bytes of the first objects that came, until they are enough to learn from."""
+    """The bytes of the first objects, until there are enough to train a dictionary."""
 
     __slots__ = ("_size", "taken")
 
@@ -256,7 +256,7 @@ class Samples:
         self._size = 0
 
     def add(self, raw: bytes) -> bool:
-        """Take one more; return whether they are enough."""
+        """Add one; return whether there are enough."""
         if len(raw) <= _LARGEST_SAMPLE:
             self.taken.append(raw)
             self._size += len(raw)
@@ -274,9 +274,10 @@ def _objects(entries: Sequence[Entry[object]]) -> list[Object]:
 
 
 def _unpacked(entries: Sequence[Entry[object]], replaced: Codec | None) -> list[Object]:
-    """Return what is still to be packed, or was packed for a codec that is no longer the one.
+    """Return the objects that are not packed, or are packed for the ``replaced`` codec.
 
-    Not what somebody else has packed: he would do the same with ours.
+    Objects packed for any other codec are shared with another cache, whose compactor would pack
+    them again in turn.
     """
     objects = [obj for obj in _objects(entries) if not obj.is_packed]
     if replaced is not None:
@@ -290,7 +291,7 @@ def _is_worth_it(entries: Sequence[Entry[object]]) -> bool:
 
 
 def _samples(entries: Sequence[Entry[object]]) -> list[bytes]:
-    """Return the bytes of objects from all over the cache, as many as are worth it."""
+    """Return the bytes of objects from all over the cache, as many as a dictionary needs."""
     step = max(1, -(-len(entries) // _MOST_SAMPLES))
     chosen = [obj.raw for obj in _objects(entries[::step])]
     samples = [raw for raw in chosen if len(raw) <= _LARGEST_SAMPLE]
@@ -298,7 +299,7 @@ def _samples(entries: Sequence[Entry[object]]) -> list[bytes]:
 
 
 def _better(codec: Codec, entries: Sequence[Entry[object]]) -> Codec:
-    """Return a codec for all of ``entries``: a new one, if that is worth it. Takes a second."""
+    """Return a codec for all of ``entries``: a new one, if it is better. Takes a second."""
     step = max(1, len(entries) // _TRIED)
     tried = [obj.raw for obj in _objects(entries[step // 2 :: step])]
     other = _learned_from(_samples(entries))
@@ -335,12 +336,12 @@ def _return_memory() -> None:
 
 @functools.cache
 def _malloc_trim() -> Callable[[int], int] | None:
-    """Return glibc's function that gives free memory back to the system, if there is one."""
+    """Return glibc's function that returns free memory to the system, or ``None``."""
     import ctypes
 
     try:
         trim = ctypes.CDLL(None).malloc_trim
-    except (AttributeError, OSError, TypeError):  # another C library, or none to ask
+    except (AttributeError, OSError, TypeError):  # another C library, or not available
         return None
     trim.argtypes, trim.restype = [ctypes.c_size_t], ctypes.c_int
     return cast("Callable[[int], int]", trim)

@@ -1,7 +1,8 @@
-"""Wait for a change: `until` one event after the other meets its condition.
+"""Waiting for changes: `until` the events of a watch meet a sequence of conditions.
 
-client-go: tools/watch/until.go. Where a program has an informer anyway, `SharedInformer.wait_for`
-is simpler.
+If a program has an informer anyway, `SharedInformer.wait_for` is simpler.
+
+client-go: tools/watch/until.go.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ T = TypeVar("T")
 E = TypeVar("E")
 
 Condition: TypeAlias = Callable[[WatchEvent[T]], bool]
-"""Tells whether an event is the one waited for. What it raises ends the wait."""
+"""Returns whether an event meets the condition. Its exceptions end the wait."""
 
 
 class UnmetConditionError(KinformError):
-    """A wait is over, and not every condition was met."""
+    """A wait has ended before every condition was met."""
 
     met: int
-    """How many conditions were met, from the first."""
+    """The number of conditions that were met."""
     last_event: object | None
-    """The last event there was; None: there was none."""
+    """The last event, or ``None``."""
 
     def __init__(self, message: str, *, met: int = 0, last_event: object | None = None) -> None:
         super().__init__(message)
@@ -50,11 +51,11 @@ class UnmetConditionError(KinformError):
 
 
 class WatchClosedError(UnmetConditionError):
-    """The watch ended first."""
+    """The watch ended before every condition was met."""
 
 
 class WaitTimeoutError(UnmetConditionError, TimeoutError):
-    """The time was over first."""
+    """The timeout expired before every condition was met."""
 
 
 async def until(
@@ -63,7 +64,7 @@ async def until(
     *conditions: Condition[T],
     timeout: float | None = None,
 ) -> WatchEvent[T]:
-    """Watch from a version on, until every condition was met, and return the last event.
+    """Watch from a version on until every condition was met; return the last event.
 
     .. code-block:: python
 
@@ -73,12 +74,12 @@ async def until(
     `RetryWatcher` does: no change after ``resource_version`` is missed.
 
     Raises:
-        WaitTimeoutError: ``timeout`` seconds were not enough; a `TimeoutError`, with the last
-            event.
-        ResourceExpiredError: changes were lost; list again.
-        ForbiddenError: the server refuses the watch, so with `UnauthorizedError`.
+        WaitTimeoutError: it takes longer than ``timeout`` seconds; a `TimeoutError`, with the
+            last event.
+        ResourceExpiredError: the version has expired, so changes may be missed; list again.
+        ForbiddenError: the server refuses the watch; likewise `UnauthorizedError`.
         UsageError: no condition is given, or the version is ``""`` or ``"0"``.
-        Exception: what a condition raised.
+        Exception: an exception of a condition.
     """
     async with RetryWatcher(lw, resource_version) as events:
         return await until_without_retry(events, *conditions, timeout=timeout)
@@ -89,20 +90,20 @@ async def until_without_retry(
     *conditions: Condition[T],
     timeout: float | None = None,
 ) -> WatchEvent[T]:
-    """Read an open watch until every condition was met, and return the last event.
+    """Read an open watch until every condition was met; return the last event.
 
-    As `until`, but over when the watch is. Bookmarks are passed over. What was not read is left
-    in the watch.
+    As `until`, but it ends with the watch. Bookmarks are skipped. Later events stay unread in the
+    watch.
 
     Raises:
         WatchClosedError: the watch ended first; with the last event.
-        WaitTimeoutError: ``timeout`` seconds were not enough; a `TimeoutError`, with the last
-            event.
+        WaitTimeoutError: it takes longer than ``timeout`` seconds; a `TimeoutError`, with the
+            last event.
         UsageError: no condition is given.
-        Exception: what a condition raised, or the watch.
+        Exception: an exception of a condition or of the watch.
     """
     if not conditions:
-        raise UsageError("until what? give a condition at least")
+        raise UsageError("no condition is given; expected at least one")
     progress: _Progress[WatchEvent[T]] = _Progress(conditions)
     limit = asyncio.timeout(timeout)
     try:
@@ -126,21 +127,21 @@ async def until_with_sync(
 ) -> Event[T] | None:
     """Follow objects with an informer until every condition was met; return the last event.
 
-    Unlike `until` it needs no version and survives that one expires. In return it sees states
-    rather than every change: what came and went unseen meets no condition. It begins with
-    what is there, as `Added`.
+    Unlike `until` it needs no version, and an expired version does not end it. In return it sees
+    states rather than every change: an object that was created and deleted between two lists
+    meets no condition. It begins with every existing object, as `Added`.
 
-    With ``precondition``, the cache is shown to it once it is complete; if that is enough
-    already, nothing more is waited for and ``None`` is returned.
+    ``precondition`` is called once with the synced cache; if it returns true, ``None`` is returned
+    at once.
 
     Raises:
-        WaitTimeoutError: ``timeout`` seconds were not enough; a `TimeoutError`, with the last
-            event.
+        WaitTimeoutError: it takes longer than ``timeout`` seconds; a `TimeoutError`, with the
+            last event.
         UsageError: no condition is given.
-        Exception: what a condition raised.
+        Exception: an exception of a condition.
     """
     if not conditions:
-        raise UsageError("until what? give a condition at least")
+        raise UsageError("no condition is given; expected at least one")
     progress: _Progress[Event[T]] = _Progress(conditions)
     informer = SharedInformer(lw, name="until_with_sync")
     events = informer.events()
@@ -158,12 +159,12 @@ async def until_with_sync(
         if not limit.expired():
             raise
         raise progress.timed_out(timeout) from exc
-    raise AssertionError("an informer that runs has no end of events")
+    raise AssertionError("the events of a running informer never end")
 
 
 @final
 class _Progress(Generic[E]):
-    """How many conditions were met, and by what."""
+    """The number of conditions that were met, and the last event."""
 
     def __init__(self, conditions: Sequence[Callable[[E], bool]]) -> None:
         self._conditions = conditions
@@ -171,7 +172,7 @@ class _Progress(Generic[E]):
         self.last_event: E | None = None
 
     def is_done_with(self, event: E) -> bool:
-        """Tell whether ``event`` meets all that are left; it may meet some of them."""
+        """Check ``event`` against the conditions that are left; return whether all are met."""
         self.last_event = event
         while self._conditions[self.met](event):
             self.met += 1

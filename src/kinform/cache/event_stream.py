@@ -1,7 +1,7 @@
-"""Events for whoever would rather read than be called: ``async for event in informer.events()``.
+"""EventStream: the events of an informer as an async iterator (`SharedInformer.events`).
 
-The processor holds a `Feed`, the user an `EventStream` that reads it. The processor knows the
-stream by a weak reference only, so a stream that is dropped needs no goodbye.
+The processor fills a `Feed`, and the user reads it through an `EventStream`. The processor has
+only a weak reference to the stream, so a stream that is dropped needs no explicit close.
 """
 
 from __future__ import annotations
@@ -11,40 +11,24 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final, Generic, TypeVar, final
 
-from kinform.cache.events import Added, Deleted, Event, Updated
+from kinform.cache.events import Event, event_of
 from kinform.cache.listener import HandlerStatistics
 from kinform.cache.upstream import Upstream
 from kinform.errors import UsageError
 from kinform.sansio.coalesce import HIGH_WATER, Buffer, Marker
-from kinform.sansio.notifications import Notification
+from kinform.sansio.deltas import Transition
 
-__all__ = ["EventStream", "Feed", "event_of"]
+__all__ = ["EventStream", "Feed"]
 
 T = TypeVar("T")
 
 _TURN: Final = 0.002
-"""Seconds after which a reader that always finds something lets the others have the loop."""
-
-
-def event_of(notification: Notification[T]) -> Event[T]:
-    """Return the event that tells of ``notification``.
-
-    Raises:
-        ValueError: the notification holds no object at all.
-    """
-    key, old, new = notification.key, notification.old, notification.new
-    if new is not None:
-        if old is not None:
-            return Updated(key, old.object, new.object)
-        return Added(key, new.object, notification.initial)
-    if old is not None:
-        return Deleted(key, old.object, notification.final_state_unknown)
-    raise ValueError(f"a notification of {key} that tells nothing")
+"""Seconds after which a reader that always finds an event yields to other tasks."""
 
 
 @final
 class Feed(Generic[T]):
-    """What the processor fills for one `EventStream`. Nothing here waits, except `changed`."""
+    """The buffer of one `EventStream`, filled by the processor. Only `changed` can be awaited."""
 
     __slots__ = (
         "_buffer",
@@ -58,12 +42,12 @@ class Feed(Generic[T]):
     )
 
     changed: asyncio.Event
-    """Set whenever there may be something to read, or nothing ever again."""
+    """Set when there may be something to read, or the feed has ended."""
     is_ended: bool
-    """Whether nothing will be put any more. What was put can still be taken."""
+    """True if no more is put. Pending events can still be taken."""
 
     upstream: Upstream
-    """Knows why nothing comes."""
+    """Answers why no event comes."""
 
     def __init__(self, *, high_water: int = HIGH_WATER, upstream: Upstream | None = None) -> None:
         self.upstream = upstream or Upstream()
@@ -74,38 +58,38 @@ class Feed(Generic[T]):
         self.is_ended = False
         self._is_cleared = False
 
-    def put(self, notifications: Sequence[Notification[T]]) -> None:
-        """Have all these read, in this order."""
+    def put(self, notifications: Sequence[Transition[T]]) -> None:
+        """Add all these, in this order."""
         if not self.is_ended:
             self._buffer.extend(notifications)
             self.changed.set()
 
     def mark_synced(self) -> None:
-        """Have ``has_synced`` come true behind all that was put so far. Only the first counts."""
+        """Make ``has_synced`` true behind all that was put so far. Only the first call counts."""
         if not self.is_ended and not self._is_marked:
             self._is_marked = True
             self._buffer.mark(Marker())
             self.changed.set()
 
     def end(self) -> None:
-        """Put nothing any more."""
+        """Ignore all later notifications."""
         self.is_ended = True
         self.changed.set()
 
     def clear(self) -> None:
-        """Drop what was not read; who reads on is told of no failure."""
+        """Drop pending events; a reader then gets no failure of the informer."""
         self._buffer.clear()
         self._is_cleared = True
 
     def ending(self) -> Exception:
-        """Return what ends the reading: the end itself, or what the informer has died of."""
+        """Return the exception that ends the iteration: its end, or the informer's failure."""
         failure = None if self._is_cleared else self.upstream.failure()
         return failure if isinstance(failure, Exception) else StopAsyncIteration()
 
     def take(self) -> Event[T] | None:
-        """Take out the next event; ``None`` if none waits."""
+        """Remove and return the next event, or ``None``."""
         while (item := self._buffer.take()) is not None:
-            if isinstance(item, Notification):
+            if isinstance(item, Transition):
                 self._delivered += 1
                 return event_of(item)
             self._has_synced = True
@@ -113,11 +97,11 @@ class Feed(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether all that was there at first was read, and then more was asked for."""
+        """True if every object of the first list was read, and then another event requested."""
         return self._has_synced
 
     def statistics(self) -> HandlerStatistics:
-        """Return the figures of this moment, as for a handler that never fails."""
+        """Return the current statistics, as for a handler that never fails."""
         return HandlerStatistics(
             name="events()",
             pending=len(self._buffer),
@@ -136,13 +120,14 @@ class Feed(Generic[T]):
 class EventStream(Generic[T]):
     """The events of an informer, as an async iterator.
 
-    It begins with everything that is in the cache, as `Added` with ``initial``, and goes on with
-    what happens. A reader that falls far behind is told less often, not wrongly: what waits is
-    merged for each object. The stream ends when the informer stops, after what waits was read.
+    It begins with every object in the cache, as `Added` with ``initial``, and continues with the
+    changes. If a reader falls far behind, its pending events are merged for each object: it gets
+    fewer events, never wrong ones. The stream ends when the informer stops, after the pending
+    events were read.
 
-    For one reader at a time. Cancelling ``anext()`` loses nothing: the next one gets what it
-    would have got. A reader may leave at any time with ``break``: a stream that nobody holds is
-    forgotten. Whoever keeps it closes it, with ``async with`` or `aclose`.
+    For one reader at a time. Cancelling ``anext()`` loses no event: the next call returns it. A
+    reader may leave at any time with ``break``: a stream without references is removed. Close a
+    stream that you keep, with ``async with`` or `aclose`.
     """
 
     __slots__ = ("__weakref__", "_feed", "_forget", "_is_read", "_turn")
@@ -161,9 +146,9 @@ class EventStream(Generic[T]):
 
         Raises:
             StopAsyncIteration: the informer has stopped, or the stream was closed.
-            UsageError: somebody else is waiting for the next event, or the informer was not
+            UsageError: another task is waiting for the next event, or the informer was not
                 started.
-            Exception: what the informer has died of.
+            Exception: the failure of the informer.
         """
         if self._is_read:
             raise UsageError("another task reads this stream; give each its own events()")
@@ -173,7 +158,7 @@ class EventStream(Generic[T]):
             if clock() - self._turn > _TURN:
                 await asyncio.sleep(0)
                 self._turn = clock()
-            # No await from a take that found something to the return: cancelled, it would be lost.
+            # No await between taking an event and returning it: a cancellation would lose it.
             while (event := feed.take()) is None:
                 if feed.is_ended:
                     raise feed.ending()
@@ -186,7 +171,7 @@ class EventStream(Generic[T]):
             self._is_read = False
 
     def take_waiting(self, limit: int) -> list[Event[T]]:
-        """Return the events that wait already, at most ``limit``: for who reads in batches."""
+        """Return the pending events, at most ``limit``, to read them in batches."""
         events: list[Event[T]] = []
         while len(events) < limit and (event := self._feed.take()) is not None:
             events.append(event)
@@ -204,15 +189,15 @@ class EventStream(Generic[T]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """End the stream, also for a task that waits for it; what was not read is dropped."""
+        """End the stream, also for a task that waits for it; pending events are dropped."""
         self._feed.end()
         self._feed.clear()
         self._forget()
 
     @property
     def has_synced(self) -> bool:
-        """Whether the reader is done with all that was there at first.
+        """True if the reader is done with every object of the first list.
 
-        True when, after the last of those events, the reader has come back for more.
+        True when, after the last of those events, the reader has requested another one.
         """
         return self._feed.has_synced

@@ -1,7 +1,7 @@
-"""What handlers are told: one object came, changed or went.
+"""Events that handlers and event streams receive: an object was added, updated or deleted.
 
-The store has the change already when a handler hears of it, and for each object the events come
-in the order in which things happened.
+The store has the change before a handler receives its event, and the events of one object come in
+the order of its changes.
 """
 
 from __future__ import annotations
@@ -11,20 +11,21 @@ from typing import Generic, TypeAlias, TypeVar, final
 import msgspec
 
 from kinform.meta import ObjectName
+from kinform.sansio.deltas import Transition
 
-__all__ = ["Added", "Deleted", "Event", "Updated"]
+__all__ = ["Added", "Deleted", "Event", "Updated", "event_of"]
 
 T = TypeVar("T")
 
 
 # Structs, because one is made for every event and handler: a frozen dataclass costs ten times as
-# much. They refer to nothing that could refer to them, so the garbage collector may overlook them.
+# much. gc=False: they cannot be part of a reference cycle.
 @final
 class Added(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """An object is new.
+    """An object was added.
 
-    ``initial`` tells that it was there before the handler was: part of the first list, or in the
-    cache when the handler was added.
+    ``initial``: it existed before the handler did: it was part of the first list, or in the cache
+    when the handler was added.
     """
 
     key: ObjectName
@@ -34,7 +35,7 @@ class Added(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 @final
 class Updated(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """An object changed. On a resync nothing did: then ``old is new``."""
+    """An object was updated. On a resync it was not: then ``old is new``."""
 
     key: ObjectName
     old: T
@@ -43,10 +44,10 @@ class Updated(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 @final
 class Deleted(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """An object is gone.
+    """An object was deleted.
 
-    ``obj`` is its final state, or with ``final_state_unknown`` the last one that was seen: the
-    delete itself was missed, and found out by a fresh list or by another object of its name.
+    ``obj`` is its final state, or with ``final_state_unknown`` (a tombstone) the last known one:
+    the delete itself was missed, and inferred from a new list or from another object of its name.
     """
 
     key: ObjectName
@@ -55,4 +56,21 @@ class Deleted(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 Event: TypeAlias = Added[T] | Updated[T] | Deleted[T]
-"""What `SharedInformer.events` yields."""
+"""The events that `SharedInformer.events` yields."""
+
+
+def event_of(notification: Transition[T]) -> Event[T]:
+    """Return the event of ``notification``.
+
+    Raises:
+        ValueError: the notification holds no object at all.
+    """
+    key, old, new = notification.key, notification.old, notification.new
+    if new is not None:
+        if old is not None:
+            return Updated(key, old.object, new.object)
+        return Added(key, new.object, notification.initial)
+    if old is not None:
+        last = notification.final or old
+        return Deleted(key, last.object, notification.final_state_unknown)
+    raise ValueError(f"a notification of {key} without an object")

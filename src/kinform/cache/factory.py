@@ -1,7 +1,8 @@
-"""SharedInformerFactory: one informer for each thing that is watched, shared by all who ask.
+"""SharedInformerFactory: makes one informer for each selection of objects, and shares it.
 
-client-go: informers.SharedInformerFactory, dynamicinformer and metadatainformer. Here that is one
-class, for kinds by name and by model.
+One class for kinds by name and by model.
+
+client-go: informers.SharedInformerFactory, dynamicinformer and metadatainformer.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.cache.keywords import check_keywords
 from kinform.cache.lifetime import GRACE
 from kinform.cache.selection import InformerSource, Kind, Selection, check_namespaces, select
-from kinform.cache.sync import wait_for_all
+from kinform.cache.waiting import wait_for_all
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource
 from kinform.objects import Object
@@ -31,7 +32,7 @@ T = TypeVar("T")
 
 @final
 class SharedInformerFactory:
-    """Makes informers and shares them: for equal kind, model, namespace and selectors, the same.
+    """Makes informers and shares them: one for equal kind, model, namespace and selectors.
 
     .. code-block:: python
 
@@ -41,22 +42,22 @@ class SharedInformerFactory:
         async with factory:
             await factory.wait_for_cache_sync(30)
 
-    Entering it starts what was asked for; what is asked for later is started by the next
-    `start`. Leaving it stops everything. A kind that does not exist yet is waited for.
+    Entering it starts the informers made so far; those made later are started by the next
+    `start`. Leaving it stops all of them. If a kind does not exist yet, its informer waits for it.
 
     Args:
         source: a `Client`.
-        namespaces: where its informers look that are not asked for in one namespace: in all of
-            them, or in these. For more than one, use `informers`.
+        namespaces: the namespaces of informers that are requested without one; by default all.
+            For more than one, use `informers`.
         namespace: the same for one namespace.
-        defaults: keywords of `SharedInformer` for every informer it makes; those of `configure`
-            win over them, and those of the first request over both. ``indexers`` add up.
-            ``transform`` and ``storage`` are for `Object`: informers of a model go without.
+        defaults: keywords of `SharedInformer` for every informer; those of `configure` override
+            them, and those of the first request override both. ``indexers`` are combined.
+            ``transform`` and ``storage`` are for `Object`: informers of a model do not get them.
 
     Raises:
-        UsageError: the namespaces make no sense, a value cannot be used, or ``source`` is no
-            `Client`.
-        TypeError: there is no such keyword.
+        UsageError: the namespaces contradict each other, a value cannot be used, or ``source`` is
+            not a `Client`.
+        TypeError: a keyword is unknown.
     """
 
     def __init__(
@@ -83,12 +84,12 @@ class SharedInformerFactory:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Where its informers look; ``""`` is everywhere."""
+        """The namespaces of its informers; ``""``: all namespaces."""
         return self._namespaces
 
     @property
     def all_informers(self) -> Sequence[SharedInformer[object]]:
-        """The informers it has made and not forgotten."""
+        """The informers it has made and not removed."""
         return tuple(self._informers.values())
 
     # --- informers
@@ -116,13 +117,13 @@ class SharedInformerFactory:
         model: type[T] | None = None,
         **options: Unpack[InformerOptions[T]],
     ) -> None:
-        """Give the informers of one kind these keywords, whoever asks for them first.
+        """Set the keywords of all informers of one kind.
 
-        They are for all informers of the kind, but ``transform`` and ``storage`` only for those
-        of the same model. A second call for the same kind takes the place of the first.
+        ``transform`` and ``storage`` are only for informers of the same model. A second call for
+        the same kind replaces the first.
 
         Raises:
-            UsageError: one has been made already.
+            UsageError: an informer of the kind has been made already.
         """
         _check("configure()", options)
         selection = select(resource, model=model)
@@ -175,20 +176,22 @@ class SharedInformerFactory:
         metadata_only: bool = False,
         **options: Unpack[InformerOptions[T]],
     ) -> SharedInformer[T]:
-        """Return the informer of a kind; the first to ask has it made, with ``options``.
+        """Return the informer of a kind; the first call makes it, with ``options``.
 
-        Further ``indexers`` are added to one that exists; other options would come too late. One
-        that has stopped is forgotten: a new one is made.
+        More ``indexers`` are added to an existing one; other options would be too late. One that
+        has stopped is replaced by a new one.
 
         Raises:
-            SelectorError: a selector cannot be read.
+            SelectorError: a selector cannot be parsed.
             UsageError: the factory was shut down, or has several namespaces, or options are
-                given for an informer that exists, or it has another function for an index.
+                given for an existing informer, or it has another function for an index.
         """
         if namespace is None:
             namespace, *others = self._namespaces
             if others:
-                raise UsageError("this factory has several namespaces: use informers(), or say one")
+                raise UsageError(
+                    "this factory has several namespaces: use informers(), or pass one"
+                )
         selection = select(
             resource,
             model=model,
@@ -202,7 +205,7 @@ class SharedInformerFactory:
     def informer_of(
         self, selection: Selection[T], **options: Unpack[InformerOptions[T]]
     ) -> SharedInformer[T]:
-        """Return the informer of what is selected: `informer` for those who pass it on."""
+        """Return the informer of a selection: `informer` with the arguments as one value."""
         _check("informer()", options)
         return self._shared(selection, options)
 
@@ -215,7 +218,7 @@ class SharedInformerFactory:
     @overload
     def informers(self, resource: type[T] | Resource[T]) -> InformerGroup[T]: ...
     def informers(self, resource: Kind[T], *, model: type[T] | None = None) -> InformerGroup[T]:
-        """Return the informers of a kind in all of the factory's namespaces, to be used as one.
+        """Return the informers of a kind in all namespaces of the factory, as a group.
 
         Raises:
             UsageError: the factory was shut down.
@@ -269,10 +272,10 @@ class SharedInformerFactory:
         informer.add_indexers(cast("Mapping[str, IndexFunc[T]]", fresh))
         known.update(fresh)
 
-    # --- life
+    # --- lifecycle
 
     async def start(self) -> None:
-        """Start every informer that is not started yet; may be called again and again.
+        """Start every informer that is not started yet; may be called many times.
 
         Raises:
             UsageError: the factory was shut down.
@@ -293,9 +296,9 @@ class SharedInformerFactory:
         await wait_for_all(self._informers.values(), timeout)
 
     async def remove(self, informer: SharedInformer[T], grace: float = GRACE) -> None:
-        """Stop one informer and forget it: who asks for its kind next has a new one made.
+        """Stop and remove one informer: the next request for its kind makes a new one.
 
-        One that is not the factory's is left alone.
+        An informer of another origin is ignored.
         """
         for selection, made in tuple(self._informers.items()):
             if made is informer:
@@ -303,7 +306,7 @@ class SharedInformerFactory:
                 await informer.stop(grace)
 
     async def shut_down(self, grace: float = GRACE) -> None:
-        """Stop all informers, all at once; nothing can be asked for any more."""
+        """Stop all informers concurrently; no more can be requested."""
         self._is_shut_down = True
         await gather(*(informer.stop(grace) for informer in self._informers.values()))
 
@@ -327,7 +330,7 @@ def _check(caller: str, options: Mapping[str, object]) -> None:
 def _suited(
     options: InformerOptions[Object], meant_for: type[object], model: type[object]
 ) -> InformerOptions[Object]:
-    """Return what of ``options``, which are ``meant_for`` one model, suits informers of another."""
+    """Return those of ``options``, ``meant_for`` one model, that informers of ``model`` get."""
     suited = options.copy()
     if model is not meant_for:
         suited.pop("transform", None)
@@ -336,7 +339,7 @@ def _suited(
 
 
 def _merged(*layers: InformerOptions[Object]) -> InformerOptions[Object]:
-    """Return the options of all ``layers``: the later ones win, but indexers add up."""
+    """Return the options of all ``layers``: later ones override, indexers are combined."""
     merged, indexers = InformerOptions[Object](), dict[str, IndexFunc[Object]]()
     for layer in layers:
         merged.update(layer)

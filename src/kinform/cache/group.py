@@ -1,4 +1,4 @@
-"""InformerGroup: informers of one kind in several namespaces, used as if they were one."""
+"""InformerGroup: the informers of one kind in several namespaces, used as one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kinform.cache.handlers import handler
 from kinform.cache.informer import SharedInformer
 from kinform.cache.processor import Registration
 from kinform.cache.store import Key
-from kinform.cache.sync import wait_for_all
+from kinform.cache.waiting import wait_for_all
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
 from kinform.selectors import LabelSelectorLike
@@ -26,9 +26,9 @@ T = TypeVar("T")
 class InformerGroup(Generic[T]):
     """The informers of one kind in several namespaces. Each has its own watch and its own cache.
 
-    For who may read some namespaces and not all of them. Handlers hear of all of them; between
-    namespaces there is no order. The factory that made it starts and stops it. An informer of
-    all namespaces, which is that of ``""``, stands alone.
+    For service accounts that can read only some namespaces. Handlers receive the events of all
+    informers, without an order between namespaces. The factory starts and stops the group. An
+    informer of all namespaces has the key ``""`` and is the only one of its group.
     """
 
     def __init__(self, informers: Mapping[str, SharedInformer[T]]) -> None:
@@ -37,12 +37,12 @@ class InformerGroup(Generic[T]):
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name in messages."""
         return ", ".join(informer.name for informer in self.informers.values())
 
     @property
     def has_synced(self) -> bool:
-        """Whether all of them have synced."""
+        """True if all of them have synced."""
         return all(informer.has_synced for informer in self.informers.values())
 
     async def wait_synced(self, timeout: float | None = None) -> None:
@@ -55,23 +55,24 @@ class InformerGroup(Generic[T]):
         await wait_for_all(self.informers.values(), timeout)
 
     def get(self, key: Key) -> T | None:
-        """Return the object of ``key``, if its namespace is one of these and has it.
+        """Return the object of ``key``; ``None`` if it is in none of these namespaces.
 
         Raises:
             ValueError: text that is not ``namespace/name`` or ``name``.
-            UsageError: as `SharedInformer.indexer`: it cannot be read, or no object has such a key.
+            UsageError: as `SharedInformer.indexer`: the cache cannot be read yet, or no object can
+                have that key.
         """
         key = ObjectName.parse(key) if isinstance(key, str) else key
-        given = cast("object", key)  # users err
+        given = cast("object", key)  # untyped callers
         namespace = given.namespace if isinstance(given, ObjectName) else ""
         informer = self.informers.get(namespace) or self.informers.get("")
         if informer is None and not namespace:
-            # Of a kind without namespaces each informer has all; of others this is no key.
+            # Each informer has all cluster-scoped objects; one of a namespaced kind refuses this.
             informer = next(iter(self.informers.values()))
         return None if informer is None else informer.lister.get(key)
 
     def list(self, label_selector: LabelSelectorLike = None) -> builtins.list[T]:
-        """Return the objects of all these namespaces whose labels meet the selector."""
+        """Return the objects of all these namespaces that match the selector."""
         return [
             found
             for informer in self.informers.values()
@@ -82,7 +83,7 @@ class InformerGroup(Generic[T]):
         """Return the objects of all these namespaces under ``value`` of an index.
 
         Raises:
-            UnknownIndexError: there is no such index.
+            UnknownIndexError: the index does not exist.
         """
         return [
             found
@@ -102,12 +103,12 @@ class InformerGroup(Generic[T]):
     ) -> Mapping[str, Registration[T]]:
         """Add a handler to each of them; return its registration in each namespace.
 
-        A callback that waits may be called by another namespace meanwhile.
+        An ``async`` callback may run concurrently for several namespaces.
 
         Raises:
             UsageError: as `SharedInformer.add_event_handler`; it was then added to none.
         """
-        told = handler(
+        shared = handler(
             on_add=on_add,
             on_update=on_update,
             on_delete=on_delete,
@@ -118,7 +119,7 @@ class InformerGroup(Generic[T]):
         added: dict[str, Registration[T]] = {}
         try:
             for namespace, informer in self.informers.items():
-                added[namespace] = informer.add_event_handler(told)
+                added[namespace] = informer.add_event_handler(shared)
         except UsageError:
             for registration in added.values():
                 registration.remove()

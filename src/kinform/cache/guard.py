@@ -1,32 +1,42 @@
 """Guards of an informer's cache: an empty cache must not look like an empty cluster.
 
-Rule 1: a cache that was never filled cannot be read. Rule 2: a key that no object can have is a
-mistake of the caller, not an absent object. Both are checked where a read could mislead: until the
-first sync, and when nothing was found. A read that finds something costs nothing more.
+Rule 1: a cache that was never filled cannot be read.
+Rule 2: a key that no object can have is a mistake of the caller, not an absent object.
+Rule 3: a cache cannot be read in a forked child, where no task fills it.
+
+The first two are checked where a read could mislead: until the first sync, and when nothing was
+found. A successful read costs nothing more.
 """
 
 from __future__ import annotations
 
-import builtins
 import contextvars
 import enum
 import logging
-from collections.abc import Callable
-from typing import Final, Generic, Protocol, TypeVar, final
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Final, NoReturn, Protocol, final
 
-from kinform.cache.thread_safe_store import ThreadSafeStore
 from kinform.errors import UsageError
-from kinform.meta import Entry, ObjectName
+from kinform.meta import ObjectName
 
-__all__ = ["Guard", "Guarded", "ReadGuard", "Role", "role"]
-
-T = TypeVar("T")
+__all__ = [
+    "Forkable",
+    "Forked",
+    "Guard",
+    "ReadGuard",
+    "Role",
+    "filled",
+    "no_longer_filled",
+    "role",
+]
 
 log: Final = logging.getLogger(__name__)
 
 
 class Role(enum.Enum):
-    """For whom code runs, as far as a guard distinguishes it."""
+    """The kind of code that runs in a task, as far as a guard distinguishes it."""
 
     ANY = enum.auto()
     MANAGER = enum.auto()
@@ -36,11 +46,11 @@ class Role(enum.Enum):
 
 
 role: Final = contextvars.ContextVar[Role]("kinform_role", default=Role.ANY)
-"""For whom this task runs."""
+"""The role of the current task."""
 
 
 class Guard(Protocol):
-    """What a `Store` asks about its readers."""
+    """The checks that a `Store` makes before it answers a reader."""
 
     def check(self) -> None:
         """Raise `UsageError` if the cache cannot be read now."""
@@ -52,14 +62,18 @@ class Guard(Protocol):
 
 
 class Life(Protocol):
-    """What a guard asks of the informer's `Lifetime`."""
+    """The part of the informer's `Lifetime` that a guard reads."""
 
     @property
     def is_started(self) -> bool:
-        """Whether it has begun; stays true."""
+        """True if the informer was started; stays true."""
         ...
 
     is_over: bool
+
+
+class _Cache(Protocol):
+    def keys(self) -> Sequence[ObjectName]: ...
 
 
 @final
@@ -67,10 +81,10 @@ class ReadGuard:
     """Checks the reads of one informer's cache. Any thread may call it.
 
     Args:
-        name: the informer's.
-        has_synced: whether the first list is in the cache.
-        namespaced: whether the kind has namespaces; ``None`` if that is not known.
-        known: the cache: where the scope is not known, its objects show it.
+        name: the name of the informer.
+        has_synced: returns whether the first list is in the cache.
+        namespaced: returns whether the resource is namespaced; ``None`` if that is unknown.
+        known: the cache: where the scope is unknown, it is taken from its objects.
     """
 
     def __init__(
@@ -80,7 +94,7 @@ class ReadGuard:
         *,
         has_synced: Callable[[], bool],
         namespaced: Callable[[], bool | None],
-        known: ThreadSafeStore[T],
+        known: _Cache,
     ) -> None:
         self._name = name
         self._life = life
@@ -92,11 +106,11 @@ class ReadGuard:
         self._has_warned = False
 
     def started(self) -> None:
-        """Note who has started the informer: a `Manager`, or any other code."""
+        """Note whether a `Manager` has started the informer."""
         self._is_managed = role.get() is Role.MANAGER
 
     def check(self) -> None:
-        """Refuse a read before the start; warn once of one before the first sync.
+        """Refuse a read before the start; log a warning at the first read before the first sync.
 
         Raises:
             UsageError: the informer was not started; or it has not synced, belongs to a
@@ -126,8 +140,8 @@ class ReadGuard:
         """Refuse a key that no object can have. Called for keys that the cache does not hold.
 
         Raises:
-            UsageError: it is no key, or has no namespace where the kind has namespaces, or has
-                one where the kind has none.
+            UsageError: it is not a key, or has no namespace where the resource is namespaced, or
+                has one where the resource is cluster-scoped.
         """
         if isinstance(key, str):
             key = ObjectName.parse(key)
@@ -158,7 +172,7 @@ class ReadGuard:
     def _scope(self, *, by_content: bool) -> bool | None:
         found = self._namespaced()
         if found is None and by_content:
-            # All objects of a kind have the same scope. Remembered, because keys() is a copy.
+            # All objects of a resource have the same scope. Kept, because keys() makes a copy.
             if self._seen is None and (keys := self._known.keys()):
                 self._seen = bool(keys[0].namespace)
             found = self._seen
@@ -169,58 +183,52 @@ def _is_segment(text: object) -> bool:
     return isinstance(text, str) and bool(text) and "/" not in text
 
 
+class Forkable(Protocol):
+    """A cache whose content can be made unreadable: a `ThreadSafeStore`."""
+
+    def abandon(self, message: str) -> None:
+        """Refuse every read from now on."""
+        ...
+
+
 @final
-class Guarded(Generic[T]):
-    """Stands in the place of a `ThreadSafeStore`, and has every read checked first."""
+class Forked:
+    """Replaces the state of a store: every read raises `UsageError`."""
 
-    __slots__ = ("_check", "store")
+    __slots__ = ("_message",)
 
-    def __init__(self, store: ThreadSafeStore[T], check: Callable[[], None]) -> None:
-        self.store: ThreadSafeStore[T] = store
-        self._check = check
+    def __init__(self, message: str) -> None:
+        self._message = message
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.store, name)  # writes, the names of indexes, the version
+    def __getattr__(self, name: str) -> NoReturn:
+        raise UsageError(self._message)
 
-    def get(self, key: ObjectName) -> Entry[T] | None:
-        """Return the entry of ``key``."""
-        self._check()
-        return self.store.get(key)
 
-    def __contains__(self, key: object) -> bool:
-        self._check()
-        return key in self.store
+_filled: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
+"""The caches that tasks of this process fill."""
 
-    def __len__(self) -> int:
-        self._check()
-        return len(self.store)
 
-    def list(self) -> builtins.list[Entry[T]]:
-        """Return all entries."""
-        self._check()
-        return self.store.list()
+def filled(cache: Forkable) -> None:
+    """Note that ``cache`` is being filled: reading it in a forked child raises an error."""
+    _filled.add(cache)
 
-    def keys(self) -> builtins.list[ObjectName]:
-        """Return all keys."""
-        self._check()
-        return self.store.keys()
 
-    def by_index(self, index: str, value: str) -> builtins.list[Entry[T]]:
-        """Return the entries under ``value``."""
-        self._check()
-        return self.store.by_index(index, value)
+def no_longer_filled(cache: Forkable) -> None:
+    """Note that ``cache`` will not change any more: a forked child may read it too."""
+    _filled.discard(cache)
 
-    def index(self, index: str, entry: Entry[T]) -> builtins.list[Entry[T]]:
-        """Return the entries that share a value with ``entry``."""
-        self._check()
-        return self.store.index(index, entry)
 
-    def index_keys(self, index: str, value: str) -> builtins.list[ObjectName]:
-        """Return the keys of the entries under ``value``."""
-        self._check()
-        return self.store.index_keys(index, value)
+def _in_child() -> None:
+    # The tasks that fill a cache run in the parent alone. In the child the cache would stay as it
+    # was at the fork, without any sign of that. Doing this at the fork costs reads nothing.
+    message = (
+        f"this cache belongs to process {os.getppid()} and is not kept up to date after a fork: "
+        "open a client and an informer of its own in the child"
+    )
+    for cache in tuple(_filled):
+        cache.abandon(message)
+    _filled.clear()
 
-    def list_index_values(self, index: str) -> builtins.list[str]:
-        """Return every value that has entries."""
-        self._check()
-        return self.store.list_index_values(index)
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(after_in_child=_in_child)

@@ -1,7 +1,8 @@
-"""IndexerInformer: the seeds' small informer, whose one handler runs inside the pop.
+"""IndexerInformer: an informer with one handler, which is called before the next batch is popped.
 
-client-go: NewIndexerInformer and NewInformer. `SharedInformer` is what most programs want: there
-a handler has a buffer and a task of its own, and there may be many.
+Most programs use `SharedInformer`, where each of many handlers has a buffer and a task.
+
+client-go: NewIndexerInformer and NewInformer.
 """
 
 from __future__ import annotations
@@ -12,19 +13,17 @@ import logging
 from collections.abc import Awaitable, Mapping
 from typing import Final, Generic, TypeVar, final
 
-from kinform.cache.applying import apply_in_turns
-from kinform.cache.controller import Controller
-from kinform.cache.forking import filled, no_longer_filled
-from kinform.cache.guard import ReadGuard
-from kinform.cache.handlers import Caller, EventHandler
-from kinform.cache.index_errors import IndexErrors
-from kinform.cache.indexer import Indexer
-from kinform.cache.indexes import IndexFunc
+from kinform.cache.controller import Controller, apply_in_turns
+from kinform.cache.guard import ReadGuard, filled, no_longer_filled
+from kinform.cache.handlers import EventHandler
+from kinform.cache.indexes import IndexErrors, IndexFunc
 from kinform.cache.intake import TransformFunc
-from kinform.cache.listwatch import ListerWatcher
+from kinform.cache.listener import Caller
+from kinform.cache.listwatch import ListerWatcher, source_options
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reports import WatchErrorHandler
-from kinform.sansio.notifications import Notification
+from kinform.cache.store import Indexer
+from kinform.sansio.deltas import Transition
 from kinform.sansio.queue import Batch, QueueFactory
 from kinform.sansio.real_fifo import RealFIFO
 from kinform.tasks import apart
@@ -38,7 +37,7 @@ log: Final = logging.getLogger(__name__)
 
 @final
 class _Life:
-    """What a `ReadGuard` asks: only whether it was ever run."""
+    """The state that a `ReadGuard` reads: only whether the informer was ever run."""
 
     def __init__(self) -> None:
         self.is_started = False
@@ -47,22 +46,22 @@ class _Life:
 
 @final
 class IndexerInformer(Generic[T]):
-    """An `Indexer` and the ``Controller`` that fills it and tells one handler.
+    """An `Indexer`, and the ``Controller`` that fills it and calls one handler.
 
     .. code-block:: python
 
         informer = IndexerInformer(lw, handler(on_add=enqueue, on_update=enqueue))
         await informer.run()
 
-    The handler is told after the indexer has the change, in order, and nothing else is taken
-    from the queue before it has returned: a slow handler slows down the watch. What it raises is
-    logged, and the next event follows.
+    The handler is called after the indexer has the change, in order, and the next batch is not
+    popped before it has returned: a slow handler slows down the watch. Its exceptions are logged,
+    and the next event follows.
 
     Args:
-        lw: where the objects come from.
-        handler: who is told; nobody, if there is none. Its ``resync_period`` is the informer's.
-        indexers: index functions by name; see `Indexer`. Where one fails on an object, the
-            object is cached all the same, and is not found by that index.
+        lw: the source of the objects.
+        handler: the handler, if any. Its ``resync_period`` is that of the informer.
+        indexers: index functions by name; see `Indexer`. An object on which one fails is cached
+            all the same, and not found by that index.
         queue: `RealFIFO` or `DeltaFIFO`.
 
     The others are those of `Reflector`.
@@ -85,17 +84,17 @@ class IndexerInformer(Generic[T]):
         self.indexer: Final[Indexer[T]] = Indexer(
             indexers=indexers, on_index_error=IndexErrors(name)
         )
-        """The cache; to be read only, from any thread, and not before `run`: see
+        """The cache, read-only, from any thread, and not before `run`: see
         `SharedInformer.indexer`."""
         self._entries = self.indexer.entries
         self._life = _Life()
-        # Its handler reads before `has_synced`, when the first list is in the cache: no warning.
+        # Its handler reads before `has_synced`, with the first list in the cache: no warning then.
         self.indexer.guard(
             ReadGuard(
                 name,
                 self._life,
                 has_synced=lambda: bool(self._entries.resource_version),
-                namespaced=getattr(lw, "namespaced", lambda: None),
+                namespaced=source_options(lw).namespaced,
                 known=self._entries,
             )
         )
@@ -110,20 +109,20 @@ class IndexerInformer(Generic[T]):
             watch_error_handler=watch_error_handler,
             options=options,
         )
-        """What moves changes into the indexer."""
+        """Moves changes into the indexer."""
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is in the indexer and was told."""
+        """True if the first list is in the indexer and was delivered."""
         return self.controller.has_synced
 
     @property
     def last_sync_resource_version(self) -> str:
-        """The version the indexer shows; ``""`` before the first list."""
+        """The version of the indexer; ``""`` before the first list."""
         return self.indexer.resource_version
 
     async def run(self) -> None:
-        """Fill the indexer and tell the handler until cancelled.
+        """Fill the indexer and call the handler until cancelled.
 
         Raises:
             UsageError: it was run before, or the source cannot be used this way.
@@ -139,11 +138,11 @@ class IndexerInformer(Generic[T]):
         applied = await apply_in_turns(batch, self._entries)
         self.indexer.release()
         for notification in applied.notifications:
-            await self._tell(notification)
+            await self._call_handler(notification)
         for entry in applied.resynced:
-            await self._tell(Notification(entry.metadata.key, entry, entry))
+            await self._call_handler(Transition(entry.metadata.key, entry, entry))
 
-    async def _tell(self, notification: Notification[T]) -> None:
+    async def _call_handler(self, notification: Transition[T]) -> None:
         if self._call is None:
             return
         failure: BaseException | None = None
@@ -156,11 +155,13 @@ class IndexerInformer(Generic[T]):
                 failure = await _failure_of(result)
         if failure is not None:
             text = "%s: the handler failed on %s"
-            log.error(text, self.name, notification.key.shown, exc_info=failure)
+            shown = notification.key.shown
+            extra = {"informer": self.name, "key": shown}
+            log.error(text, self.name, shown, exc_info=failure, extra=extra)
 
 
 async def _failure_of(result: Awaitable[object]) -> BaseException | None:
-    """Await what a handler returned; return what it raised, unless that must end the process."""
+    """Await the result of a handler; return its exception, unless that must end the process."""
     task = await apart(result)
     try:
         task.result()

@@ -1,29 +1,36 @@
-"""Indexes: which entries have a value, by functions of the user's and by metadata.
+"""Indexes: entries by the values that an index function returns for them.
 
-The store (`kinform.cache.thread_safe_store`) owns them and guards them with its lock. Rule 1: a
-function runs once per change, before anything is changed; what it returned is kept, so leaving
-an index never runs it again. Rule 2: what cannot fail needs no keeping: the built-in indexes
-read metadata, and read it again. Rule 3: an index holds no value without entries.
+The store (`kinform.cache.thread_safe_store`) owns the indexes and guards them with its lock.
+
+Rule 1: a user's function runs once per change, before anything is changed. Its result is kept, so
+that removing an entry never runs the function again.
+Rule 2: the built-in indexes read metadata. They cannot fail, so they keep nothing and read again.
+Rule 3: an index holds no value without entries.
+
+client-go: tools/cache/index.go.
 """
 
 from __future__ import annotations
 
 import inspect
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, Generic, TypeAlias, TypeVar, cast, final
+from operator import attrgetter
+from typing import Any, Final, Generic, TypeAlias, TypeVar, cast, final
 
 import msgspec
 
-from kinform.cache.transitions import Transition
 from kinform.errors import KinformError, UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
 from kinform.objects import Object
+from kinform.sansio.deltas import Transition
 
 __all__ = [
     "NAMESPACE_INDEX",
     "OWNER_INDEX",
     "FieldIndex",
     "Index",
+    "IndexErrors",
     "IndexFunc",
     "IndexFunctionError",
     "UnknownIndexError",
@@ -38,23 +45,26 @@ __all__ = [
 
 T = TypeVar("T")
 
+log: Final = logging.getLogger(__name__)
+
 NAMESPACE_INDEX: Final = "namespace"
 """The built-in index by namespace; objects of kinds without namespaces are under ``""``."""
 OWNER_INDEX: Final = "owner"
 """The built-in index by the uid of each of an object's ``ownerReferences``."""
 
 IndexFunc: TypeAlias = Callable[[T], Iterable[str] | str | None]
-"""Takes an object, returns the values it is found under: many, one, or none.
+"""Takes an object, returns the values it is found under: several, one, or ``None``.
 
 It must depend on the object alone, and must not write to the store it indexes."""
 
 Unchanged: TypeAlias = Callable[[Entry[T], Entry[T]], bool]
-"""Tells, quickly, whether an old and a new entry certainly have the same values."""
+"""Takes an old and a new entry, returns whether they certainly have the same values. Must be
+fast."""
 
 Values: TypeAlias = str | tuple[str, ...]
-"""What an index keeps per key: the one value as it is, anything else as a tuple of distinct ones.
+"""The values of one entry: a single value as it is, any other number as a tuple without duplicates.
 
-Most objects have one, and a tuple around it would cost 48 bytes a time."""
+Most objects have one value, and a tuple around it would cost 48 bytes for each of them."""
 
 
 @final
@@ -95,54 +105,80 @@ class IndexFunctionError(KinformError):
 
 
 @final
+class IndexErrors:
+    """Counts the failures of index functions, and logs the first one of each index."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.counts: Final[dict[str, int]] = {}
+        """The number of failures by the name of the index."""
+
+    def __call__(self, error: IndexFunctionError) -> None:
+        """Count a failure."""
+        count = self.counts.get(error.index, 0)
+        self.counts[error.index] = count + 1
+        if not count:
+            log.error(
+                "%s: %s; the object is cached, but not found by that index. "
+                "Further failures of this index are counted, not logged",
+                self._name,
+                error,
+                exc_info=error.__cause__,
+                extra={"informer": self._name, "index": error.index, "key": error.key.shown},
+            )
+
+
+@final
 class Index(Generic[T]):
-    """One index: a named function, and the entries under each value it gave.
+    """One index: a named function, and the entries under each value it returned.
 
-    Entries, not only their keys: to look each of them up would take a reader several times as
-    long as a change takes longer to write.
+    Entries, not only their keys: looking each of them up would cost readers far more time than
+    writers lose by keeping them up to date.
 
-    Not safe from several threads by itself: its store's lock is held around every call but
-    `values_of`.
+    Not thread-safe by itself: the store holds its lock around every call but `values_of`.
 
     Args:
-        keeps_values: false for functions that can be asked about an old entry again, for the same
-            answer, without failing.
-        is_unchanged: tells of two entries of one key, quickly, that they have the same values;
-            where it cannot tell it says no.
+        is_built_in: the function cannot fail, and returns the same values for an old entry again.
+        is_unchanged: see `Unchanged`; where it is not sure it returns false.
     """
 
-    __slots__ = ("_kept", "_postings", "is_unchanged", "name", "values_of")
+    __slots__ = ("_kept", "_postings", "is_built_in", "is_unchanged", "name", "values_of")
 
     def __init__(
         self,
         name: str,
         values_of: Callable[[Entry[T]], Values],
         *,
-        keeps_values: bool = True,
+        is_built_in: bool = False,
         is_unchanged: Unchanged[T] | None = None,
     ) -> None:
         self.name: Final = name
         self.values_of: Final = values_of
+        self.is_built_in: Final = is_built_in
         self.is_unchanged: Final = is_unchanged
         # Invariant: key in _postings[v].entries  <=>  v is one of the values of key's entry.
         self._postings: dict[str, _Posting[T]] = {}
-        self._kept: dict[ObjectName, Values] | None = {} if keeps_values else None
+        self._kept: dict[ObjectName, Values] | None = None if is_built_in else {}
 
     def emptied(self) -> Index[T]:
-        """Return an index of the same name and function with nothing in it."""
-        keeps, unchanged = self._kept is not None, self.is_unchanged
-        return Index(self.name, self.values_of, keeps_values=keeps, is_unchanged=unchanged)
+        """Return an empty index of the same name and function."""
+        return Index(
+            self.name,
+            self.values_of,
+            is_built_in=self.is_built_in,
+            is_unchanged=self.is_unchanged,
+        )
 
     def kept_values(self, key: ObjectName, entry: Entry[T]) -> Values:
-        """Return what ``entry``, which is in the index, was entered under."""
+        """Return the values under which ``entry`` is in the index."""
         return self.values_of(entry) if self._kept is None else self._kept.get(key, ())
 
     def enter(self, key: ObjectName, entry: Entry[T], values: Values) -> None:
-        """File ``entry`` under ``values``. The key must not be in the index."""
+        """Add ``entry`` under ``values``. The key must not be in the index."""
         if isinstance(values, str):
             posting = self._postings.get(values) or self._opened(values)
             posting.entries[key] = entry
-            values = posting.value  # every object decodes its own copy: one is enough to keep
+            values = posting.value  # each object decodes its own copy: keep one for all
         elif values:
             postings = [self._postings.get(value) or self._opened(value) for value in values]
             for posting in postings:
@@ -154,7 +190,7 @@ class Index(Generic[T]):
             self._kept[key] = values
 
     def leave(self, key: ObjectName, old: Entry[T]) -> None:
-        """Forget ``old``, and every value that had no other entry."""
+        """Remove ``old``, and every value that had no other entry."""
         for value in each(self.kept_values(key, old)):
             posting = self._postings[value]
             del posting.entries[key]
@@ -163,23 +199,30 @@ class Index(Generic[T]):
         if self._kept is not None:
             self._kept.pop(key, None)
 
-    def write(self, changes: Iterable[Transition[T]], values: Iterable[Values]) -> None:
-        """Perform ``changes``, given the values of each one's new entry."""
+    def write(self, changes: Sequence[Transition[T]], values: Sequence[Values] | None) -> None:
+        """Perform ``changes``, given the values of each one's new entry.
+
+        ``None`` for a built-in index, which reads them here.
+        """
         postings, kept, values_of = self._postings, self._kept, self.values_of
-        for change, now in zip(changes, values, strict=True):
+        for place, change in enumerate(changes):
             key, old, new = change.key, change.old, change.new
+            if new is None:
+                if old is not None:
+                    self.leave(key, old)
+                continue
+            now = values_of(new) if values is None else values[place]
             if old is not None:
                 was = values_of(old) if kept is None else kept.get(key, ())
-                if new is not None and was == now:  # most changes change no index
-                    for value in each(was):
+                if was == now:  # most changes change no index
+                    for value in (was,) if isinstance(was, str) else was:
                         postings[value].entries[key] = new
                     continue
                 self.leave(key, old)
-            if new is not None:
-                self.enter(key, new, now)
+            self.enter(key, new, now)
 
     def find(self, value: str) -> dict[ObjectName, Entry[T]]:
-        """Return the index's own entries under ``value``: copy them before the lock is left."""
+        """Return the index's own entries under ``value``: copy them before releasing the lock."""
         posting = self._postings.get(value)
         return posting.entries if posting else {}
 
@@ -193,7 +236,7 @@ class Index(Generic[T]):
 
 
 class _Posting(msgspec.Struct, Generic[T], gc=False, eq=False):
-    """The entries of one value. A dict: its order does not vary from run to run, a set's does."""
+    """The entries of one value. In a dict, whose order is the same in every run; a set's is not."""
 
     value: str
     entries: dict[ObjectName, Entry[T]]
@@ -201,7 +244,7 @@ class _Posting(msgspec.Struct, Generic[T], gc=False, eq=False):
 
 @final
 class FieldIndex:
-    """An index function: the text, or the list of texts, at one place in an object.
+    """An index function: returns the string, or the list of strings, at one path in an object.
 
     Made by `index_by`.
     """
@@ -212,29 +255,29 @@ class FieldIndex:
         self.path: Final = path
 
     def __call__(self, obj: Object) -> Iterable[str] | str | None:
-        """Return what is at the path."""
+        """Return the value at the path."""
         return cast("Iterable[str] | str | None", obj.at(*self.path))
 
     def __repr__(self) -> str:
         return f"index_by({', '.join(map(repr, self.path))})"
 
     def is_unchanged(self, old: Entry[object], new: Entry[object]) -> bool:
-        """Tell whether both certainly have the same value."""
+        """Return whether both certainly have the same value."""
         was, now = old.object, new.object
         if not isinstance(was, Object) or not isinstance(now, Object):
-            return False  # users err, and the function itself will say what is wrong
+            return False  # the function itself raises an error that explains this
         return now.shares_member(was, self.path[0])
 
 
 def index_by(*path: str | int) -> FieldIndex:
-    """Return an index function that reads one place, as ``obj.at(*path)`` does.
+    """Return an index function that reads one path, as ``obj.at(*path)`` does.
 
     .. code-block:: python
 
         client.informer("v1/pods", indexers={"node": kinform.index_by("spec", "nodeName")})
 
-    Quicker than a function of your own that does the same: where an update leaves ``spec`` as it
-    was, a place in it is not read again. For whole objects only, not for models.
+    Faster than a function of your own that does the same: where an update leaves ``spec``
+    unchanged, a path in it is not read again. For whole objects only, not for models.
 
     Raises:
         UsageError: the path is empty or does not start with a member's name.
@@ -248,7 +291,7 @@ def function_index(name: str, function: IndexFunc[T]) -> Index[T]:
     """Return an empty index by ``function``, whose ``values_of`` raises `IndexFunctionError`.
 
     Raises:
-        UsageError: it is no function, or an async one.
+        UsageError: ``function`` is not callable, or is async.
     """
     if not callable(function):
         raise UsageError(
@@ -280,10 +323,11 @@ def function_index(name: str, function: IndexFunc[T]) -> Index[T]:
 
 
 def check_indexers(indexers: object) -> None:
-    """Refuse index functions that no `Indexer` could take, where they are given.
+    """Refuse index functions that an `Indexer` would refuse later.
 
     Raises:
-        UsageError: they are not functions by name, or a name is that of a built-in index.
+        UsageError: ``indexers`` is not a mapping of functions, or a name is that of a built-in
+            index.
     """
     if indexers is None:
         return
@@ -299,9 +343,8 @@ def check_indexers(indexers: object) -> None:
         function_index(name, function)
 
 
-def namespace_of(entry: Entry[T]) -> Values:
-    """Return the value of `NAMESPACE_INDEX`."""
-    return entry.metadata.namespace
+namespace_of: Final[Callable[[Entry[Any]], Values]] = attrgetter("metadata.namespace")
+"""Returns the value of `NAMESPACE_INDEX`."""
 
 
 def owners_of(entry: Entry[T]) -> Values:
@@ -328,5 +371,5 @@ def _compact(values: tuple[str, ...]) -> Values:
 
 
 def each(values: Values) -> tuple[str, ...]:
-    """Return the values, whichever way they are kept."""
+    """Return the values as a tuple."""
     return (values,) if isinstance(values, str) else values

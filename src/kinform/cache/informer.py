@@ -1,7 +1,7 @@
-"""SharedInformer: a cache of one kind of object that everybody in a program can share.
+"""SharedInformer: a cache of one kind of object, with event handlers, shared by a whole program.
 
-What is on the server comes in at the left (``Controller``: reflector, queue, pump), is written to
-the `Indexer`, and what that changed goes out at the right (`Processor`: handlers and streams).
+A ``Controller`` (reflector, queue, pump) reads from the server and writes to the `Indexer`; the
+`Processor` delivers the changes to handlers and event streams.
 
 client-go: tools/cache/shared_informer.go.
 """
@@ -16,27 +16,24 @@ from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Final, Generic, TypedDict, TypeVar, cast, final
 
-from kinform.cache.applying import Applied, apply, apply_in_turns, is_large
 from kinform.cache.compaction import Compactor
-from kinform.cache.controller import Controller
+from kinform.cache.controller import Applied, Controller, apply, apply_in_turns, is_large
 from kinform.cache.event_stream import EventStream
 from kinform.cache.events import Added, Deleted, Updated
-from kinform.cache.forking import filled, no_longer_filled
-from kinform.cache.guard import ReadGuard
+from kinform.cache.guard import ReadGuard, filled, no_longer_filled
 from kinform.cache.handlers import EventHandler, handler
-from kinform.cache.index_errors import IndexErrors
-from kinform.cache.indexer import Indexer
-from kinform.cache.indexes import FieldIndex, IndexFunc
+from kinform.cache.indexes import FieldIndex, IndexErrors, IndexFunc
 from kinform.cache.intake import TransformFunc
 from kinform.cache.keywords import check_values
 from kinform.cache.lifetime import GRACE, Lifetime
 from kinform.cache.lister import Lister
-from kinform.cache.listwatch import ListerWatcher
+from kinform.cache.listwatch import ListerWatcher, source_options
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.permissions import explained
 from kinform.cache.processor import Processor, Registration
 from kinform.cache.reports import WatchErrorHandler
 from kinform.cache.statistics import InformerStatistics
+from kinform.cache.store import Indexer
 from kinform.cache.upstream import Upstream
 from kinform.cache.verification import Picture, Verification, identities, verified
 from kinform.cache.waiting import Waiters
@@ -59,7 +56,7 @@ log: Final = logging.getLogger(__name__)
 
 
 class InformerOptions(TypedDict, Generic[T], total=False):
-    """The keywords of `SharedInformer` that whoever makes one for you passes on."""
+    """The keywords that `Client.informer` and the factory pass on to `SharedInformer`."""
 
     name: str
     label: str | None
@@ -74,7 +71,7 @@ class InformerOptions(TypedDict, Generic[T], total=False):
 
 @final
 class SharedInformer(Generic[T]):
-    """A cache of one kind of object, kept equal to the server, with handlers that are told.
+    """A cache of one kind of object, kept equal to the server, with event handlers.
 
     .. code-block:: python
 
@@ -84,43 +81,44 @@ class SharedInformer(Generic[T]):
             await informer.wait_synced(30)
             print(len(informer.lister.list()))
 
-    Promised:
+    Guaranteed:
 
-    * The cache becomes equal to the server, whatever happened to the connection, and every state
-      it shows was true on the server at one moment.
-    * Every handler hears of each object's changes in order, after the cache has them. A delete
-      that was missed is told all the same (`Deleted`), and an object that was deleted and made
-      anew under its name is told as that, a delete and an add.
-    * A handler that is slow, fails or never returns harms no other. What it has not been told
-      yet is merged, object by object, once much of it waits: it hears of the last state, not of
-      each one between.
+    * The cache becomes equal to the server after any failure of the connection, and every state
+      it shows existed on the server at one moment.
+    * Every handler receives the changes of each object in order, after the cache has them. A
+      delete that was missed is delivered as a tombstone (`Deleted` with ``final_state_unknown``),
+      and an object that was deleted and recreated under its name as a delete and an add.
+    * A handler that is slow, fails or never returns does not affect any other. When many of its
+      events are pending, they are merged per object: it receives the last state of an object, not
+      each intermediate one.
 
-    Not promised: an order between different objects for slow handlers; that every state in
-    between is seen.
+    Not guaranteed: an order between different objects for slow handlers; that every intermediate
+    state is delivered.
 
-    It is started once. All methods belong to the event loop's thread, except for reading:
-    ``indexer`` and ``lister`` may be read from any thread.
+    An informer is started once. All methods must be called on the event loop's thread, except for
+    reading: ``indexer`` and ``lister`` may be read from any thread.
 
     Args:
-        lw: where the objects come from.
-        name: stands in every line it logs.
-        label: what health checks and metrics call it, for anyone who reaches their port; by
-            default ``name``. Informers that a client makes have the kind alone.
-        indexers: index functions by name; see `Indexer`. Where one fails on an object, the
-            object is cached all the same, and is not found by that index.
+        lw: the source of the objects.
+        name: appears in every log line of the informer.
+        label: the name in health checks and metrics, which unauthenticated clients may read; by
+            default ``name``. For informers that a client makes it is the resource alone.
+        indexers: index functions by name; see `Indexer`. An object on which one fails is cached
+            all the same, and not found by that index.
         transform: runs once for each object, before it is cached.
-        resync_period: how often handlers that do not say otherwise are told of everything again.
-        queue: `RealFIFO`, or `DeltaFIFO` to have changes gathered per object.
-        expected_kind: objects of another kind are left out.
-        watch_error_handler: told of everything that goes wrong in listing and watching.
-        options: times and sizes of listing and watching.
-        storage: ``"zstd"`` keeps objects compressed, soon after they came: a quarter of the
-            memory, and some microseconds for each look inside. It needs ``kinform[zstd]``.
-        model: what the objects are; only a cache of `Object` can be compressed.
+        resync_period: the resync period of handlers without one of their own.
+        queue: `RealFIFO`, or `DeltaFIFO` to collect the changes of each object.
+        expected_kind: objects of another kind are dropped.
+        watch_error_handler: called with every error in listing and watching.
+        options: timeouts and sizes of listing and watching.
+        storage: ``"zstd"`` compresses objects soon after they arrive: a quarter of the memory,
+            and some microseconds for each access to their content. It needs ``kinform[zstd]``.
+        model: the class of the objects; only a cache of `Object` can be compressed.
 
     Raises:
         UsageError: an index name is taken, ``resync_period`` is less than a second, the storage
-            is not to be had, a function is none or async, or ``lw`` is no `ListerWatcher`.
+            is not available, a function is not callable or async, or ``lw`` is not a
+            `ListerWatcher`.
     """
 
     def __init__(
@@ -160,7 +158,7 @@ class SharedInformer(Generic[T]):
         self._index_errors = IndexErrors(name)
         self._indexer: Indexer[T] = Indexer(indexers=indexers, on_index_error=self._index_errors)
         _check_indexers(indexers, model)
-        self._entries = self._indexer.entries  # ours to read at any time; see the guard below
+        self._entries = self._indexer.entries  # for reading at any time, without the guard below
         self._lister = Lister(self._indexer)
         self._compactor = Compactor(self._entries, storage=storage, model=model)
         self._controller: Controller[T] = Controller(
@@ -186,8 +184,8 @@ class SharedInformer(Generic[T]):
             name=name, resync=self._resync, upstream=upstream, parts=self._parts
         )
         self._waiters = Waiters()
-        self._has_told_synced = False
-        # Only where changes keep their order has a version passed when a later one is there.
+        self._has_synced = False
+        # Only if the queue keeps the order of changes, a newer version implies all older ones.
         self._is_in_order = isinstance(self._controller.queue, RealFIFO)
         self._version = ""
         self._replayed = 0
@@ -201,8 +199,8 @@ class SharedInformer(Generic[T]):
         self._guard = ReadGuard(
             name,
             self._life,
-            has_synced=lambda: self.has_synced,
-            namespaced=getattr(lw, "namespaced", _unknown),
+            has_synced=lambda: self._has_synced,
+            namespaced=source_options(lw).namespaced,
             known=self._entries,
         )
         self._indexer.guard(self._guard)
@@ -216,59 +214,59 @@ class SharedInformer(Generic[T]):
 
     @property
     def indexer(self) -> Indexer[T]:
-        """The cache; to be read only.
+        """The cache, read-only.
 
-        To read it before the start is a `UsageError`: it would look as if nothing existed. The
-        first read before the first sync logs a warning, and so does one after a stop that came
-        before the first sync. In a reconcile, a cache of the `Manager` that has not synced cannot
-        be read. A key that no object can have (without a namespace where the kind has
-        namespaces, or no key at all) is a `UsageError` as well.
+        Reading it before the start raises `UsageError`: it would look as if no object existed.
+        The first read before the first sync logs a warning, and so does one after a stop before
+        the first sync. In a reconcile, a cache of the `Manager` that has not synced cannot be
+        read. A key that no object can have (without a namespace where the resource is namespaced,
+        or not a key at all) raises `UsageError` as well.
         """
         return self._indexer
 
     @property
     def lister(self) -> Lister[T]:
-        """The cache, as most want to read it; for when it can be read, see `indexer`."""
+        """The cache with label selectors, read-only; `indexer` says when it can be read."""
         return self._lister
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is in the cache; never becomes false again."""
-        return self._controller.has_synced
+        """True if the first list is in the cache; never becomes false again."""
+        return self._has_synced
 
     @property
     def last_sync_resource_version(self) -> str:
-        """The version the cache shows: all that happened up to it; ``""`` before the first list."""
+        """The version up to which the cache has all changes; ``""`` before the first list."""
         return self._version
 
     @property
     def unreadable(self) -> Mapping[ObjectName, DecodeError]:
-        """The objects that exist on the server and cannot be read, with what is wrong.
+        """The objects that exist on the server and cannot be decoded, with the error of each.
 
-        They are not in the cache: no older state of them passes for the current one. Handlers
-        that knew such an object were told it is gone, with ``final_state_unknown``. Those that
-        came damaged (`DecodeError.is_damaged`) are listed again, at growing intervals.
+        They are not in the cache, so that an old state is not taken for the current one. Handlers
+        that knew such an object received `Deleted` with ``final_state_unknown``. If an object was
+        corrupted in transit (`DecodeError.is_damaged`), the reflector relists, with backoff.
         """
         return self._controller.reflector.unreadable
 
     @property
     def is_started(self) -> bool:
-        """Whether it was started; stays true."""
+        """True if it was started; stays true."""
         return self._life.is_started
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was asked to stop, or has failed; stays true."""
+        """True if `stop` was called, or it has failed; stays true."""
         return self._life.is_ending
 
     def statistics(self) -> InformerStatistics:
-        """Return the figures of this moment."""
+        """Return the current statistics."""
         return InformerStatistics(
             name=self.name,
             label=self._label,
             objects=len(self._entries),
             resource_version=self._version,
-            has_synced=self.has_synced,
+            has_synced=self._has_synced,
             unreadable=len(self.unreadable),
             replayed=self._replayed,
             unexpected_ends=self._parts.unexpected_ends,
@@ -280,17 +278,17 @@ class SharedInformer(Generic[T]):
         )
 
     def healthy(self, max_silence: float | None = None) -> bool:
-        """Tell whether the cache can be believed: running, synced, and in touch with the server.
+        """Return whether the cache is up to date: running, synced, and in contact with the server.
 
-        In touch is who heard from the server in the last ``max_silence`` seconds. By default
-        that is as long as a watch of a kind without bookmarks may be quiet; most kinds have
-        bookmarks, about once a minute, so that 180 is a good choice for them.
+        In contact: the server has sent something in the last ``max_silence`` seconds. By default
+        that is as long as a watch of a resource without bookmarks may be silent. Most resources
+        have bookmarks, about once a minute; for them 180 is a good choice.
 
-        A cache is stale at once, whatever ``max_silence`` allows, if the server no longer serves
-        its API version but serves another one.
+        Regardless of ``max_silence``, a cache is stale if the server no longer serves its API
+        version but serves another one.
         """
         loop = self._life.loop
-        if loop is None or self._life.is_over or not self.has_synced:
+        if loop is None or self._life.is_over or not self._has_synced:
             return False
         trouble = self._trouble()
         if isinstance(trouble, UnknownResourceError) and trouble.served_in:
@@ -313,15 +311,15 @@ class SharedInformer(Generic[T]):
         resync_period: float | None = None,
         name: str | None = None,
     ) -> Registration[T]:
-        """Have these callbacks told of every change, from now on.
+        """Add a handler: its callbacks are called for every change from now on.
 
-        What is in the cache already is told first, as `Added` with ``initial``. Callbacks may be
-        ``def`` or ``async def``; a ``def`` runs on the event loop and must be quick. Give an
-        `EventHandler` (made by `handler`), or what one is made of. One that does not say how
-        often it wants to be told of everything again has the informer's ``resync_period``.
+        First it receives every object in the cache, as `Added` with ``initial``. Callbacks may be
+        ``def`` or ``async def``; a ``def`` runs on the event loop and must be fast. Give an
+        `EventHandler` (made by `handler`), or its fields. A handler without a ``resync_period``
+        has that of the informer.
 
         Raises:
-            UsageError: the informer has stopped, or the callbacks are of no use.
+            UsageError: the informer has stopped, or the callbacks cannot be used.
         """
         parts = (on_add, on_update, on_delete, filter, resync_period, name)
         if handlers is None:
@@ -334,29 +332,29 @@ class SharedInformer(Generic[T]):
                 name=name,
             )
         elif any(part is not None for part in parts):
-            raise UsageError("give an EventHandler, or what one is made of, not both")
-        elif not isinstance(handlers, EventHandler):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+            raise UsageError("give an EventHandler, or its fields as keywords, not both")
+        elif not isinstance(handlers, EventHandler):  # pyright: ignore[reportUnnecessaryIsInstance] - untyped callers
             raise UsageError(
-                f"{type(handlers).__name__} is no handler; give on_add=, on_update=, on_delete=, "
-                "or an EventHandler made by handler()"
+                f"{type(handlers).__name__} is not a handler; give on_add=, on_update=, "
+                "on_delete=, or an EventHandler made by handler()"
             )
         if handlers.resync_period is None and self._resync_period is not None:
             handlers = dataclasses.replace(handlers, resync_period=self._resync_period)
         self._life.refuse_unless_usable("a handler cannot be added")
-        # Nothing is awaited here, so no change can fall between what is there and what comes.
+        # No await between reading the cache and adding: no change is lost or delivered twice.
         return self._life.own_context().run(
             self._processor.add,
             handlers,
             present=self._entries.list(),
-            synced=self._has_told_synced,
+            synced=self._has_synced,
         )
 
     def remove_event_handler(self, registration: Registration[T]) -> None:
-        """Tell it nothing any more: see `Registration.remove`. Foreign ones are ignored."""
+        """Remove a handler: see `Registration.remove`. Those of other informers are ignored."""
         self._processor.remove(registration)
 
     def events(self) -> EventStream[T]:
-        """Return a stream of `Added`, `Updated` and `Deleted`, beginning with what is there.
+        """Return a stream of `Added`, `Updated` and `Deleted`, first for every cached object.
 
         .. code-block:: python
 
@@ -368,8 +366,8 @@ class SharedInformer(Generic[T]):
         Raises:
             UsageError: the informer has stopped.
         """
-        self._life.refuse_unless_usable("events cannot be had")
-        return self._processor.subscribe(present=self._entries.list(), synced=self._has_told_synced)
+        self._life.refuse_unless_usable("events() is not available")
+        return self._processor.subscribe(present=self._entries.list(), synced=self._has_synced)
 
     def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
         """Index the cache by more functions, before or after the start.
@@ -384,7 +382,7 @@ class SharedInformer(Generic[T]):
     # --- life
 
     async def start(self) -> None:
-        """Begin to fill the cache; `stop` must follow. ``async with`` does both.
+        """Start to fill the cache; `stop` must follow. ``async with`` does both.
 
         Raises:
             UsageError: it was started before, or stopped.
@@ -395,14 +393,14 @@ class SharedInformer(Generic[T]):
         self._guard.started()
 
     async def stop(self, grace: float = GRACE) -> None:
-        """End it: no callback begins any more, and those that run have ``grace`` seconds left.
+        """Stop: no callback starts any more, and current ones have ``grace`` seconds to finish.
 
-        The cache stays readable as it was last. A second call waits for the same end. Cancelled,
-        it waives what is left of the grace: when it has returned or raised, nothing runs any more
-        but what ignores its cancellation.
+        The cache stays readable in its last state. A second call waits for the same end. When it
+        is cancelled, the rest of the grace is dropped: once it has returned or raised, nothing
+        runs any more except callbacks that ignore their cancellation.
 
-        A callback of the informer, and whatever it has started, only asks for the end and does
-        not wait: that would be for itself.
+        In a callback of the informer, and in tasks that a callback has started, it only requests
+        the stop and does not wait, because it would wait for itself.
 
         Raises:
             UsageError: it runs in another event loop.
@@ -410,11 +408,11 @@ class SharedInformer(Generic[T]):
         await self._life.stop(grace)
 
     async def wait_stopped(self) -> None:
-        """Wait until it was stopped, by whomever. Cancelled, it does not wait any longer.
+        """Wait until the informer has stopped. Cancellation ends only the wait.
 
         Raises:
             UsageError: it was not started; or a callback of it would wait for itself.
-            Exception: what it has died of.
+            Exception: the failure that has ended it.
         """
         if not self._life.is_over:
             self._life.refuse_if_idle()
@@ -458,24 +456,25 @@ class SharedInformer(Generic[T]):
         """Wait until the first list is in the cache.
 
         Raises:
-            TimeoutError: it takes longer; ``__cause__`` is what went wrong last, if anything: a
-                `ForbiddenError`, for example, and the text then names the missing RBAC rule.
+            TimeoutError: it takes longer; ``__cause__`` is the last error, if any: for a
+                `ForbiddenError` the text names the missing RBAC rule.
             UsageError: the informer was not started, or stops meanwhile.
         """
-        await self._wait(lambda: self.has_synced, timeout, "has not synced")
+        await self._wait(lambda: self._has_synced, timeout, "has not synced")
 
     async def wait_until(self, resource_version: str, timeout: float | None = None) -> None:
-        """Wait until the cache shows ``resource_version`` or a later one: read your own writes.
+        """Wait until the cache has ``resource_version`` or a later one: read your own writes.
 
         Give the version of an object of this kind that you have written: the cache has it as soon
-        as the event arrives. That any other version has passed is known only at the next event
-        or bookmark.
+        as the event arrives. Any other version is known to have passed only at the next event or
+        bookmark.
 
         Raises:
-            TimeoutError: it takes longer; ``__cause__`` is what went wrong last, if anything.
-            UsageError: the informer was not started, or stops meanwhile, or the version is none.
+            TimeoutError: it takes longer; ``__cause__`` is the last error, if any.
+            UsageError: the informer was not started, or stops meanwhile, or the version is empty
+                or not a string.
         """
-        if not isinstance(resource_version, str):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+        if not isinstance(resource_version, str):  # pyright: ignore[reportUnnecessaryIsInstance] - untyped callers
             raise UsageError(
                 f"resource_version is of type {type(resource_version).__name__}; expected the "
                 "text obj.resource_version"
@@ -498,57 +497,57 @@ class SharedInformer(Generic[T]):
 
             pod = await informer.wait_for(lambda pods: pods.get("default/web-0"), 30)
 
-        It is called once the first list is in the cache, so that what it does not find does not
-        exist, and after every change: it should be quick. What it raises ends the wait.
+        It is called once the first list is in the cache, so that an object it does not find does
+        not exist, and after every change: it should be fast. Its exceptions end the wait.
 
         Raises:
-            TimeoutError: it takes longer; ``__cause__`` is what went wrong last, if anything.
+            TimeoutError: it takes longer; ``__cause__`` is the last error, if any.
             UsageError: the informer was not started, or stops meanwhile.
         """
         if inspect.iscoroutinefunction(predicate):
             raise UsageError("the predicate is an async function; expected one that cannot wait")
 
-        def question() -> R | None:
-            return predicate(self._lister) if self.has_synced else None
+        def condition() -> R | None:
+            return predicate(self._lister) if self._has_synced else None
 
-        found = await self._wait(question, timeout, "does not show it")
+        found = await self._wait(condition, timeout, "does not show it")
         return cast("R", found)  # true, so not None
 
-    async def _wait(self, question: Callable[[], R], timeout: float | None, what: str) -> R:
+    async def _wait(self, condition: Callable[[], R], timeout: float | None, what: str) -> R:
         if self._life.is_over:
-            if answer := question():
-                return answer
-            raise self._life.why_not()
+            if result := condition():
+                return result
+            raise self._life.stopped_error()
         self._life.refuse_if_idle()
         self._life.refuse_foreign_loop()
         limit = asyncio.timeout(timeout)
         try:
             async with limit:
-                return await self._waiters.wait(question)
+                return await self._waiters.wait(condition)
         except TimeoutError:
             if not limit.expired():
-                raise  # the question's own
+                raise  # one of the condition's
             cause = self._trouble()
             hint = f"; last error: {explained(cause)}" if cause else ""
-            what = what if self.has_synced else "has not synced"
+            what = what if self._has_synced else "has not synced"
             text = f"{self.name} {what} within {timeout} s{hint}"
             raise TimeoutError(text) from cause
 
-    # --- looking at itself
+    # --- verification
 
     async def verify(self) -> Verification:
-        """Ask the server what it had at the version that the cache shows, and compare.
+        """List the server's state at the version of the cache, and compare both.
 
-        It costs the server one list, in pages, and changes nothing here. Uids and versions are
-        compared: two states of an object always differ in one of them. Meant to be called now
-        and then in production. What is not equal is a mistake, ours or the server's.
+        It costs the server one list, in pages, and does not change the cache. Uids and versions
+        are compared: two states of an object always differ in one of them. Meant to be called now
+        and then in production. Any difference is a bug, in kinform or in the server.
 
-        If the server has forgotten that version by then, the next one is taken, for which it
-        waits: a bookmark comes about once a minute.
+        If that version has expired on the server, it waits for the next one: a bookmark comes
+        about once a minute.
 
         Raises:
-            ResourceExpiredError: the server forgets every version before it is listed.
-            KinformError: the server cannot be asked.
+            ResourceExpiredError: every version expires before it is listed.
+            KinformError: the list failed.
             UsageError: the informer was not started, or stops meanwhile, or its server has no
                 versions.
         """
@@ -559,14 +558,14 @@ class SharedInformer(Generic[T]):
         return cast("Picture", found)  # true, so not None
 
     def _picture(self, past: str | None) -> Picture | None:
-        """Return what the cache shows of a version; None while it is between two, or at this."""
+        """Return the content of the cache; ``None`` between two versions, or at ``past``."""
         version = self._version
-        if not self.has_synced or version == past or version != self._indexer.resource_version:
+        if not self._has_synced or version == past or version != self._entries.resource_version:
             return None
         entries = self._entries.list()
         return Picture(version, identities(entries), frozenset(self.unreadable))
 
-    # --- how it works
+    # --- implementation
 
     async def _read(self) -> None:
         async with background(self._compact()):
@@ -575,34 +574,38 @@ class SharedInformer(Generic[T]):
     async def _compact(self) -> None:
         try:
             await self._compactor.run()
-        except Exception:  # what was packed stays readable, and so does the rest
-            log.exception("%s: objects are not compressed any more", self.name)
+        except Exception:  # all objects stay readable, compressed or not
+            log.exception(
+                "%s: objects are not compressed any more",
+                self.name,
+                extra={"informer": self.name},
+            )
 
     def _refuse_if_idle(self) -> None:
-        self._life.refuse_if_idle()
+        self._life.refuse_if_idle()  # made after the processor, which holds this
 
     def _trouble(self) -> KinformError | None:
-        """Return what goes wrong at the moment, if anything."""
+        """Return the error that the informer currently suffers from, or ``None``."""
         statistics = self._controller.reflector.statistics()
-        # Before the first sync the last error is the reason, though the server was heard since.
-        is_going_on = statistics.failures_in_a_row or not self.has_synced
+        # Before the first sync the last error is the reason, even if the server answered since.
+        is_going_on = statistics.failures_in_a_row or not self._has_synced
         return statistics.last_error if is_going_on else None
 
     def _ended(self) -> None:
         no_longer_filled(self._entries)
-        self._waiters.fail(self._life.why_not)
+        self._waiters.fail(self._life.stopped_error)
 
     def _process(self, batch: Batch[T]) -> Awaitable[None] | None:
-        """Write a batch and tell what it did: at once, or if it is large in several turns."""
+        """Write a batch and deliver its changes: at once, or in several turns if it is large."""
         if is_large(batch):
             return self._process_in_turns(batch)
-        self._tell(apply(batch, self._entries))
+        self._deliver(apply(batch, self._entries))
         return None
 
     async def _process_in_turns(self, batch: Batch[T]) -> None:
-        self._tell(await apply_in_turns(batch, self._entries))
+        self._deliver(await apply_in_turns(batch, self._entries))
 
-    def _tell(self, applied: Applied[T]) -> None:
+    def _deliver(self, applied: Applied[T]) -> None:
         self._replayed += applied.replayed
         if applied.notifications:
             self._processor.distribute(applied.notifications)
@@ -610,26 +613,23 @@ class SharedInformer(Generic[T]):
     def _batch_done(self) -> None:
         queue = self._controller.queue
         if self._is_in_order or queue.is_empty:
-            self._version = self._indexer.resource_version
-        if not self._has_told_synced and queue.has_synced:
-            self._has_told_synced = True
+            self._version = self._entries.resource_version
+        if not self._has_synced and queue.has_synced:
+            self._has_synced = True
             self._indexer.release()
             self._compactor.begin()
             self._processor.upstream_synced()
-        self._waiters.ask()
+        if self._waiters.pending:
+            self._waiters.check()
 
     def _resync(self) -> None:
-        # Past the queue: a resync that comes out of it in several batches would be told to
-        # nobody but by its first.
+        # Not through the queue: a DeltaFIFO splits a resync into batches, and only the first would
+        # find a handler whose resync is due.
         self._processor.distribute_resync(self._entries.list())
 
 
-def _unknown() -> None:
-    return None
-
-
 def _check_indexers(indexers: Mapping[str, IndexFunc[T]] | None, model: type[object]) -> None:
-    if model is Object or not isinstance(indexers, Mapping):  # the indexer says what is wrong
+    if model is Object or not isinstance(indexers, Mapping):  # the indexer refuses others
         return
     wrong = [name for name, each in indexers.items() if isinstance(each, FieldIndex)]
     if wrong:
@@ -640,10 +640,10 @@ def _check_indexers(indexers: Mapping[str, IndexFunc[T]] | None, model: type[obj
 
 
 def _check_source(lw: object) -> None:
-    # A ResourceClient has `list` and `watch` too, but of another shape.
+    # A ResourceClient has `list` and `watch` too, with other signatures.
     is_source = callable(getattr(lw, "list", None)) and callable(getattr(lw, "watch", None))
     if not is_source or hasattr(lw, "list_watch"):
         raise UsageError(
-            f"{type(lw).__name__} is no ListerWatcher; client.informer('v1/pods') makes an "
+            f"{type(lw).__name__} is not a ListerWatcher; client.informer('v1/pods') makes an "
             "informer, and client.resource('v1/pods').list_watch() the source of one"
         )

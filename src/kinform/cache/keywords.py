@@ -1,4 +1,4 @@
-"""The keywords of informers, checked where they are given and not where they are first used."""
+"""Checks of the keywords of informers, made where the caller passes them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["check_keywords", "check_values"]
 
 
 def check_keywords(given: Mapping[str, object], known: Collection[str], *, caller: str) -> None:
-    """Refuse keywords of an informer that do not exist, or whose values cannot be used.
+    """Refuse unknown keywords of an informer, and values that cannot be used.
 
     Raises:
-        TypeError: there is no such keyword.
+        TypeError: a keyword is unknown.
         UsageError: a value cannot be used.
     """
     for name in given:
@@ -32,7 +32,7 @@ def check_keywords(given: Mapping[str, object], known: Collection[str], *, calle
 
 
 def check_values(given: Mapping[str, object]) -> None:
-    """Refuse values that an informer cannot use; ``None`` is as if the keyword was not given.
+    """Refuse values that an informer cannot use; ``None`` counts as not given.
 
     Raises:
         UsageError: a value cannot be used.

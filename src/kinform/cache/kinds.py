@@ -1,4 +1,4 @@
-"""Objects and lists of one kind, told from others that should not be there."""
+"""KindCheck: drops objects, and refuses lists, of another kind than the expected one."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TABLES: Final = {"meta.k8s.io/v1", "meta.k8s.io/v1beta1"}
 
 @final
 class KindCheck:
-    """Lets pass what is of the ``expected`` kind, as far as that can be told; ``None``: anything.
+    """Accepts objects and lists of the ``expected`` kind; ``None``: of any kind.
 
-    Only an `Object` says of which kind it is, and not always: what says nothing may pass.
+    Only an `Object` has a kind, and it may be empty: objects without a kind are accepted.
 
     Attributes:
-        refused: how many objects were of another kind.
+        refused: the number of objects of another kind.
     """
 
     def __init__(self, expected: str | None, *, name: str) -> None:
@@ -33,21 +33,22 @@ class KindCheck:
         self.refused: int = 0
 
     def accepts(self, obj: object) -> bool:
-        """Tell whether ``obj`` may pass; the first one that may not is logged."""
+        """Return whether ``obj`` is accepted; the first one that is not is logged."""
         if self._expected is None or not isinstance(obj, Object):
             return True
         if obj.kind in {self._expected, "PartialObjectMetadata", ""}:
             return True
         self.refused += 1
         if self.refused == 1:
-            log.error("%s: got a %s, which is left out", self._name, obj.kind)
+            extra = {"informer": self._name, "kind": obj.kind, "expected": self._expected}
+            log.error("%s: dropped an object of kind %s", self._name, obj.kind, extra=extra)
         return False
 
     def of_list(self, page: ListResult[object]) -> Sequence[bool] | None:
-        """Tell which objects of a list may pass, in order; ``None``: all of them.
+        """Return which objects of a list are accepted, in order; ``None``: all of them.
 
         Raises:
-            DecodeError: it is no list of ours. To take it for one would empty the store.
+            DecodeError: it is not a list of the expected kind. Storing it would empty the cache.
         """
         if page.kind == "Status" or (page.kind == "Table" and page.api_version in _TABLES):
             raise DecodeError(f"the server answered with a {page.kind} in place of a list")
@@ -56,7 +57,7 @@ class KindCheck:
             return None
         if page.kind in {"", "List"}:
             return [self.accepts(obj) for obj in page]
-        # A CRD may name its lists as it likes, but then its objects say what they are.
+        # A CRD may choose any name for its list kind, but then its objects have the expected kind.
         if not page or not all(isinstance(obj, Object) and obj.kind == expected for obj in page):
             raise DecodeError(f"asked for a list of {expected}, got a {page.kind}")
         return None

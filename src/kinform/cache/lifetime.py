@@ -1,8 +1,8 @@
-"""Lifetime: how an informer starts, fails and stops.
+"""Lifetime: the start, failure and stop of an informer.
 
-Two things run: one that reads (and fills the cache), one that tells (and calls handlers). Reading
-ends first, so that whoever is told of something finds it in the cache; then callbacks that run
-have their grace. What ignores its cancellation is named in the log and left behind.
+Two tasks run: one reads and fills the cache, one calls the handlers. Reading ends first, so that
+every handler finds the changes it receives in the cache; then current callbacks have a grace
+period. A task that ignores its cancellation is logged and abandoned.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from kinform.errors import UsageError
 from kinform.parts import error_of
 from kinform.tasks import background, end_in_time
 
-__all__ = ["GRACE", "Lifetime", "Telling"]
+__all__ = ["GRACE", "Delivery", "Lifetime"]
 
 log: Final = logging.getLogger(__name__)
 
 GRACE: Final = 5.0
-"""How long callbacks that run when an informer is stopped may take to finish."""
+"""Seconds that callbacks have to finish when an informer is stopped."""
 
-_told_by: Final = contextvars.ContextVar[object]("kinform_told_by", default=None)
-"""The lifetime whose callback this is, or has started this."""
+_called_by: Final = contextvars.ContextVar[object]("kinform_called_by", default=None)
+"""The lifetime of the informer whose callback is the current task, or has started it."""
 
 
-class Telling(Protocol):
-    """What tells: a `Processor`."""
+class Delivery(Protocol):
+    """Calls the handlers: a `Processor`."""
 
     async def run(self) -> None:
         """Call handlers until stopped or cancelled."""
         ...
 
     def close(self) -> None:
-        """Call no more; those that run go on."""
+        """Start no more callbacks; current ones continue."""
         ...
 
     async def stop(self, grace: float) -> None:
-        """Call no more; those that run have ``grace`` seconds."""
+        """Start no more callbacks; current ones have ``grace`` seconds."""
         ...
 
 
 @final
 class Lifetime:
-    """One start, one end. Belongs to the event loop in which it is started.
+    """One start and one stop, on the event loop in which it is started.
 
     Args:
-        name: whose life it is.
-        read: what reads; it ends by cancellation or failure only.
-        telling: what tells.
-        on_reading_over: called when reading is over, before the last callbacks are.
+        name: the name of the informer.
+        read: fills the cache; it ends by cancellation or failure only.
+        delivery: calls the handlers.
+        on_reading_over: called when reading has ended, before the last callbacks have.
         on_end: called once or more at the end, when `failure` is known.
     """
 
@@ -61,17 +61,17 @@ class Lifetime:
         self,
         name: str,
         read: Callable[[], Coroutine[object, object, None]],
-        telling: Telling,
+        delivery: Delivery,
         *,
         on_reading_over: Callable[[], None],
         on_end: Callable[[], None],
     ) -> None:
         self._name = name
         self._read = read
-        self._telling = telling
+        self._delivery = delivery
         self._on_reading_over = on_reading_over
         self._on_end = on_end
-        self._stop_asked = asyncio.Event()
+        self._stop_requested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_cancelled = False
         self.loop: asyncio.AbstractEventLoop | None = None
@@ -81,19 +81,19 @@ class Lifetime:
 
     @property
     def is_started(self) -> bool:
-        """Whether it has begun; stays true."""
+        """True if it was started; stays true."""
         return self._task is not None
 
     @property
     def is_ending(self) -> bool:
-        """Whether the end was asked for, or has come; stays true."""
-        return self.is_over or self._stop_asked.is_set()
+        """True if a stop was requested, or it has ended; stays true."""
+        return self.is_over or self._stop_requested.is_set()
 
     def start(self) -> None:
-        """Begin.
+        """Start.
 
         Raises:
-            UsageError: it has begun before, or has ended.
+            UsageError: it was started or stopped before.
         """
         if self._task is not None:
             raise UsageError(f"{self._name} was started before; an informer is started once")
@@ -107,28 +107,28 @@ class Lifetime:
             await asyncio.wait([self._task])
 
     async def stop(self, grace: float) -> None:
-        """End: see `SharedInformer.stop`."""
+        """Stop: see `SharedInformer.stop`."""
         if self._task is None:
-            self._stop_asked.set()
+            self._stop_requested.set()
             self._end()
-            await self._telling.stop(grace)  # lets streams end; no callback has begun
+            await self._delivery.stop(grace)  # lets streams end; no callback has begun
         elif not self._task.done():
             self.refuse_foreign_loop()
-            if not self._stop_asked.is_set():
+            if not self._stop_requested.is_set():
                 self.grace = grace
-                self._stop_asked.set()
-                self._telling.close()
-            if _told_by.get() is not self:
+                self._stop_requested.set()
+                self._delivery.close()
+            if _called_by.get() is not self:
                 await self._join(self._task)
 
     def own_context(self) -> contextvars.Context:
-        """Return a context for callbacks: `stop`, called there, does not wait for them."""
+        """Return a context for callbacks, in which `stop` does not wait for them."""
         context = contextvars.copy_context()
-        context.run(_told_by.set, self)
+        context.run(_called_by.set, self)
         return context
 
     def refuse_if_idle(self) -> None:
-        """Refuse to wait for what will never come.
+        """Refuse to wait for an informer that was not started.
 
         Raises:
             UsageError: it was not started.
@@ -139,19 +139,19 @@ class Lifetime:
             )
 
     def refuse_own_callbacks(self) -> None:
-        """Refuse to let a callback wait for its own end.
+        """Refuse to let a callback wait for the end of its informer.
 
         Raises:
-            UsageError: it is one, or was started by one.
+            UsageError: the current task is a callback, or was started by one.
         """
-        if _told_by.get() is self:
+        if _called_by.get() is self:
             raise UsageError(
                 f"a handler of {self._name} cannot wait for the end of {self._name}, which waits "
-                "for the handler; stop() there only asks for it"
+                "for the handler; stop() there only requests it"
             )
 
-    def why_not(self) -> Exception:
-        """Return what is told to who waits for something that will not be any more."""
+    def stopped_error(self) -> Exception:
+        """Return the error for a task that waits: the failure, or that the informer has stopped."""
         if isinstance(self.failure, Exception):
             return self.failure
         stopped = UsageError(f"{self._name} has stopped")
@@ -159,7 +159,7 @@ class Lifetime:
         return stopped
 
     def refuse_unless_usable(self, what: str) -> None:
-        """Refuse what cannot be done any more, or not from here.
+        """Refuse a call after the stop, or from another event loop.
 
         Raises:
             UsageError: it has stopped, or runs in another event loop.
@@ -169,10 +169,10 @@ class Lifetime:
         self.refuse_foreign_loop()
 
     def refuse_foreign_loop(self) -> None:
-        """Refuse whatever comes from another event loop or thread.
+        """Refuse a call from another event loop or thread.
 
         Raises:
-            UsageError: it does.
+            UsageError: the informer runs in another event loop.
         """
         if self.loop is None:
             return
@@ -186,12 +186,12 @@ class Lifetime:
             )
 
     async def _join(self, task: asyncio.Task[None]) -> None:
-        """Wait until ``task`` is done; cancelled, cancel it, and wait all the same."""
+        """Wait until ``task`` is done; when cancelled, cancel it, and wait all the same."""
         try:
-            await self._telling.stop(self.grace)  # from this moment no callback begins
+            await self._delivery.stop(self.grace)  # from here on no callback starts
             await asyncio.wait([task])
         except asyncio.CancelledError:
-            if not self._is_cancelled:  # once: a second time would keep it from waiting itself
+            if not self._is_cancelled:  # once: a second time would interrupt its own cleanup
                 self._is_cancelled = True
                 task.cancel()
             while not task.done():
@@ -202,37 +202,41 @@ class Lifetime:
     async def _supervise(self) -> None:
         tasks: list[asyncio.Task[None]] = []
         try:
-            async with background(self._tell()) as telling:
-                tasks.append(telling)
-                await self._read_until_asked(tasks)
+            async with background(self._deliver()) as delivering:
+                tasks.append(delivering)
+                await self._read_until_stopped(tasks)
                 self._end(*tasks)
-                await self._telling.stop(self.grace)
+                await self._delivery.stop(self.grace)
         finally:
             self._end(*tasks)
 
-    async def _tell(self) -> None:
-        _told_by.set(self)  # for this task, and those it starts
-        await self._telling.run()
+    async def _deliver(self) -> None:
+        _called_by.set(self)  # for this task, and the tasks it starts
+        await self._delivery.run()
 
-    async def _read_until_asked(self, tasks: list[asyncio.Task[None]]) -> None:
-        """Read until somebody wants it to stop, or one of ``tasks`` ends."""
+    async def _read_until_stopped(self, tasks: list[asyncio.Task[None]]) -> None:
+        """Read until a stop is requested, or one of ``tasks`` ends."""
         loop = asyncio.get_running_loop()
         reading = loop.create_task(self._read(), name=f"kinform {self._name} reading")
         tasks.append(reading)
         try:
-            async with background(self._stop_asked.wait()) as asked:
+            async with background(self._stop_requested.wait()) as asked:
                 await asyncio.wait([*tasks, asked], return_when=asyncio.FIRST_COMPLETED)
-            if not self._stop_asked.is_set():
+            if not self._stop_requested.is_set():
                 self._fail_if_cancelled(*tasks)
         finally:
-            self._note_failure(*tasks)  # before streams end, which may have to tell it
+            self._note_failure(*tasks)  # before event streams end, which raise it
             reading.cancel()
             self._on_reading_over()
-            async with background(self._telling.stop(self.grace)):
+            async with background(self._delivery.stop(self.grace)):
                 await end_in_time(reading, on_abandoned=self._abandoned)
 
     def _abandoned(self) -> None:
-        log.error("%s: its source ignores cancellation and is abandoned", self._name)
+        log.error(
+            "%s: its source ignores cancellation and is abandoned",
+            self._name,
+            extra={"informer": self._name},
+        )
 
     def _end(self, *tasks: asyncio.Task[None]) -> None:
         self._note_failure(*tasks)
@@ -240,15 +244,17 @@ class Lifetime:
         self._on_end()
 
     def _fail_if_cancelled(self, *tasks: asyncio.Task[None]) -> None:
-        """Make a failure of a cancellation that is neither a stop nor our own."""
+        """Record a cancellation by other code as a failure."""
         for task in tasks:
             if task.done() and task.cancelled() and self.failure is None:
                 self.failure = error_of(task)
-                log.error("%s ends: %s", self._name, self.failure)
+                extra = {"informer": self._name}
+                log.error("%s failed: %s", self._name, self.failure, extra=extra)
 
     def _note_failure(self, *tasks: asyncio.Task[None]) -> None:
         for task in tasks:
             error = task.exception() if task.done() and not task.cancelled() else None
             if error is not None and self.failure is None:
-                log.error("%s ends: %s: %s", self._name, type(error).__name__, error)
+                extra = {"informer": self._name}
+                log.error("%s failed: %s: %s", self._name, type(error).__name__, error, extra=extra)
                 self.failure = error

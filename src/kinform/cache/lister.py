@@ -1,7 +1,8 @@
 """Lister: a read-only view of an Indexer, with label selectors. Never any I/O.
 
-client-go: tools/cache/listers.go, and the listers it generates. Labels are read from the metadata
-that is kept beside each object: nothing is decoded that nobody reads.
+Labels are read from the metadata that is kept beside each object, without decoding the object.
+
+client-go: tools/cache/listers.go, and the listers it generates.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar, final
 
-from kinform.cache.indexer import Indexer
 from kinform.cache.indexes import NAMESPACE_INDEX
-from kinform.cache.store import Key
+from kinform.cache.store import Indexer, Key
 from kinform.meta import Entry, ObjectName
 from kinform.selectors import LabelSelector, LabelSelectorLike
 
@@ -28,7 +28,7 @@ _NOTHING: Final = LabelSelector.nothing()
 
 @final
 class Lister(Generic[T_co]):
-    """What a cache holds, to be read from any thread.
+    """A read-only view of a cache, for any thread.
 
     >>> from kinform.meta import ObjectMeta
     >>> pods: Indexer[str] = Indexer()
@@ -38,7 +38,7 @@ class Lister(Generic[T_co]):
     >>> lister.list(label_selector="app=web"), lister.namespace("x").get("b")
     (['pod a'], 'pod b')
 
-    It shows the cache as it is at each call, not as it was when the lister was made.
+    Each call reads the current state of the cache.
     """
 
     __slots__ = ("_indexer",)
@@ -47,7 +47,7 @@ class Lister(Generic[T_co]):
         self._indexer = indexer
 
     def get(self, key: Key) -> T_co | None:
-        """Return the object of ``key``, if the cache holds it.
+        """Return the object of ``key``; ``None`` if the cache does not hold it.
 
         Raises:
             ValueError: text that is not ``namespace/name`` or ``name``.
@@ -57,21 +57,21 @@ class Lister(Generic[T_co]):
         return self._indexer.get_by_key(key)
 
     def list(self, label_selector: LabelSelectorLike = None) -> builtins.list[T_co]:
-        """Return the objects whose labels meet the selector, in no particular order.
+        """Return the objects that match the selector, in no particular order.
 
         Raises:
-            SelectorError: the selector cannot be understood.
+            SelectorError: the selector cannot be parsed.
         """
         return self.namespace("").list(label_selector)
 
     def namespace(self, namespace: str) -> NamespaceLister[T_co]:
-        """Return the view of one namespace; ``""`` is all of them, or a kind that has none."""
+        """Return the view of one namespace; ``""``: of all of them, or of a cluster-scoped kind."""
         return NamespaceLister(self._indexer, namespace)
 
 
 @final
 class NamespaceLister(Generic[T_co]):
-    """What a cache holds of one namespace, to be read from any thread. See `Lister`."""
+    """A read-only view of one namespace of a cache, for any thread. See `Lister`."""
 
     __slots__ = ("_indexer", "_namespace")
 
@@ -80,7 +80,7 @@ class NamespaceLister(Generic[T_co]):
         self._namespace = namespace
 
     def get(self, name: str) -> T_co | None:
-        """Return the object of that name in the namespace, if the cache holds it.
+        """Return the object of that name in the namespace; ``None`` if there is none.
 
         Raises:
             UsageError: as `Lister.get`.
@@ -88,10 +88,10 @@ class NamespaceLister(Generic[T_co]):
         return self._indexer.get_by_key(ObjectName(self._namespace, name))
 
     def list(self, label_selector: LabelSelectorLike = None) -> builtins.list[T_co]:
-        """Return the namespace's objects whose labels meet the selector, in no particular order.
+        """Return the namespace's objects that match the selector, in no particular order.
 
         Raises:
-            SelectorError: the selector cannot be understood.
+            SelectorError: the selector cannot be parsed.
         """
         selector = LabelSelector.of(label_selector)
         if selector == _NOTHING:

@@ -13,7 +13,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Final, NamedTuple, TypeVar, final
 
 from kinform.cache.intake import Intake
-from kinform.cache.listwatch import ListerWatcher
+from kinform.cache.listwatch import ListerWatcher, source_options
 from kinform.errors import DecodeError, ResourceExpiredError, SourceError
 from kinform.rest.options import ListOptions
 from kinform.rest.pager import MAX_BARREN_PAGES, ListPager
@@ -91,7 +91,7 @@ async def take_list(
         SourceError: ``lw`` returns something else than a list.
     """
     version, size, pace = "", 0, _PagePace()
-    most: int | None = getattr(lw, "max_list_size", None)
+    most = source_options(lw).max_list_size
     intake.begin_list(reuse=True)
     try:
         async with contextlib.aclosing(_pages(lw, options, pace)) as pages:

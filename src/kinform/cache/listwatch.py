@@ -1,6 +1,8 @@
-"""ListWatch: how a reflector lists and watches, whatever stands behind it.
+"""ListWatch: the source that a reflector lists and watches.
 
-client-go: tools/cache/listwatch.go. A list never pages here; the reflector does that.
+A list is one page here; the reflector requests the next ones.
+
+client-go: tools/cache/listwatch.go.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Hashable
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, final, overload
 
 from kinform.objects import Object
@@ -20,7 +23,15 @@ from kinform.rest.request import Getter, Request
 from kinform.rest.results import ListResult, Received
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike, field_selector, label_selector
 
-__all__ = ["ListFunc", "ListWatch", "ListerWatcher", "OptionsModifier", "WatchFunc"]
+__all__ = [
+    "ListFunc",
+    "ListWatch",
+    "ListerWatcher",
+    "OptionsModifier",
+    "SourceOptions",
+    "WatchFunc",
+    "source_options",
+]
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -34,8 +45,37 @@ OptionsModifier: TypeAlias = Callable[[ListOptions], ListOptions]
 """Takes the options of a list or watch and returns the ones to use."""
 
 
+def _unknown() -> None:
+    return None
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceOptions:
+    """The properties of a `ListerWatcher` that a reflector needs, with defaults."""
+
+    disable_chunking: bool = False
+    """Lists must not be split into pages."""
+    supports_watch_list: bool = True
+    """``watch`` may be asked to stream the list (``send_initial_events``). A source that cannot
+    and does not declare it is detected at the first list."""
+    reconnects: RateLimiter | None = None
+    """The limiter a reflector waits for before it lists or watches again after a failure, so that
+    all clients of one server do not reconnect at once."""
+    max_list_size: int | None = None
+    """The maximum of bytes (`ListResult.size`) of all pages of a list together."""
+    probed_resource: Callable[[], Hashable | None] = _unknown
+    """Returns the resource whose version a list shows. Reflectors with the same ``reconnects``
+    and the same resource share their probes of that version. ``None``: they do not."""
+    namespaced: Callable[[], bool | None] = _unknown
+    """Returns whether the objects have namespaces; ``None``: that is unknown (yet)."""
+
+
 class ListerWatcher(Protocol[T]):
-    """Anything that can list and then watch from the version it listed."""
+    """A source that can list, and then watch from the version it listed.
+
+    It may have an attribute ``source_options`` of type `SourceOptions`.
+    """
 
     async def list(self, options: ListOptions) -> ListResult[T]:
         """List once; the result's ``resource_version`` is where a watch can start."""
@@ -46,21 +86,24 @@ class ListerWatcher(Protocol[T]):
         ...
 
 
+_DEFAULTS: Final = SourceOptions()
+
+
+def source_options(lw: object) -> SourceOptions:
+    """Return the ``source_options`` of a `ListerWatcher`, or the defaults if it has none."""
+    options: SourceOptions = getattr(lw, "source_options", _DEFAULTS)
+    return options
+
+
 @final
 class ListWatch(Generic[T]):
     """A `ListerWatcher` made of two functions.
 
     Args:
-        disable_chunking: asks whoever lists with it not to split the list into pages.
-        supports_watch_list: whether ``watch`` may be asked to stream the list
-            (``send_initial_events``). One that cannot and does not say so is found out.
-        reconnects: what a reflector waits for before it lists or watches again after a failure,
-            so that all which use one server do not come back at once.
-        max_list_size: how many bytes (`ListResult.size`) the pages of a list may have together.
-        probed_resource: names the resource whose version a list shows. Reflectors with the same
-            ``reconnects`` and the same name share the probes of that version. ``None``, or a
-            function that returns it: they do not.
-        namespaced: tells whether the objects have namespaces; ``None``: that is not known (yet).
+        list: lists one page.
+        watch: opens a watch.
+
+    The others are the fields of `SourceOptions`.
     """
 
     def __init__(
@@ -72,20 +115,22 @@ class ListWatch(Generic[T]):
         supports_watch_list: bool = True,
         reconnects: RateLimiter | None = None,
         max_list_size: int | None = None,
-        probed_resource: Callable[[], Hashable | None] | None = None,
-        namespaced: Callable[[], bool | None] = lambda: None,
+        probed_resource: Callable[[], Hashable | None] = _unknown,
+        namespaced: Callable[[], bool | None] = _unknown,
     ) -> None:
         self._list = list
         self._watch = watch
-        self.disable_chunking: Final = disable_chunking
-        self.supports_watch_list: Final = supports_watch_list
-        self.reconnects: Final = reconnects
-        self.max_list_size: Final = max_list_size
-        self.probed_resource: Final = probed_resource
-        self.namespaced: Final = namespaced
+        self.source_options: Final = SourceOptions(
+            disable_chunking=disable_chunking,
+            supports_watch_list=supports_watch_list,
+            reconnects=reconnects,
+            max_list_size=max_list_size,
+            probed_resource=probed_resource,
+            namespaced=namespaced,
+        )
 
     async def list(self, options: ListOptions | None = None) -> ListResult[T]:
-        """List once, exactly as ``options`` say."""
+        """List one page, with exactly these options."""
         return await self._list(options or ListOptions())
 
     def watch(self, options: ListOptions | None = None) -> Events[T]:
@@ -131,9 +176,9 @@ class ListWatch(Generic[T]):
     ) -> ListWatch[M]:
         """Return the ListWatch of one resource through a RESTClient, or anything with ``get()``.
 
-        The selectors are set first, then ``options_modifier`` has the last word; on a watch it
-        sees ``watch=True`` already. An empty ``namespace`` means all of them. Objects that
-        cannot be read do not spoil a list: `ListResult.unreadable` has them.
+        The selectors are set first, then ``options_modifier`` may change all options; on a watch
+        it sees ``watch=True`` already. An empty ``namespace`` means all of them. Objects that
+        cannot be decoded do not fail a list: they are in `ListResult.unreadable`.
 
         Raises:
             SelectorError: a selector cannot be read.
@@ -144,7 +189,7 @@ class ListWatch(Generic[T]):
         def request(options: ListOptions) -> Request:
             query = modify(options)
             request = getter.get().namespace(namespace).resource(resource).params(query)
-            return request.max_retries(0)  # a reflector has a back-off of its own
+            return request.max_retries(0)  # a reflector has its own backoff
 
         @contextlib.asynccontextmanager
         async def watch(options: ListOptions) -> AsyncGenerator[AsyncIterable[Received[M]]]:

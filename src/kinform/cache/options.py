@@ -1,4 +1,4 @@
-"""How a reflector lists and watches: the few figures that sometimes have to be others."""
+"""ReflectorOptions: the timeouts and sizes of listing and watching."""
 
 from __future__ import annotations
 
@@ -15,37 +15,38 @@ __all__ = ["ReflectorOptions"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReflectorOptions:
-    """Times and sizes of a reflector; the defaults are meant for production.
+    """Timeouts and sizes of a reflector; the defaults are meant for production.
 
     >>> ReflectorOptions(watch_timeout=30, idle_timeout=None).watch_timeout
     30
 
     Raises:
-        UsageError: a figure makes no sense.
+        UsageError: a value is out of range.
     """
 
     watch_timeout: float = 300.0
-    """How long the server keeps a watch open, at least; a random part up to the same is added,
-    so that watches which began together do not end together. Ten seconds later we end it."""
+    """The minimum time, in seconds, after which the server ends a watch; up to the same is added at
+    random, so that watches which began together do not end together. Ten seconds later the
+    reflector ends it."""
     idle_timeout: float | None = 150.0
-    """How long a watch may be silent, once it has shown two bookmarks, before it counts as dead.
-    Bookmarks come about once a minute; some kinds (events) have only the one that ends a streamed
-    list. ``None``: never."""
+    """Seconds of silence after which a watch that has sent two bookmarks counts as half-open.
+    Bookmarks come about once a minute; some resources (events) send only the one that ends a
+    streamed list. ``None``: never."""
     probe_period: float | None = 300.0
-    """How often the server's own version is compared with ours while a watch is open, to notice
-    an etcd that was restored from a backup. ``None``: only after a failure."""
+    """Seconds between two probes of the server's version while a watch is open, which detect an
+    etcd that was restored from a backup. ``None``: only after a failure."""
     page_size: int | None = None
     """Objects per page of a plain list; ``None``: 500 where pages are possible."""
     first_version: Literal["", "0"] = ""
-    """What the first plain list asks for: the newest state, or with ``"0"`` any state the server
-    has at hand, which costs it less and may be old."""
+    """The version of the first plain list: the newest state, or with ``"0"`` any state from the
+    server's watch cache, which is cheaper and may be old."""
     stream_lists: bool = True
-    """Have the server stream the list (watch-list) where it can."""
+    """Let the server stream the list (watch-list) where it can."""
     internal_error_window: float = 0.0
-    """For how long after the first internal error of a series a watch is repeated from where it
-    was, before everything is listed again."""
+    """Seconds after the first internal error of a series in which a watch is resumed from its
+    last version; after that the reflector relists."""
     backoff: Backoff = field(default_factory=Backoff)
-    """How long to wait after failures: 0.8 s, doubling up to 30 s, each up to twice as long."""
+    """The wait after failures: 0.8 s, doubling up to 30 s, each up to twice as long at random."""
 
     def __post_init__(self) -> None:
         for name in ("watch_timeout", "idle_timeout", "probe_period"):
@@ -65,7 +66,7 @@ class ReflectorOptions:
 
     @property
     def policy(self) -> relist.Policy:
-        """What of it decisions rest on."""
+        """The part of the options that `kinform.sansio.relist` uses."""
         return relist.Policy(
             first_version=self.first_version,
             page_size=self.page_size,

@@ -1,4 +1,4 @@
-"""Which permission an informer lacks: the RBAC rule that a 403 asks for."""
+"""The RBAC rule that an informer lacks, derived from a 403 response."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kinform.errors import ForbiddenError, KinformError
 
 __all__ = ["explained", "missing_rule"]
 
-# The last /api or /apis: a proxy may have put anything before it.
+# The last /api or /apis: a proxy may have any path prefix.
 _PATH: Final = re.compile(
     r".*(?:/api/[^/]+|/apis/(?P<group>[^/]+)/[^/]+)"
     r"(?:/namespaces/(?P<namespace>[^/]+))?/(?P<resource>[^/]+)"
@@ -18,9 +18,9 @@ _PATH: Final = re.compile(
 
 
 def missing_rule(error: KinformError, *, names_namespace: bool = True) -> str:
-    """Return the rule without which a list or watch was forbidden; ``""`` for other errors.
+    """Return the RBAC rule that would allow a forbidden list or watch; ``""`` for other errors.
 
-    An informer needs both verbs, whichever of them was refused.
+    An informer needs both verbs, even if only one was refused.
     """
     if not isinstance(error, ForbiddenError):
         return ""
@@ -36,6 +36,6 @@ def missing_rule(error: KinformError, *, names_namespace: bool = True) -> str:
 
 
 def explained(error: KinformError) -> str:
-    """Return the error's text, and what to do about it where that is known."""
+    """Return the text of an error; for a 403 with the RBAC rule that is missing."""
     rule = missing_rule(error)
     return f"{error}; {rule}" if rule else str(error)

@@ -1,12 +1,14 @@
-"""The processor: from the cache to everybody who listens.
+"""Processor: distributes the changes of the cache to all handlers and event streams.
 
-client-go: shared_informer.go ``sharedProcessor``. Left of it the informer's pump, which writes the
-store and then calls `Processor.distribute`; right of it one `Listener` for each handler and one
-`EventStream` for each ``events()``. It decides who is told, and owns the tasks that tell.
+The informer's pump writes the store and then calls `Processor.distribute`. There is one `Listener`
+for each handler and one `EventStream` for each ``events()``. The processor owns the tasks that
+call handlers.
 
-Rule 1: putting never waits. However slow a handler is, the cache goes on.
-Rule 2: no await between reading what is in the store and adding the listener: what it is told of
-as present and what it is told of as news have neither gap nor overlap.
+Rule 1: distributing never waits. A slow handler does not delay the cache.
+Rule 2: no await between reading the store and adding the listener. So the initial objects and the
+later changes that a listener gets have neither gap nor overlap.
+
+client-go: shared_informer.go ``sharedProcessor``.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from kinform.errors import UsageError
 from kinform.meta import Entry
 from kinform.parts import Parts
 from kinform.sansio.coalesce import HIGH_WATER
-from kinform.sansio.notifications import Notification
-from kinform.sansio.queue import never_mind
+from kinform.sansio.deltas import Transition
+from kinform.sansio.queue import no_op
 
 __all__ = ["Processor", "Registration"]
 
@@ -34,7 +36,7 @@ T = TypeVar("T")
 
 @final
 class Registration(Generic[T]):
-    """One handler's place at an informer: how far it is, and how to take it away again."""
+    """The registration of one handler at an informer: its progress, and how to remove it."""
 
     __slots__ = ("_listener", "_processor")
 
@@ -49,10 +51,10 @@ class Registration(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the handler is done with all that was there at first.
+        """True if the handler is done with every object of the first list.
 
-        That is: the informer has its first list, and for each object of it the callback has
-        returned, raised or been awaited to its end. Never false again.
+        That is: the informer has its first list, and for each of its objects the callback has
+        returned or raised, an ``async`` one to its end. Never becomes false again.
         """
         return self._listener.has_synced
 
@@ -60,10 +62,10 @@ class Registration(Generic[T]):
         """Wait until ``has_synced``.
 
         Raises:
-            TimeoutError: it takes longer; the message says what it waits for, ``__cause__`` is
-                what went wrong last with the informer, if anything.
-            UsageError: the informer was not started, the handler was removed, or the informer
-                stopped, before.
+            TimeoutError: it takes longer; the message gives the reason, ``__cause__`` is the last
+                error of the informer, if any.
+            UsageError: the informer was not started, or the handler was removed or the informer
+                stopped before that.
         """
         upstream = self._processor.upstream
         if not self.has_synced and not self.is_removed:
@@ -77,7 +79,7 @@ class Registration(Generic[T]):
                 raise
             cause = upstream.trouble()
             text = f"handler {self.name!r} has not synced within {timeout} s"
-            why = f"last error: {cause}" if cause else self._listener.what_it_waits_for()
+            why = f"last error: {cause}" if cause else self._listener.pending_work()
             raise TimeoutError(f"{text}; {why}") from (cause or exc)
         except UsageError:
             failure = upstream.failure()
@@ -87,11 +89,11 @@ class Registration(Generic[T]):
 
     @property
     def is_removed(self) -> bool:
-        """Whether `remove` was called."""
+        """True if `remove` was called."""
         return self not in self._processor
 
     def remove(self) -> None:
-        """Take the handler away: see `Processor.remove`."""
+        """Remove the handler: see `Processor.remove`."""
         self._processor.remove(self)
 
     def __repr__(self) -> str:
@@ -99,13 +101,13 @@ class Registration(Generic[T]):
         return f"<Registration of {self.name} {state}>"
 
     async def shut_down(self) -> None:
-        """Take the handler away, and wait for the callback that runs.
+        """Remove the handler, and wait for the current callback to finish.
 
-        Cancelled, it does not wait any longer; the handler stays removed.
+        Cancellation ends only the wait; the handler stays removed.
 
         Raises:
-            UsageError: called from the handler's own callback, which would wait for itself.
-                Nothing was done; use `remove` there.
+            UsageError: called from the handler's own callback, which would wait for itself. The
+                handler was not removed; use `remove` there.
         """
         if self._listener.is_calling_us:
             raise UsageError(
@@ -117,26 +119,29 @@ class Registration(Generic[T]):
 
 @final
 class Processor(Generic[T]):
-    """Tells all handlers and event streams what happens to the cache.
+    """Distributes the changes of a cache to all handlers and event streams.
 
-    Everything here belongs to one event loop; only `statistics` may be called from any thread.
-    For one listener notifications keep their order; each hears everything, or where it is slow
-    the sum of it (`kinform.sansio.coalesce`). One listener never waits for another.
+    All methods must be called on one event loop; only `statistics` may be called from any thread.
+    Each listener gets its notifications in order, all of them or, if it is slow, merged ones
+    (`kinform.sansio.coalesce`). One listener never waits for another.
 
-    Its life: handlers may be added, and told things, before `run`; then they wait in their
-    buffers. `run` owns the tasks that call handlers, and ends in one of three ways. `stop`: the
-    callbacks that run get their grace, then are cancelled, and `run` returns. Cancellation: the
-    same with no grace, also in the middle of a stop, and `run` raises ``CancelledError``. A
-    callback raises what must end the process: all others are cancelled and `run` raises it. In each
-    case a callback that ignores its cancellation is left behind after a quarter of a second, event
-    streams end once they are read to the end, and the processor is over: it takes no handlers,
-    and what it is told concerns nobody.
+    Lifecycle: handlers may be added, and changes distributed, before `run`; then the notifications
+    stay in their buffers. `run` owns the tasks that call handlers, and ends in one of three ways:
+
+    * `stop`: the current callbacks have a grace period, then they are cancelled; `run` returns.
+    * Cancellation: the same without grace, also during a stop; `run` raises ``CancelledError``.
+    * A callback raises an exception that must end the process: all others are cancelled, and `run`
+      raises it.
+
+    In each case a callback that ignores its cancellation is abandoned after a quarter of a second,
+    event streams end after their pending events, and the processor has stopped: it takes no
+    handlers, and ignores what is distributed.
 
     Args:
-        name: whose handlers these are, for messages and task names.
-        resync: called when a handler's resync is due. It should lead to `distribute_resync`,
-            sooner or later.
-        upstream: knows why nothing comes.
+        name: the name of the informer, for messages and task names.
+        resync: called when a handler's resync is due. It should call `distribute_resync`, now or
+            later.
+        upstream: answers why no event comes.
         parts: counts unexpected ends of the tasks that call handlers; by default its own.
     """
 
@@ -144,14 +149,14 @@ class Processor(Generic[T]):
         self,
         *,
         name: str,
-        resync: Callable[[], None] = never_mind,
+        resync: Callable[[], None] = no_op,
         upstream: Upstream | None = None,
         parts: Parts | None = None,
     ) -> None:
         self._name = name
         self._parts = Parts(name) if parts is None else parts
         self.upstream: Final = upstream or Upstream()
-        """Where what it tells comes from."""
+        """The informer, as far as waiting handlers and streams need it."""
         self._resync = resync
         self._handlers: dict[Registration[T], Listener[T]] = {}
         self._feeds: dict[Feed[T], weakref.ref[EventStream[T]]] = {}
@@ -160,16 +165,16 @@ class Processor(Generic[T]):
         self._grace: asyncio.Future[float] | None = None
         self._is_started = self._is_stopped = False
 
-    # --- who listens --------------------------------------------------------------------------
+    # --- listeners
 
     def add(
         self, handler: EventHandler[T], *, present: Iterable[Entry[T]], synced: bool
     ) -> Registration[T]:
         """Add a handler; the same one may be added many times.
 
-        It is told of all ``present`` entries as new and ``initial``, then of what is distributed
-        from now on. ``synced`` says that ``present`` is all there was at first; otherwise
-        `upstream_synced` will.
+        It gets all ``present`` entries as new and ``initial``, then all that is distributed from
+        now on. ``synced``: ``present`` includes the whole first list; otherwise `upstream_synced`
+        will be called.
 
         Raises:
             UsageError: the processor has stopped.
@@ -188,9 +193,9 @@ class Processor(Generic[T]):
     def subscribe(
         self, *, present: Iterable[Entry[T]], synced: bool, high_water: int = HIGH_WATER
     ) -> EventStream[T]:
-        """Return a stream of events: first of all ``present`` entries, then of what follows.
+        """Return a stream of events: first all ``present`` entries, then the changes.
 
-        ``synced`` as for `add`. Beyond ``high_water`` events that wait, they are merged.
+        ``synced`` as for `add`. Above ``high_water`` pending events, they are merged.
 
         Raises:
             UsageError: the processor has stopped.
@@ -202,8 +207,8 @@ class Processor(Generic[T]):
             feed.mark_synced()
         feeds = self._feeds
 
-        # The collector calls it wherever it likes, between any two steps, perhaps in another
-        # thread: one step of a dict is all that is allowed here.
+        # The garbage collector calls it at any point, perhaps in another thread: only one atomic
+        # operation on a dict is allowed here.
         def forget(_: object = None) -> None:
             feeds.pop(feed, None)
 
@@ -212,55 +217,56 @@ class Processor(Generic[T]):
         return stream
 
     def remove(self, registration: Registration[T]) -> None:
-        """Take a handler away. No callback of it begins after this returns.
+        """Remove a handler. None of its callbacks starts after this returns.
 
-        The callback that runs goes on to its end; what waits for the handler is dropped. Nothing
-        happens if it is removed already, or another processor's. May be called from anywhere on
-        the loop, from the handler's own callback as well.
+        The current callback continues to its end; pending notifications are dropped. A handler
+        that is removed already, or of another processor, is ignored. May be called from anywhere
+        on the event loop, also from the handler's own callback.
         """
         if (listener := self._handlers.pop(registration, None)) is not None:
             listener.retire()
 
     def __contains__(self, registration: object) -> bool:
-        """Whether that handler is registered here, and was not removed."""
+        """Return whether that handler is registered here, and was not removed."""
         return registration in self._handlers
 
     def _refuse_if_stopped(self, what: str) -> None:
         if self._is_stopped:
             raise UsageError(f"{what} was not added to {self._name} because it has stopped already")
 
-    # --- what is told -------------------------------------------------------------------------
+    # --- distribution
 
-    def distribute(self, notifications: Sequence[Notification[T]]) -> None:
-        """Have everybody told of all ``notifications``, in this order.
+    def distribute(self, notifications: Sequence[Transition[T]]) -> None:
+        """Deliver all ``notifications`` to all listeners, in this order.
 
         The sequence is not kept, the notifications are. It wakes each listener once, and waits
         for none.
         """
         if not notifications:
             return
-        for listener in self._listeners():
+        # A copy of the feeds: a stream may be garbage-collected meanwhile.
+        for listener in (*self._handlers.values(), *self._feeds):
             listener.put(notifications)
 
     def distribute_resync(self, entries: Iterable[Entry[T]]) -> None:
-        """Tell those whose resync is due of all ``entries``, as updates whose old is new."""
+        """Deliver all ``entries`` to the handlers whose resync is due, as ``old is new``."""
         due = [listener for listener in self._handlers.values() if listener.is_resync_due]
         if not due:
             return
-        notifications = [Notification(entry.metadata.key, entry, entry) for entry in entries]
+        notifications = [Transition(entry.metadata.key, entry, entry) for entry in entries]
         for listener in due:
             listener.is_resync_due = False
             listener.put(notifications)
 
     def upstream_synced(self) -> None:
-        """Note that the first list was distributed, whole: handlers that are done have synced.
+        """Note that the whole first list was distributed: handlers that are done have synced.
 
         Only the first call counts, for each handler.
         """
         for listener in self._listeners():
             listener.mark_synced()
 
-    # --- its tasks ----------------------------------------------------------------------------
+    # --- tasks
 
     async def run(self) -> None:
         """Call the handlers, until `stop` or cancellation: see the class.
@@ -289,18 +295,18 @@ class Processor(Generic[T]):
                 for task in self._tasks:
                     task.cancel()
         except BaseExceptionGroup as failures:
-            raise failures.exceptions[0] from None  # the first; the others were cancelled for it
+            raise failures.exceptions[0] from None  # the others were cancelled for it
         finally:
             self._group = None
 
     async def stop(self, grace: float) -> None:
-        """Stop calling handlers; those that run get ``grace`` seconds and are then cancelled.
+        """Stop calling handlers; current callbacks have ``grace`` seconds, then are cancelled.
 
-        No callback begins after this is called. It returns when all have ended, a quarter of a
-        second after the grace at the latest: what ignores its cancellation is named in the log and
-        left behind. Called from a handler's callback, it waits for the others, not for that one,
-        whose grace runs all the same. Cancelled, or called again, it only waits: the first call's
-        grace counts.
+        No callback starts after this is called. It returns when all have ended, a quarter of a
+        second after the grace at the latest: a callback that ignores its cancellation is logged
+        and abandoned. Called from a handler's callback, it waits for the others, not for that one,
+        which has the same grace. A second call, or one that is cancelled, only waits: the grace of
+        the first call counts.
         """
         self.close()
         if self._grace is None:
@@ -317,23 +323,23 @@ class Processor(Generic[T]):
         task.add_done_callback(self._tasks.pop)
 
     def close(self) -> None:
-        """Begin no callback any more; those that run go on. `stop` waits for them."""
+        """Start no callback any more; current ones continue. `stop` waits for them."""
         self._is_stopped = True
         for listener in self._handlers.values():
             listener.retire()
         for feed in list(self._feeds):
             feed.end()
 
-    # --- how it stands ------------------------------------------------------------------------
+    # --- state
 
     def statistics(self) -> tuple[HandlerStatistics, ...]:
-        """Return the figures of each handler, in the order of adding, then of each stream."""
+        """Return the statistics of each handler, in the order of adding, then of each stream."""
         return tuple(listener.statistics() for listener in self._listeners())
 
     def _listeners(self) -> tuple[Listener[T] | Feed[T], ...]:
-        # A copy: a stream may be collected while we walk through it.
+        # A copy: a stream may be garbage-collected during the iteration.
         return (*self._handlers.values(), *self._feeds)
 
 
-def _as_new(entries: Iterable[Entry[T]]) -> list[Notification[T]]:
-    return [Notification(entry.metadata.key, None, entry, initial=True) for entry in entries]
+def _as_new(entries: Iterable[Entry[T]]) -> list[Transition[T]]:
+    return [Transition(entry.metadata.key, None, entry, initial=True) for entry in entries]

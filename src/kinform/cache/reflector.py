@@ -27,7 +27,7 @@ from typing import Any, Final, Generic, TypeVar, final
 
 from kinform.cache.intake import Intake, TransformFunc
 from kinform.cache.listing import take_list
-from kinform.cache.listwatch import ListerWatcher
+from kinform.cache.listwatch import ListerWatcher, source_options
 from kinform.cache.open_watch import OpenWatch, batches_of
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
@@ -132,7 +132,7 @@ class Reflector(Generic[T]):
         self._store = store
         self._options = options or ReflectorOptions()
         self._policy = self._options.policy
-        if not getattr(lw, "supports_watch_list", True):
+        if not source_options(lw).supports_watch_list:
             self._policy = dataclasses.replace(self._policy, stream_lists=False)
         self._resync_period = resync_period
         self._should_resync = should_resync
@@ -321,7 +321,7 @@ class Reflector(Generic[T]):
 
     async def _list(self, action: relist.Relist) -> relist.Signal:
         version = action.resource_version
-        in_pages = not getattr(self._lw, "disable_chunking", False)
+        in_pages = not source_options(self._lw).disable_chunking
         options = ListOptions(
             resource_version=version,
             resource_version_match="NotOlderThan" if version else None,

@@ -20,7 +20,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import Final, Self, TypeGuard, TypeVar, final
 
-from kinform.cache.listwatch import ListerWatcher
+from kinform.cache.listwatch import ListerWatcher, source_options
 from kinform.cache.open_watch import batches_of
 from kinform.errors import (
     ApiError,
@@ -35,7 +35,6 @@ from kinform.errors import (
     UnknownResourceError,
     UsageError,
 )
-from kinform.rest.limits import RateLimiter
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, Received, Unreadable, WatchEvent
 from kinform.sansio import relist
@@ -209,7 +208,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
 
     async def _take_turn(self) -> None:
         """Wait for a turn among all reconnects of the client."""
-        limiter: RateLimiter | None = getattr(self._lw, "reconnects", None)
+        limiter = source_options(self._lw).reconnects
         if limiter is not None:
             await limiter.wait()
 

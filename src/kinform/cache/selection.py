@@ -1,4 +1,4 @@
-"""Selection: which objects an informer is about. Two that are equal can share one informer."""
+"""Selection: the objects of an informer. Equal selections can share one informer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _PART: Final = r"[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?"
 _KIND_NAME: Final = re.compile(rf"{_PART}(/{_PART}){{0,2}}")
 
 Kind: TypeAlias = str | GroupVersionResource | type[T] | Resource[T]
-"""What may name a kind: ``"v1/pods"``, a model that says which resource it is, a `Resource`."""
+"""Names a kind: ``"v1/pods"``, a model with a ``__resource__``, or a `Resource`."""
 
 
 @final
@@ -39,12 +39,12 @@ class Selection(Generic[T]):
     """One kind of object, read as ``model``, in one namespace or all, by labels and fields."""
 
     resource: str | Resource[T] = field(compare=False)
-    """The kind as it was given; ``name`` is what counts."""
+    """The kind as it was given; not compared, ``name`` is."""
     name: str
     """The kind's name, such as ``v1/pods``."""
     model: type[T]
     decode: Callable[[bytes], T] | None
-    """How objects are read, where not in the usual way of their model."""
+    """The decode function, where it is not the default one of the model."""
     namespace: str
     label_selector: str
     field_selector: str
@@ -65,13 +65,13 @@ def select(
     fields: FieldSelectorLike = None,
     metadata_only: bool = False,
 ) -> Selection[T]:
-    """Return the selection that these arguments mean, in its one form.
+    """Return the selection for these arguments, in its normal form.
 
     No namespace, ``""`` or ``None``, means all of them.
 
     Raises:
-        SelectorError: a selector cannot be read.
-        UsageError: the arguments do not go together, or one cannot be the name of anything.
+        SelectorError: a selector cannot be parsed.
+        UsageError: the arguments contradict each other, or one is not a valid name.
     """
     if metadata_only and (model is not None or isinstance(resource, type | Resource)):
         raise UsageError("metadata_only gives Objects: name the kind, and leave model out")
@@ -92,7 +92,7 @@ def check_namespace(namespace: object) -> str:
     """Return ``namespace``; ``""``, which means all of them, for ``None``.
 
     Raises:
-        UsageError: no namespace can be called that.
+        UsageError: it is not a valid name of a namespace.
     """
     if namespace is None or namespace == "":
         return ""
@@ -110,13 +110,12 @@ def check_namespace(namespace: object) -> str:
 
 
 def check_namespaces(namespace: object, namespaces: object) -> tuple[str, ...]:
-    """Return the namespaces that these two keywords mean, each once; ``("",)`` means all of them.
+    """Return the namespaces of these two keywords, without duplicates; ``("",)``: all of them.
 
-    ``namespace`` is one, ``namespaces`` one or several. ``None`` is as if it was not given.
+    ``namespace`` is one, ``namespaces`` one or several. ``None`` counts as not given.
 
     Raises:
-        UsageError: both are given, no namespace can be called that, or several are given of which
-            one means all.
+        UsageError: both are given, a name is not valid, or ``""`` is one of several.
     """
     if namespaces is None or namespaces == "":
         return (check_namespace(namespace),)
@@ -138,7 +137,7 @@ def check_namespaces(namespace: object, namespaces: object) -> tuple[str, ...]:
 
 
 class InformerSource(Protocol):
-    """What makes informers: a `Client`, or a stand-in for one."""
+    """Makes informers: a `Client`, or a test double."""
 
     def informer_of(
         self, selection: Selection[T], **options: Unpack[InformerOptions[T]]
@@ -167,7 +166,7 @@ def _kind(resource: Kind[T], model: type[T] | None) -> tuple[str | Resource[T], 
                 "__resource__ = 'v1/pods' in it, or give 'v1/pods' and model=..."
             )
         return name, resource
-    if not isinstance(resource, str | GroupVersionResource):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+    if not isinstance(resource, str | GroupVersionResource):  # pyright: ignore[reportUnnecessaryIsInstance] - untyped callers
         raise UsageError(f"{resource!r} names no resource; give 'v1/pods' or a model class")
     name = str(resource)
     if not _KIND_NAME.fullmatch(name):

@@ -1,32 +1,42 @@
-"""Store: a cache's objects by key, with keys taken from their metadata.
+"""Store and Indexer: the objects of a cache by key and by index.
 
-client-go: tools/cache/store.go. The left end is whatever fills it, a reflector or a controller;
-to the right stand `Lister` and the users, who see objects and never the entries around them.
+A reflector or a controller fills them with entries; `Lister` and users read objects. Keys are
+taken from the metadata of an entry. Indexes are described in `kinform.cache.indexes`.
+
+client-go: tools/cache/store.go and index.go.
 """
 
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Mapping
-from typing import Generic, TypeAlias, TypeVar, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, TypeAlias, TypeVar, cast, final
 
-from kinform.cache.guard import Guard, Guarded
-from kinform.cache.thread_safe_store import ThreadSafeStore
-from kinform.cache.transitions import Replacement, Transition
+from kinform.cache.guard import Guard
+from kinform.cache.indexes import (
+    NAMESPACE_INDEX,
+    OWNER_INDEX,
+    Index,
+    IndexFunc,
+    function_index,
+    namespace_of,
+    owners_of,
+)
+from kinform.cache.thread_safe_store import OnIndexError, Replacement, ThreadSafeStore
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectName
-from kinform.sansio.deltas import Delta
+from kinform.sansio.deltas import Delta, Transition
 
-__all__ = ["Key", "Store"]
+__all__ = ["Indexer", "Key", "Store"]
 
 T = TypeVar("T")
 
 Key: TypeAlias = ObjectName | str
-"""Which object: an `ObjectName`, or its text, ``namespace/name`` or ``name``."""
+"""The key of an object: an `ObjectName`, or its text, ``namespace/name`` or ``name``."""
 
 
 class Store(Generic[T]):
-    """Objects by key, and the version they show. ``T`` is never looked into.
+    """Objects by key, and their version. The store never inspects a ``T``.
 
     >>> from kinform.meta import ObjectMeta
     >>> web = ObjectMeta(name="web", namespace="default", uid="u1", resource_version="7")
@@ -35,12 +45,12 @@ class Store(Generic[T]):
     >>> store.get("default/web"), "default/db" in store, store.resource_version
     ('any object', False, '7')
 
-    One thread writes, any thread reads, as `ThreadSafeStore` says. Every write takes effect as
-    it is given, whatever version the store has: whoever fills it knows the order of events.
-    Lists are the caller's own; the objects in them are everybody's, to be read only.
+    One thread writes, any thread reads: see `ThreadSafeStore`. Every write takes effect as it is
+    given, without a comparison of versions: the writer knows the order of events. Returned lists
+    belong to the caller; the objects in them are shared, and must not be changed.
 
-    Wherever a key may be given as text, text that is no key raises ``ValueError``. An informer's
-    store also checks its readers: see `SharedInformer.indexer`.
+    Where a key may be given as text, text that cannot be a key raises ``ValueError``. The store of
+    an informer also checks its readers: see `SharedInformer.indexer`.
     """
 
     __slots__ = ("_entries", "_guard")
@@ -50,36 +60,36 @@ class Store(Generic[T]):
         self._guard: Guard | None = None
 
     def guard(self, guard: Guard) -> None:
-        """Have ``guard`` asked before each read, until `release`, and for keys that are not held.
+        """Call ``guard`` before each read, until `release`, and for each key that is not held.
 
-        For the owner of the store: an informer. What `entries` returned before is not guarded.
+        For the owner of the store: an informer. The value of `entries` from before is not guarded.
         """
         self._guard = guard
-        self._entries = cast("ThreadSafeStore[T]", Guarded(self._entries, guard.check))
+        self._entries = cast("ThreadSafeStore[T]", _Guarded(self._entries, guard.check))
 
     def release(self) -> None:
-        """Let reads pass from now on: only keys that are not held are still checked."""
+        """Check only keys that are not held from now on."""
         held = cast("object", self._entries)
-        if isinstance(held, Guarded):
-            self._entries = cast("Guarded[T]", held).store
+        if isinstance(held, _Guarded):
+            self._entries = cast("_Guarded[T]", held).store
 
     # --- reading, from any thread
 
     @property
     def entries(self) -> ThreadSafeStore[T]:
-        """What the store is made of: the objects with their metadata, by `ObjectName`."""
+        """The underlying store: the objects with their metadata, by `ObjectName`."""
         return self._entries
 
     @property
     def resource_version(self) -> str:
         """The newest version whose changes are all in the store; ``""`` if none is known.
 
-        It follows writes, relists and bookmarks. Only a relist can take it back.
+        Writes, relists and bookmarks advance it. Only a relist can take it back.
         """
         return self._entries.resource_version
 
     def get(self, item: Entry[T] | Key) -> T | None:
-        """Return the object of that key, or what the store holds of the object in that entry."""
+        """Return the object of that key, or of the key of that entry; ``None`` if there is none."""
         key = _key(item)
         entry = self._entries.get(key)
         if entry is None:
@@ -88,8 +98,16 @@ class Store(Generic[T]):
         return entry.object
 
     def get_by_key(self, key: Key) -> T | None:
-        """Return the object of ``key``, if there is one."""
-        entry = self._entries.get(ObjectName.parse(key) if isinstance(key, str) else key)
+        """Return the object of ``key``, or ``None``.
+
+        Raises:
+            UsageError: ``key`` cannot be a key: it is not hashable.
+        """
+        try:
+            entry = self._entries.get(ObjectName.parse(key) if isinstance(key, str) else key)
+        except TypeError:  # a list or a dict, for example
+            self._check_absent(key)
+            raise _not_a_key(key) from None
         if entry is None:
             self._check_absent(key)
             return None
@@ -98,8 +116,12 @@ class Store(Generic[T]):
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):
             item = ObjectName.parse(item)
-        if item in self._entries:
-            return True
+        try:
+            if item in self._entries:
+                return True
+        except TypeError:  # a list or a dict, for example
+            self._check_absent(item)
+            raise _not_a_key(item) from None
         self._check_absent(item)
         return False
 
@@ -121,7 +143,7 @@ class Store(Generic[T]):
     # --- writing, from one thread
 
     def add(self, entry: Entry[T]) -> Entry[T] | None:
-        """Hold ``entry``, in the place of what has its key, and return that.
+        """Hold ``entry``, and return the entry that had its key before, or ``None``.
 
         Raises:
             UsageError: the entry's metadata has no name.
@@ -130,7 +152,7 @@ class Store(Generic[T]):
         return self._entries.add(_own_key(entry), entry)
 
     def update(self, entry: Entry[T]) -> Entry[T] | None:
-        """Do as `add`: client-go's other word, for those who know the key is there.
+        """Do as `add`: client-go's name for writing a key that is held already.
 
         Raises:
             UsageError: the entry's metadata has no name.
@@ -139,10 +161,10 @@ class Store(Generic[T]):
         return self._entries.add(_own_key(entry), entry)
 
     def delete(self, item: Entry[T] | Key) -> Entry[T] | None:
-        """Forget an object and return what was held of it, if anything.
+        """Remove an object and return its entry, or ``None``.
 
-        Given the entry that a watch showed with the deletion, the store's version moves to its
-        version. Given a key, the version stays: nobody knows when it happened.
+        Given the entry of a watch's DELETED event, the store moves to its version. Given a key,
+        the version stays: the version of the deletion is unknown.
         """
         version = item.metadata.resource_version if isinstance(item, Entry) else ""
         return self._entries.delete(_key(item), resource_version=version)
@@ -164,7 +186,7 @@ class Store(Generic[T]):
     ) -> Replacement[T]:
         """Hold ``entries`` and nothing else: see `ThreadSafeStore.replace`.
 
-        Each key is the entry's own. The mapping is not kept.
+        Each key must be that of the entry. The mapping is not kept.
 
         Raises:
             IndexFunctionError: an index function failed; nothing was changed.
@@ -174,12 +196,170 @@ class Store(Generic[T]):
     def bookmark(self, resource_version: str) -> None:
         """Note that everything up to ``resource_version`` is in the store.
 
-        Ignored if it is certainly older than the version the store has.
+        Ignored if it is certainly older than the store's version.
         """
         self._entries.bookmark(resource_version)
 
     def resync(self) -> None:
-        """Do nothing: a store has nobody to tell everything to again. Queues do."""
+        """Do nothing: a store has no handlers. Queues do something here."""
+
+
+@final
+class Indexer(Store[T]):
+    """A `Store` with indexes: two built-in ones, by namespace and by owner, and your own.
+
+    >>> from kinform.meta import ObjectMeta
+    >>> words: Indexer[str] = Indexer(indexers={"initial": lambda word: word[:1]})
+    >>> for name in ("apple", "avocado", "beet"):
+    ...     words.add(Entry(ObjectMeta(name=name, namespace="garden"), name))
+    >>> words.by_index("initial", "a"), words.by_index("namespace", "garden")
+    (['apple', 'avocado'], ['apple', 'avocado', 'beet'])
+
+    An index function takes the object and returns the values it is found under: one, several or
+    ``None``. It runs once for each change, before the change is visible, and the index keeps its
+    result. It must depend on the object alone.
+
+    Args:
+        indexers: index functions by name.
+        on_index_error: called when a function fails: see `ThreadSafeStore`. Without it the write
+            fails, with nothing changed.
+
+    Raises:
+        UsageError: a name is that of a built-in index, or a function is not callable, or async.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        *,
+        indexers: Mapping[str, IndexFunc[T]] | None = None,
+        on_index_error: OnIndexError | None = None,
+    ) -> None:
+        built_in: builtins.list[Index[T]] = [
+            Index(NAMESPACE_INDEX, namespace_of, is_built_in=True),
+            Index(OWNER_INDEX, owners_of, is_built_in=True),
+        ]
+        self._guard = None
+        self._entries = ThreadSafeStore(indexes=built_in, on_index_error=on_index_error)
+        self.add_indexers(indexers or {})
+
+    def add_indexers(self, indexers: Mapping[str, IndexFunc[T]]) -> None:
+        """Index the current objects, and all later ones, by more functions.
+
+        The indexes are built aside and become visible at once, all of them or none. This is a
+        write: call it on the writer's thread, which is busy for as long as the functions take.
+
+        Raises:
+            UsageError: an index of such a name exists, or a function is not callable, or async.
+            IndexFunctionError: a function failed; no index was added.
+        """
+        if not isinstance(indexers, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance] - untyped callers
+            raise UsageError(
+                f"indexers is of type {type(indexers).__name__}; expected functions by name"
+            )
+        self._entries.add_indexes(
+            [function_index(name, function) for name, function in indexers.items()]
+        )
+
+    def index_names(self) -> builtins.list[str]:
+        """Return the names of all indexes, the built-in ones first."""
+        return self._entries.index_names()
+
+    def by_index(self, index: str, value: str) -> builtins.list[T]:
+        """Return the objects under ``value``, in no particular order; perhaps empty.
+
+        Raises:
+            UnknownIndexError: the index does not exist.
+        """
+        return [entry.object for entry in self._entries.by_index(index, value)]
+
+    def index(self, index: str, entry: Entry[T]) -> builtins.list[T]:
+        """Return, each once, the objects that share a value of the index with ``entry``.
+
+        ``entry`` need not be held: the function runs on it.
+
+        Raises:
+            UnknownIndexError: the index does not exist.
+            IndexFunctionError: the function failed on ``entry``.
+        """
+        return [found.object for found in self._entries.index(index, entry)]
+
+    def index_keys(self, index: str, value: str) -> builtins.list[ObjectName]:
+        """Return the keys of the objects under ``value``, sorted.
+
+        Raises:
+            UnknownIndexError: the index does not exist.
+        """
+        return self._entries.index_keys(index, value)
+
+    def list_index_values(self, index: str) -> builtins.list[str]:
+        """Return every value that has objects, each once, in no particular order.
+
+        Raises:
+            UnknownIndexError: the index does not exist.
+        """
+        return self._entries.list_index_values(index)
+
+
+@final
+class _Guarded(Generic[T]):
+    """Replaces a `ThreadSafeStore` until `Store.release`: every read is checked first.
+
+    A stand-in, and not a test in each method of `Store`: after the first sync reads cost nothing.
+    """
+
+    __slots__ = ("_check", "store")
+
+    def __init__(self, store: ThreadSafeStore[T], check: Callable[[], None]) -> None:
+        self.store: ThreadSafeStore[T] = store
+        self._check = check
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.store, name)  # writes, the names of indexes, the version
+
+    def get(self, key: ObjectName) -> Entry[T] | None:
+        """Return the entry of ``key``."""
+        self._check()
+        return self.store.get(key)
+
+    def __contains__(self, key: object) -> bool:
+        self._check()
+        return key in self.store
+
+    def __len__(self) -> int:
+        self._check()
+        return len(self.store)
+
+    def list(self) -> builtins.list[Entry[T]]:
+        """Return all entries."""
+        self._check()
+        return self.store.list()
+
+    def keys(self) -> builtins.list[ObjectName]:
+        """Return all keys."""
+        self._check()
+        return self.store.keys()
+
+    def by_index(self, index: str, value: str) -> builtins.list[Entry[T]]:
+        """Return the entries under ``value``."""
+        self._check()
+        return self.store.by_index(index, value)
+
+    def index(self, index: str, entry: Entry[T]) -> builtins.list[Entry[T]]:
+        """Return the entries that share a value with ``entry``."""
+        self._check()
+        return self.store.index(index, entry)
+
+    def index_keys(self, index: str, value: str) -> builtins.list[ObjectName]:
+        """Return the keys of the entries under ``value``."""
+        self._check()
+        return self.store.index_keys(index, value)
+
+    def list_index_values(self, index: str) -> builtins.list[str]:
+        """Return every value that has entries."""
+        self._check()
+        return self.store.list_index_values(index)
 
 
 def _key(item: Entry[T] | Key) -> ObjectName:
@@ -190,12 +370,12 @@ def _key(item: Entry[T] | Key) -> ObjectName:
     try:
         return item.metadata.key
     except AttributeError:
-        raise _no_key(item) from None
+        raise _not_a_key(item) from None
 
 
-def _no_key(item: object) -> UsageError:
+def _not_a_key(item: object) -> UsageError:
     return UsageError(
-        f"{type(item).__name__} is no key; pass text like 'namespace/name' or an ObjectName"
+        f"{type(item).__name__} is not a key; pass text like 'namespace/name' or an ObjectName"
     )
 
 

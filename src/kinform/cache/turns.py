@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Awaitable, Callable, Generator, Hashable
 from typing import Final, NamedTuple, final
 
+from kinform.cache.listwatch import source_options
 from kinform.rest.limits import RateLimiter
 from kinform.rest.reconnects import Reconnects
 from kinform.sansio.ratelimit import Departure
@@ -37,8 +38,7 @@ class Turns:
     """Makes one reflector wait for its turns, and shares its probes.
 
     Args:
-        lw: the reflector's source. Its ``reconnects`` is the limiter, if any, and its
-            ``probed_resource()`` the resource whose probes can be shared, if any.
+        lw: the reflector's source; its `SourceOptions` have the limiter and the probed resource.
         rand: returns numbers in [0, 1).
 
     Attributes:
@@ -46,7 +46,7 @@ class Turns:
     """
 
     def __init__(self, lw: object, *, rand: Callable[[], float]) -> None:
-        self._lw = lw
+        self._options = source_options(lw)
         self._rand = rand
         self._departure: Departure | None = None
         self._learned = ("", 0)  # a version, and a mark taken when or after it was applied
@@ -54,8 +54,7 @@ class Turns:
 
     @property
     def _limiter(self) -> RateLimiter | None:
-        limiter: RateLimiter | None = getattr(self._lw, "reconnects", None)
-        return limiter
+        return self._options.reconnects
 
     @property
     def _shared(self) -> Reconnects | None:
@@ -139,8 +138,7 @@ class Turns:
         return Answer(probed.started, probed.version, applied, is_stale)
 
     def _resource(self) -> Hashable | None:
-        name: Callable[[], Hashable | None] | None = getattr(self._lw, "probed_resource", None)
-        return None if name is None else name()
+        return self._options.probed_resource()
 
     def _return(self) -> None:
         if self._departure is not None and (shared := self._shared) is not None:

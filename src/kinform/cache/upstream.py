@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import final
 
 from kinform.errors import KinformError
-from kinform.sansio.queue import never_mind
+from kinform.sansio.queue import no_op
 
 __all__ = ["Upstream"]
 
@@ -21,7 +21,7 @@ def _nothing() -> None:
 class Upstream:
     """The reasons why no event arrives, for waiters; by default there is no reason."""
 
-    refuse_if_idle: Callable[[], None] = never_mind
+    refuse_if_idle: Callable[[], None] = no_op
     """Raises `UsageError` if the informer was not started, so that no event will arrive."""
     trouble: Callable[[], KinformError | None] = _nothing
     """Returns the current failure of its reflector."""

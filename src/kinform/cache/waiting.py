@@ -1,68 +1,150 @@
-"""Waiting until a cache is in some state: asked after every change, never polled."""
+"""Waiting for caches: until a condition is met, or until several caches have synced.
+
+Conditions are checked after every change, never polled (client-go's WaitForCacheSync polls).
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import TypeVar, final
+import logging
+from collections.abc import Callable, Collection
+from typing import Final, Protocol, TypeVar, final
 
-__all__ = ["Waiters"]
+from kinform.errors import UsageError
+from kinform.tasks import gather
+
+__all__ = ["Syncable", "Waiters", "wait_for_all", "wait_for_cache_sync"]
 
 R = TypeVar("R")
+
+log: Final = logging.getLogger(__name__)
 
 
 @final
 class Waiters:
-    """Those who wait for something to be true. All of it happens on one event loop.
+    """The tasks that wait for a condition of one cache. Everything here is on one event loop.
 
-    Whatever a question does, it is its asker's business: neither `ask` nor the other askers
-    notice, unless it is meant for the process (``KeyboardInterrupt``).
+    An exception of a condition is raised in its own waiter; `check` and the other waiters are not
+    affected, unless it is meant for the process (``KeyboardInterrupt``).
     """
 
     def __init__(self) -> None:
-        self._asking: dict[Callable[[], None], Callable[[Exception], None]] = {}
+        self.pending: Final[dict[Callable[[], None], Callable[[Exception], None]]] = {}
+        """A check and a failure function for each waiter; empty if no task waits."""
 
-    async def wait(self, question: Callable[[], R]) -> R:
-        """Return the first true answer to ``question``, which is asked now and at each `ask`.
+    async def wait(self, condition: Callable[[], R]) -> R:
+        """Return the first true result of ``condition``, which runs now and at each `check`.
 
-        What ``question`` raises, the waiter gets; so it does what `fail` was called with.
+        Exceptions of ``condition``, and those given to `fail`, are raised here.
         """
-        answer = question()
-        if answer:
-            return answer
+        result = condition()
+        if result:
+            return result
         answered: asyncio.Future[R] = asyncio.get_running_loop().create_future()
 
-        def ask() -> None:
-            # The first answer counts: the waiter has not run yet, and by now it may be another.
+        def check() -> None:
+            # The first true result counts: the waiter has not run yet, and it may change again.
             if answered.done():
                 return
             try:
-                answer = question()
-            except Exception as exc:  # noqa: BLE001 - whatever it raises is its asker's
+                result = condition()
+            except Exception as exc:  # noqa: BLE001 - raised in the waiter
                 fail(exc)
             else:
-                if answer:
-                    answered.set_result(answer)
+                if result:
+                    answered.set_result(result)
 
         def fail(error: Exception) -> None:
-            if isinstance(error, StopIteration):  # next() without a default; no future takes it
-                error, stop = RuntimeError("the question raised StopIteration"), error
+            if isinstance(error, StopIteration):  # next() without a default; futures refuse it
+                error, stop = RuntimeError("the condition raised StopIteration"), error
                 error.__cause__ = stop
             if not answered.done():
                 answered.set_exception(error)
 
-        self._asking[ask] = fail
+        self.pending[check] = fail
         try:
             return await answered
         finally:
-            del self._asking[ask]
+            del self.pending[check]
 
-    def ask(self) -> None:
-        """Ask everybody's question again."""
-        for ask in tuple(self._asking):
-            ask()
+    def check(self) -> None:
+        """Check the condition of every waiter again."""
+        for check in tuple(self.pending):
+            check()
 
     def fail(self, error: Callable[[], Exception]) -> None:
-        """Let everybody know that it will never be; each gets an error of its own."""
-        for fail in tuple(self._asking.values()):
+        """Raise an error in every waiter; each gets an error of its own."""
+        for fail in tuple(self.pending.values()):
             fail(error())
+
+
+class Syncable(Protocol):
+    """A `SharedInformer`, an `InformerGroup`, or the `Registration` of a handler."""
+
+    @property
+    def name(self) -> str:
+        """The name in messages."""
+        ...
+
+    @property
+    def has_synced(self) -> bool:
+        """True if it has synced."""
+        ...
+
+    async def wait_synced(self, timeout: float | None = None) -> None:
+        """Wait until ``has_synced``."""
+        ...
+
+
+async def wait_for_cache_sync(*what: Syncable, timeout: float | None = None) -> None:
+    """Wait until all of them have synced.
+
+    .. code-block:: python
+
+        await kinform.wait_for_cache_sync(pods, nodes, timeout=30)
+
+    Raises:
+        TimeoutError: not all have in time; the message names those, ``__cause__`` is the error of
+            one of them.
+        UsageError: one was not started, or stopped meanwhile, or none is given.
+    """
+    if not what:
+        raise UsageError("there is nothing to wait for; give informers or registrations")
+    for one in what:
+        _check_syncable(one)
+    await wait_for_all(what, timeout)
+
+
+async def wait_for_all(what: Collection[Syncable], timeout: float | None) -> None:
+    """Do as `wait_for_cache_sync`; with no arguments it returns at once."""
+    missing = sorted(one.name for one in what if not one.has_synced)
+    if not missing:
+        return
+    log.debug(
+        "waiting for %d to sync: %s",
+        len(missing),
+        ", ".join(missing),
+        extra={"informers": missing},
+    )
+    try:
+        await gather(*(_wait(one, timeout) for one in what))
+    except TimeoutError as failure:
+        names = sorted(one.name for one in what if not one.has_synced)
+        text = f"not synced within {timeout} s: {', '.join(names)}"
+        raise TimeoutError(text) from failure
+
+
+async def _wait(one: Syncable, timeout: float | None) -> None:
+    started = asyncio.get_running_loop().time()
+    await one.wait_synced(timeout)
+    took = asyncio.get_running_loop().time() - started
+    log.debug(
+        "%s has synced after %.1f s", one.name, took, extra={"informer": one.name, "seconds": took}
+    )
+
+
+def _check_syncable(one: object) -> None:
+    if isinstance(one, int | float):
+        raise UsageError(f"{one!r} cannot sync; for a timeout pass timeout={one!r}")
+    if not hasattr(one, "wait_synced"):
+        raise UsageError(f"{type(one).__name__} cannot sync; expected informers or registrations")

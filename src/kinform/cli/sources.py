@@ -106,8 +106,8 @@ def plain_source(wanted: Wanted, meter: Meter) -> ListWatch[Row]:
     return ListWatch(
         list=fetch,
         watch=watch,
-        reconnects=source.reconnects,
-        probed_resource=source.probed_resource,
+        reconnects=source.source_options.reconnects,
+        probed_resource=source.source_options.probed_resource,
     )
 
 

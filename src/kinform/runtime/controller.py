@@ -22,7 +22,7 @@ from typing import Final, TypeVar, cast, final
 from kinform.cache.factory import SharedInformerFactory
 from kinform.cache.handlers import refuse_generators
 from kinform.cache.processor import Registration
-from kinform.cache.sync import wait_for_all
+from kinform.cache.waiting import wait_for_all
 from kinform.errors import KinformError, UnknownResourceError, UsageError
 from kinform.meta import ObjectName
 from kinform.parts import Parts

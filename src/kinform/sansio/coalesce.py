@@ -1,11 +1,11 @@
-"""What one listener has not been told yet: in order, or merged where too much piles up.
+"""Buffer: the pending notifications of one listener, merged per key where there are too many.
 
-The processor puts, the listener takes; both live on one loop, so there are no locks, and nothing
-here waits. A buffer must not grow with the traffic: whoever listens slowly is told less often,
-never wrongly.
+The processor puts, the listener takes; both run on one event loop, so there are no locks, and
+nothing here waits. A buffer must not grow with the traffic: a slow listener gets fewer
+notifications, never wrong ones. A notification is the `Transition` of a key.
 
-Rule 1: whoever applies what comes out ends with what was put in, key by key.
-Rule 2: what comes out for one key is a history that can be: new, changed, gone, new again.
+Rule 1: a listener that applies everything it takes ends with the state that was put, key by key.
+Rule 2: the notifications of one key form a possible history: added, updated, deleted, added again.
 """
 
 from __future__ import annotations
@@ -17,63 +17,65 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 import msgspec
 
 from kinform.meta import ObjectName
-from kinform.sansio.notifications import Notification
+from kinform.sansio.deltas import Transition
 
 __all__ = ["HIGH_WATER", "Buffer", "Marker", "merge"]
 
 T = TypeVar("T")
 
 HIGH_WATER: Final = 1024
-"""How many notifications may wait before they are merged (client-go: the ring's first size)."""
+"""Pending notifications above this number are merged (client-go: initial size of the ring)."""
 
-_Pair: TypeAlias = tuple[Notification[T], Notification[T]]
-"""One object that is gone, and another of its name that has come."""
+_Pair: TypeAlias = tuple[Transition[T], Transition[T]]
+"""The delete of one object, and the add of another with the same name."""
 
 
 @final
 class Marker:
-    """A place in the order of a `Buffer`: it says nothing but "here"."""
+    """A position in a `Buffer`."""
 
     __slots__ = ()
 
 
-_Stretch: TypeAlias = OrderedDict[ObjectName, Notification[T] | _Pair[T]]
-"""What waits between two markers, merged: each key once, where it first stood."""
+_Stretch: TypeAlias = OrderedDict[ObjectName, Transition[T] | _Pair[T]]
+"""The merged notifications between two markers: each key once, at its first position."""
 
 
-def merge(first: Notification[T], second: Notification[T]) -> Notification[T] | _Pair[T] | None:
-    """Return what is left to tell of two changes of one key that follow each other.
+def merge(first: Transition[T], second: Transition[T]) -> Transition[T] | _Pair[T] | None:
+    """Return the one notification that two successive ones of a key amount to.
 
-    ``None``: nothing, for the object came and went unseen. A pair: both, in order, because they
-    are two objects of one name. Without a uid nobody knows, so that is a pair as well.
+    ``None``: none, because the object was added and deleted before the listener received either.
+    A pair: both, in order, because they are two objects of one name, or may be (without a uid).
     """
     if second.new is None:
-        # Also for an update + delete: the listener knows the object, and must hear that it is gone.
+        # Also for an update + delete: the listener knows the object, so it must get the delete.
         if first.old is None:
             return None
-        return msgspec.structs.replace(second, told=first.told or first.old)
+        # ``old`` stays the state that the listener knows; it receives the last one as ``final``.
+        return msgspec.structs.replace(second, old=first.old, final=second.final or second.old)
     if first.new is None:
         gone = first.old
         if gone is None or not gone.metadata.uid or gone.metadata.uid != second.new.metadata.uid:
             return first, second
-        # It never went, or is back: an update of what the listener knows, which is not how it went.
-        return Notification(first.key, first.told or gone, second.new)
-    # A resync falls under this too: its ``new`` is the one that waits already.
-    return Notification(first.key, first.old, second.new, first.initial)
+        # The same object again: an update from the state that the listener knows.
+        return Transition(first.key, gone, second.new)
+    # A resync as well: its ``new`` is the one that is pending already.
+    return Transition(first.key, first.old, second.new, first.initial)
 
 
 @final
 class Buffer(Generic[T]):
-    """The notifications that wait for one listener.
+    """The pending notifications of one listener.
 
-    Up to ``high_water`` they come out one by one, in the order of putting. What is put beyond
-    that is merged with what waits, so that each key waits once, or twice where one object went
-    and another of its name came. A merged notification stands where the first of its key stood,
-    so keys may overtake each other; the changes of one key never do. When the last one is taken,
-    everything is in order again.
+    Up to ``high_water`` they are taken one by one, in the order in which they were put. Above that
+    they are merged, so that each key is pending once, or twice where one object was deleted and
+    another of its name added. A merged notification has the position of the first one of its key,
+    so keys may overtake each other; the changes of one key never do. Once the buffer was empty,
+    the order is exact again.
 
-    A marker is a wall: what was put before it comes out before it, merged or not, and what was
-    put later comes out later. Nothing is merged across it, so a key can wait on both sides.
+    A marker is a barrier: everything put before it is taken before it, merged or not, and
+    everything put later is taken later. Nothing is merged across it, so a key can be pending on
+    both sides.
 
     Raises:
         ValueError: if ``high_water`` is less than 1.
@@ -85,21 +87,21 @@ class Buffer(Generic[T]):
         if high_water < 1:
             raise ValueError(f"high_water is {high_water}; expected at least 1")
         self._high_water = high_water
-        # Invariant: one of the two is empty. Merged is what stands in _stretches.
-        self._fifo: deque[Notification[T] | Marker] = deque()
+        # Invariant: one of the two is empty. _stretches holds the merged ones.
+        self._fifo: deque[Transition[T] | Marker] = deque()
         self._stretches: deque[_Stretch[T] | Marker] = deque()
         self._marks = 0  # in _fifo
         self._pairs = 0  # in _stretches, none of which is empty
         self._peak = 0
         self._coalesced = 0
 
-    # --- what the processor puts --------------------------------------------------------------
+    # --- the processor puts
 
-    def put(self, notification: Notification[T], /) -> None:
-        """Add one notification. Those of one key must be a history: see `Notification`."""
+    def put(self, notification: Transition[T], /) -> None:
+        """Add one notification. Those of one key must form a history (Rule 2)."""
         self.extend((notification,))
 
-    def extend(self, notifications: Sequence[Notification[T]], /) -> None:
+    def extend(self, notifications: Sequence[Transition[T]], /) -> None:
         """Add all ``notifications``, in order."""
         if not self._stretches:
             size = len(self._fifo) - self._marks + len(notifications)
@@ -111,7 +113,7 @@ class Buffer(Generic[T]):
         self._merge_in(notifications)
 
     def mark(self, marker: Marker, /) -> None:
-        """Add a marker behind all that was put so far."""
+        """Add a marker behind all notifications put so far."""
         if self._stretches:
             self._stretches.append(marker)
         else:
@@ -119,7 +121,7 @@ class Buffer(Generic[T]):
             self._marks += 1
 
     def clear(self) -> None:
-        """Drop all that waits, markers too."""
+        """Drop all pending notifications and markers."""
         self._fifo.clear()
         self._stretches.clear()
         self._marks = self._pairs = 0
@@ -134,14 +136,14 @@ class Buffer(Generic[T]):
             else:
                 self._merge_in((item,))
 
-    def _merge_in(self, notifications: Sequence[Notification[T]]) -> None:
+    def _merge_in(self, notifications: Sequence[Transition[T]]) -> None:
         before = len(self)
         stretch = self._stretches[-1] if self._stretches else None
         if not isinstance(stretch, OrderedDict):  # nothing there, or a marker
-            stretch = OrderedDict[ObjectName, Notification[T] | _Pair[T]]()
+            stretch = OrderedDict[ObjectName, Transition[T] | _Pair[T]]()
             self._stretches.append(stretch)
         for notification in notifications:
-            # One look both finds what waits and adds where nothing does: this is what runs for
+            # One lookup both finds the pending one and adds where there is none: this runs for
             # each object of a long first list.
             waiting = stretch.setdefault(notification.key, notification)
             if waiting is not notification:
@@ -153,9 +155,9 @@ class Buffer(Generic[T]):
         self._coalesced += len(notifications) - (after - before)
 
     def _replace(
-        self, stretch: _Stretch[T], waiting: Notification[T] | _Pair[T], second: Notification[T]
+        self, stretch: _Stretch[T], waiting: Transition[T] | _Pair[T], second: Transition[T]
     ) -> None:
-        left: Notification[T] | _Pair[T] | None
+        left: Transition[T] | _Pair[T] | None
         if isinstance(waiting, tuple):
             gone, there = waiting
             left = _behind(gone, merge(there, second))
@@ -165,12 +167,12 @@ class Buffer(Generic[T]):
         if left is None:
             del stretch[second.key]
         else:
-            stretch[second.key] = left  # in the place of the first
+            stretch[second.key] = left  # at the position of the first
 
-    # --- what the listener takes --------------------------------------------------------------
+    # --- the listener takes
 
-    def take(self) -> Notification[T] | Marker | None:
-        """Take out what comes next; ``None`` if nothing waits."""
+    def take(self) -> Transition[T] | Marker | None:
+        """Remove and return the next item; ``None`` if the buffer is empty."""
         if self._fifo:
             item = self._fifo.popleft()
             if isinstance(item, Marker):
@@ -178,7 +180,7 @@ class Buffer(Generic[T]):
             return item
         return self._take_merged() if self._stretches else None
 
-    def _take_merged(self) -> Notification[T] | Marker:
+    def _take_merged(self) -> Transition[T] | Marker:
         head = self._stretches[0]
         if isinstance(head, Marker):
             self._stretches.popleft()
@@ -192,28 +194,26 @@ class Buffer(Generic[T]):
             self._stretches.popleft()
         return waiting
 
-    # --- how it stands ------------------------------------------------------------------------
+    # --- state
 
     def __len__(self) -> int:
-        """Return how many notifications wait; markers do not count."""
-        # A copy, made in one step: figures are read from any thread.
+        """Return the number of pending notifications; markers do not count."""
+        # A copy, made in one step: statistics are read from any thread.
         stretches = tuple(self._stretches)
         merged = sum(len(one) for one in stretches if isinstance(one, OrderedDict))
         return len(self._fifo) - self._marks + merged + self._pairs
 
     @property
     def peak(self) -> int:
-        """The most that ever waited."""
+        """The maximum of pending notifications so far."""
         return self._peak
 
     @property
     def coalesced(self) -> int:
-        """How many notifications were merged away: put, and never to be taken."""
+        """The number of notifications that were merged into others."""
         return self._coalesced
 
 
-def _behind(
-    gone: Notification[T], rest: Notification[T] | _Pair[T] | None
-) -> Notification[T] | _Pair[T]:
-    # Only with an end of something does merge() make a pair, and behind ``gone`` stands none.
+def _behind(gone: Transition[T], rest: Transition[T] | _Pair[T] | None) -> Transition[T] | _Pair[T]:
+    # merge() makes a pair only of a delete and an add, and ``gone`` is followed by no delete.
     return gone if rest is None or isinstance(rest, tuple) else (gone, rest)

@@ -1,7 +1,8 @@
-"""What travels from the reflector to the cache: one change, or one change of everything.
+"""Changes on their way from the reflector to the event handlers.
 
-A `Delta` concerns one key. The three others concern the whole cache and stand alone in a batch:
-`ReplacedAll` (a relist), `SyncAll` (a resync) and `Progress` (a bookmark).
+Before the store: a `Delta` concerns one key; `ReplacedAll` (a relist), `SyncAll` (a resync) and
+`Progress` (a bookmark) concern the whole cache, and each is a batch of its own. Behind the store:
+a `Transition` is what a write did to one key. Handlers and event streams receive the same value.
 """
 
 from __future__ import annotations
@@ -15,31 +16,31 @@ import msgspec
 
 from kinform.meta import Entry, ObjectName
 
-__all__ = ["Change", "Delta", "DeltaType", "Progress", "ReplacedAll", "SyncAll"]
+__all__ = ["Change", "Delta", "DeltaType", "Progress", "ReplacedAll", "SyncAll", "Transition"]
 
 T = TypeVar("T")
 
 
 class DeltaType(enum.StrEnum):
-    """What happened to one object, in client-go's words."""
+    """The type of a change, in client-go's words."""
 
     ADDED = "Added"
     UPDATED = "Updated"
     DELETED = "Deleted"
     REPLACED = "Replaced"
-    """It is part of a fresh list; it may be new, changed or the same."""
+    """The object is part of a new list; it may be new, changed or unchanged."""
     SYNC = "Sync"
-    """Nothing happened: a resync tells of it again."""
+    """Nothing changed: a resync delivers the object again."""
 
 
-# A Struct, because one is made for every event: a frozen dataclass costs ten times as much. It
-# keeps out of the garbage collector's way: nothing it holds can come to refer to it.
+# Structs, because one of each is made for every event: a frozen dataclass costs ten times as much.
+# gc=False: they cannot be part of a reference cycle, so the collector need not track them.
 @final
 class Delta(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """One change of one object.
 
     A DELETED delta may be a *tombstone*: the delete was inferred from a list that no longer
-    shows the key. Then ``final_state_unknown`` is true, and ``entry`` is the last state known,
+    contains the key. Then ``final_state_unknown`` is true, and ``entry`` is the last known state,
     or ``None`` if there is none. Every other delta has an entry.
 
     ``afresh`` on an object of a list as in `ReplacedAll`.
@@ -53,14 +54,35 @@ class Delta(msgspec.Struct, Generic[T], frozen=True, gc=False):
 
 
 @final
+class Transition(msgspec.Struct, Generic[T], frozen=True, gc=False):
+    """The effect of one write on one key: the entry before and the entry after.
+
+    ``old`` is ``None`` where the key is new, ``new`` where it was deleted, and both where a delete
+    found nothing. ``old is new`` where the write changed nothing; as a notification that is a
+    resync. Entries with different uids are two objects: the old one was deleted, and that delete
+    was missed. Handlers never receive both in one transition, but a delete and an add.
+    """
+
+    key: ObjectName
+    old: Entry[T] | None
+    new: Entry[T] | None
+    initial: bool = False
+    """Of a new object: it existed before the listener was added."""
+    final_state_unknown: bool = False
+    """Of a deleted object: the delete itself was missed, so ``old`` may be stale (a tombstone)."""
+    final: Entry[T] | None = None
+    """Of a deleted object: the final state, where it differs from ``old``."""
+
+
+@final
 @dataclass(frozen=True, slots=True)
 class ReplacedAll(Generic[T]):
-    """A relist: from now on there is this and nothing else, as of ``resource_version``.
+    """A relist: the cache is to hold these entries and no others, as of ``resource_version``.
 
-    The mapping is handed over, not copied: whoever built it leaves it alone from then on.
+    The mapping is handed over, not copied: the writer must not change it afterwards.
 
-    ``afresh`` where it is known to show another history than lists before (etcd was restored):
-    the same version of the same object may then be another state.
+    ``afresh`` where the list is known to show another history than the lists before (etcd was
+    restored from a backup): the same version of the same object may then be another state.
     """
 
     entries: Mapping[ObjectName, Entry[T]]
@@ -71,16 +93,16 @@ class ReplacedAll(Generic[T]):
 @final
 @dataclass(frozen=True, slots=True)
 class SyncAll:
-    """A resync: tell those who asked for it about everything again."""
+    """A resync: deliver every object again to the handlers that asked for resyncs."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """A bookmark: everything up to ``resource_version`` has been told.
+    """A bookmark: every change up to ``resource_version`` was written before it.
 
-    ``of_list`` where it ends a list that was told object by object: then it is the version even
-    if it is older than what was told before.
+    ``of_list`` where it ends a list that was written object by object: the cache then takes this
+    version even if it is older than the current one.
     """
 
     resource_version: str
@@ -88,4 +110,4 @@ class Progress:
 
 
 Change: TypeAlias = Delta[T] | ReplacedAll[T] | SyncAll | Progress
-"""What a queue that keeps the order holds."""
+"""An item of a queue that keeps the order of writing."""

@@ -1,16 +1,17 @@
-"""Which item of a list became which, when all that is seen of the items is a part of each.
+"""Matching of list items before and after a change, by the part of each item that a model shows.
 
-A model shows a part of every item. After a change the hidden rest must go to the item it came
-from, so the two lists are matched by evidence, the strongest first:
+A model shows a part of every item. After a change the hidden rest must stay with the item it
+belongs to, so the items of both lists are matched, by the strongest evidence first:
 
 1. An *identity* (``name``, ``type``, ...) that every item has and no two items share, in both
-   lists. The first of them that is usable settles the matter: another name is another item.
+   lists. The first usable one decides: another name is another item.
 2. An *address* (``mountPath``, ``port``, ...) under the same condition. Items with the same
    address are the same, even if their names differ; those with another may have been moved.
 3. Without an identity: items that did not change, then items at the same place in lists of the
    same length.
 
-What is still open then is refused if the hidden part of an item would be lost, not guessed.
+If items are still unmatched then, and the hidden part of one would be lost, the change is
+refused. Nothing is guessed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = ["origins"]
 _Key: TypeAlias = "tuple[str, ...]"
 _Pairs: TypeAlias = "dict[int, int]"  # the index of the changed item: that of its origin
 
-# Of each key the first member must be there; a missing other one is a value like any other.
+# The first member of each key must exist; another one may be missing, which is a value too.
 _IDENTITIES: Final[Sequence[_Key]] = (
     ("name",),
     ("type",),
@@ -51,15 +52,15 @@ _ADDRESSES: Final[Sequence[_Key]] = (
 def origins(
     whole: list[JsonValue], before: list[JsonValue], after: list[JsonValue], *, path: str
 ) -> list[int | None]:
-    """Tell for each item of ``after`` which item of ``before`` it was; ``None`` if it is new.
+    """Return for each item of ``after`` its index in ``before``; ``None`` if it is new.
 
-    ``before`` shows a part of each item of ``whole``, in the same order. ``path`` is where the
-    list stands, for the error.
+    ``before`` shows a part of each item of ``whole``, in the same order. ``path`` is the path of
+    the list, for the error.
 
     Raises:
-        UsageError: that cannot be told, and what ``before`` does not show would be lost.
+        UsageError: an item cannot be matched, and its hidden part would be lost.
     """
-    if len(whole) != len(before):  # a model that drops items: none can be told from another
+    if len(whole) != len(before):  # a model that drops items: they cannot be matched
         _refuse_loss(whole, [None] * len(whole), range(len(whole)), path=path)
         return [None] * len(after)
     identified = _first_usable(before, after, _IDENTITIES)
@@ -79,7 +80,7 @@ def origins(
 def _hidden(whole: JsonValue, shown: JsonValue) -> str | None:
     """Return the path of a member that ``whole`` has and ``shown`` lacks; ``None`` if none.
 
-    A ``null`` is as good as absent. A scalar in a list is no member.
+    A ``null`` counts as absent. A scalar in a list does not count as a member.
     """
     if isinstance(whole, dict):
         return _hidden_member(whole, shown if isinstance(shown, dict) else {})
@@ -140,7 +141,7 @@ def _places(items: list[JsonValue], key: _Key) -> dict[tuple[JsonValue, ...], in
 def _value(item: JsonValue, key: _Key) -> tuple[JsonValue, ...] | None:
     if not isinstance(item, dict):
         return None
-    if item.get(key[0]) in (None, ""):  # "" is how a model may write what is not there
+    if item.get(key[0]) in (None, ""):  # a model may write "" for an absent member
         return None
     value = tuple(item.get(member) for member in key)
     return value if all(_is_plain(part) for part in value) else None
@@ -151,7 +152,7 @@ def _is_plain(part: JsonValue) -> bool:
 
 
 def _unchanged(whole: list[JsonValue], before: list[JsonValue], after: list[JsonValue]) -> _Pairs:
-    """Match the items that look the same as before."""
+    """Match the items that are equal to one before."""
     pairs: _Pairs = {}
     alike = _groups(before)
     for form, news in _groups(after).items():
@@ -161,13 +162,13 @@ def _unchanged(whole: list[JsonValue], before: list[JsonValue], after: list[Json
         elif len(before) == len(after):
             pairs |= {place: place for place in news if place in olds}
         elif len(olds) < len(news) or len(_groups([whole[old] for old in olds])) == 1:
-            # None is lost, or it does not matter which.
+            # No item is lost, or those that are have equal hidden parts.
             pairs |= zip(news, olds, strict=False)
     return pairs
 
 
 def _groups(items: list[JsonValue]) -> dict[bytes, list[int]]:
-    """Return the places of equal items, by their form. ``1`` and ``true`` are not equal."""
+    """Return the indexes of equal items, by their JSON. ``1`` and ``true`` are not equal."""
     groups: dict[bytes, list[int]] = {}
     for place, item in enumerate(items):
         groups.setdefault(msgspec.json.encode(item, order="deterministic"), []).append(place)
@@ -181,7 +182,7 @@ def _refuse_loss(
         member = _hidden(whole[place], shown[place])
         if member is not None:
             raise UsageError(
-                f"cannot tell which items of {path or 'the list'} are which after the change, and "
+                f"cannot match the items of {path or 'the list'} after the change, and "
                 f"the model does not declare {path}/{place}/{member}, which would be lost; "
                 "use patch(), or update the object as a dict"
             )

@@ -1,7 +1,9 @@
-"""The queue that keeps everything in order: client-go's RealFIFO in its atomic form.
+"""RealFIFO: a queue that keeps the order of all changes (client-go's RealFIFO, atomic form).
 
-One flat sequence across all keys. A relist is one item, so is a resync: what they mean for each
-object is found out where they are applied, against the cache as it is by then.
+One flat sequence across all keys. A relist is one item, and so is a resync: their effect on each
+object is computed when they are applied, against the cache at that time.
+
+client-go: tools/cache/the_real_fifo.go.
 """
 
 from __future__ import annotations
@@ -20,14 +22,14 @@ from kinform.sansio.queue import (
     KnownObjects,
     QueueStatistics,
     Transform,
-    never_mind,
+    no_op,
 )
 
 __all__ = ["RealFIFO"]
 
 T = TypeVar("T")
 
-# Looking up a member of an enum class costs as much as appending to a deque.
+# Reading a member off an enum class costs as much as appending to a deque.
 _ADDED: Final = DeltaType.ADDED
 _UPDATED: Final = DeltaType.UPDATED
 _DELETED: Final = DeltaType.DELETED
@@ -35,27 +37,27 @@ _DELETED: Final = DeltaType.DELETED
 
 @final
 class RealFIFO(Generic[T]):
-    """A `Queue` that hands out every change, in the order of writing, across all keys.
+    """A `Queue` that returns every change, in the order of writing, across all keys.
 
-    Nothing is merged and nothing is left out, deletes of unknown objects included. A list is one
-    `ReplacedAll`, a resync one `SyncAll`: after each batch the cache is a state that was true on
+    Nothing is merged and nothing is dropped, deletes of unknown objects included. A list is one
+    `ReplacedAll`, a resync one `SyncAll`: after each batch the cache is a state that existed on
     the server at one moment, never a relist half applied.
 
-    A batch holds deltas of distinct keys, up to ``limit``. It ends before a key it has already
-    (whoever applies it may look up all old states beforehand) and before a change of everything,
-    which is a batch of its own. `Progress` and `SyncAll` are the exception to "nothing is
-    merged": two in a row say what the last one says.
+    A batch holds deltas of distinct keys, up to ``limit``. It ends before a key that it already
+    contains (so all old states can be looked up before it is applied) and before a change of the
+    whole cache, which is a batch of its own. Exception to "nothing is merged": of two `Progress`
+    or two `SyncAll` in a row only the last is kept.
 
-    Memory: nothing bounds it from inside, for to drop or to merge would break the promise. It
-    holds what was written and not popped yet, a popped slot is free at once. The bound is its
-    writer's: a reflector that stops reading while ``is_congested`` overshoots ``high_water`` by
-    one network read or one list, and the server's socket buffer does the rest.
+    Memory: the queue itself has no bound, because dropping or merging would break the guarantee.
+    It holds the changes that were written and not popped yet. The writer bounds it: a reflector
+    that stops reading while ``is_congested`` exceeds ``high_water`` by one network read or one
+    list at most; then the socket's buffer fills, and the server waits.
 
     Args:
-        known: not needed here; it lets both queues be made alike.
+        known: not used; accepted so that both queues have one signature.
         transform: runs once for each entry written, before it is queued.
         on_ready: see `QueueFactory`.
-        high_water: how many objects may wait before ``is_congested``.
+        high_water: the number of queued objects from which ``is_congested`` is true.
 
     Raises:
         ValueError: if ``high_water`` is less than 1.
@@ -68,7 +70,7 @@ class RealFIFO(Generic[T]):
         *,
         known: KnownObjects[T] | None = None,  # noqa: ARG002 (one signature for both queues)
         transform: Transform[T] | None = None,
-        on_ready: Callable[[], None] = never_mind,
+        on_ready: Callable[[], None] = no_op,
         high_water: int = HIGH_WATER,
     ) -> None:
         self._on_ready = on_ready
@@ -76,11 +78,11 @@ class RealFIFO(Generic[T]):
         # Oldest first. A deque and not a list, so that popping frees slots one by one.
         self._changes: deque[Change[T]] = deque()
         self._handover: Handover[T] = Handover(high_water)
-        # Invariant: the number of objects in all the ReplacedAll that wait.
+        # Invariant: the number of objects in all queued ReplacedAll.
         self._listed = 0
         self._closed = False
 
-    # --- what the reflector writes ----------------------------------------------------------
+    # --- writing: the reflector
 
     def add(self, entry: Entry[T], /) -> None:
         """Queue an ADDED delta."""
@@ -112,38 +114,38 @@ class RealFIFO(Generic[T]):
         if (transform := self._transform) is not None:
             entries = {key: transform(entry) for key, entry in entries.items()}
         self._listed += len(entries)
-        # What waits before the first list (a bookmark, a resync) is handled before it, so it
-        # counts too. The list is the last of them and a batch of its own: that alone keeps what
-        # was there at the start and what came later in different batches.
+        # Items queued before the first list (a bookmark, a resync) are handled before it, so they
+        # count too. The list is the last of them and a batch of its own: that alone keeps the
+        # first list and later changes in different batches.
         self._handover.listed(len(self._changes) + 1)
         self._append(ReplacedAll(entries, resource_version, afresh))
 
     def resync(self) -> None:
-        """Queue one `SyncAll`, unless the last thing that waits is one."""
+        """Queue one `SyncAll`, unless the last item is one."""
         if not self._closed:
             self._append_latest(SyncAll())
 
     def bookmark(self, resource_version: str, /) -> None:
-        """Queue one `Progress`; it takes the place of one that waits at the end."""
+        """Queue one `Progress`; it replaces one that is the last item."""
         if not self._closed:
             self._append_latest(Progress(resource_version))
 
     def _put(self, delta_type: DeltaType, entry: Entry[T]) -> None:
         if self._closed:
             return
-        key = entry.metadata.key  # before the transform, which has no say in it
+        key = entry.metadata.key  # before the transform, which must not change it
         if self._transform is not None:
             entry = self._transform(entry)
         self._handover.populated = True
-        # As `_append`, spelled out: this runs for every event, and a call more would show.
+        # `_append` inlined: this runs for every event.
         changes = self._changes
         changes.append(Delta(delta_type, key, entry))
         if len(changes) == 1:
             self._on_ready()
 
     def _append_latest(self, change: SyncAll | Progress) -> None:
-        # Nothing happened since the one that waits, so the newer says it all. This cannot touch
-        # the first list's count, whose last item is a ReplacedAll.
+        # Nothing was written since the last item, so the newer one covers both. This cannot change
+        # the count of the first list, whose last item is a ReplacedAll.
         if self._changes and type(self._changes[-1]) is type(change):
             self._changes[-1] = change
         else:
@@ -154,35 +156,37 @@ class RealFIFO(Generic[T]):
         if len(self._changes) == 1:
             self._on_ready()
 
-    # --- what the pump reads ----------------------------------------------------------------
+    # --- reading: the pump
 
     def pop_batch(self, limit: int = BATCH_LIMIT) -> Batch[T] | None:
-        """Take out deltas of distinct keys, at most ``limit``, or one change of everything.
+        """Pop deltas of distinct keys, at most ``limit``, or one change of the whole cache.
 
         Raises:
-            UsageError: if the batch before is not ``done`` yet.
+            UsageError: if the previous batch is not ``done`` yet.
             ValueError: if ``limit`` is less than 1.
         """
-        # client-go: the_real_fifo.go PopBatch. There, one more thing ends a batch, a key that
-        # cannot be told; here every entry has its key.
-        self._handover.check(limit)
-        changes, waiting = self._changes, self._waiting
+        # client-go: the_real_fifo.go PopBatch. There, a key that cannot be computed ends a batch
+        # as well; here every entry has its key.
+        handover, changes = self._handover, self._changes
+        if handover.batch is not None or limit < 1:
+            handover.refuse(limit)
         if not changes:
             return None
+        waiting = len(changes) + self._listed
         if not isinstance(first := changes[0], Delta):
             changes.popleft()
             if isinstance(first, ReplacedAll):
                 self._listed -= len(first.entries)
-            return self._handover.give(first, size=1, waiting=waiting)
+            return handover.give(first, size=1, waiting=waiting)
         deltas = self._leading_deltas(limit)
-        return self._handover.give(deltas, size=len(deltas), waiting=waiting)
+        return handover.give(deltas, size=len(deltas), waiting=waiting)
 
     def _leading_deltas(self, limit: int) -> list[Delta[T]]:
         changes = self._changes
         taken: dict[ObjectName, Delta[T]] = {}
-        # Look first, take later: a deque must not shrink while it is walked through.
+        # In two steps: a deque must not shrink while it is iterated.
         for change in changes:
-            # One look into the dict both finds a duplicate and takes what is none.
+            # setdefault both finds a duplicate key and takes a new one.
             if (
                 not isinstance(change, Delta)
                 or len(taken) == limit
@@ -193,54 +197,50 @@ class RealFIFO(Generic[T]):
             changes.clear()
         else:
             for _ in taken:
-                changes.popleft()  # frees the slot: a popped object lives only as long as its batch
+                changes.popleft()  # frees the slot: a popped object lives as long as its batch
         return list(taken.values())
 
     def done(self, batch: Batch[T]) -> None:
-        """Tell that ``batch`` is handled.
+        """Mark ``batch`` as handled.
 
         Raises:
-            UsageError: if ``batch`` is not the one that is out.
+            UsageError: if ``batch`` is not the one in flight.
         """
         self._handover.done(batch)
 
     def close(self) -> None:
-        """End it: what waits can still be popped, what is written from now on is ignored."""
+        """Ignore all writes from now on; queued changes can still be popped."""
         if not self._closed:
             self._closed = True
             self._on_ready()
 
-    # --- how it stands ----------------------------------------------------------------------
+    # --- state
 
     @property
     def closed(self) -> bool:
-        """Whether ``close`` was called."""
+        """True if ``close`` was called."""
         return self._closed
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing waits; a batch may be out all the same."""
+        """True if nothing is queued; a batch may be in flight all the same."""
         return not self._changes
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing waits and no batch is out: all that was written is handled."""
-        return not self._changes and not self._handover.is_out
+        """True if nothing is queued or in flight: all that was written is handled."""
+        return not self._changes and self._handover.batch is None
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is handled; an empty one too has to be popped and done."""
-        return self._handover.has_synced
+        """True if the first list is handled; an empty one too must be popped and done."""
+        return self._handover.populated and not self._handover.initial
 
     @property
     def is_congested(self) -> bool:
-        """Whether ``high_water`` objects or more wait; a list counts with all its objects."""
-        return self._waiting >= self._handover.high_water
+        """True if ``high_water`` objects or more are queued; all objects of a list count."""
+        return len(self._changes) + self._listed >= self._handover.high_water
 
     def statistics(self) -> QueueStatistics:
-        """Return the figures of this moment."""
-        return self._handover.statistics(self._waiting)
-
-    @property
-    def _waiting(self) -> int:
-        return len(self._changes) + self._listed
+        """Return the current statistics."""
+        return self._handover.statistics(len(self._changes) + self._listed)

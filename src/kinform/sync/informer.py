@@ -11,9 +11,9 @@ from typing import Final, Generic, TypeVar, final
 from kinform.cache import informer as aio
 from kinform.cache.events import Added, Deleted, Updated
 from kinform.cache.handlers import EventHandler
-from kinform.cache.indexer import Indexer
 from kinform.cache.lifetime import GRACE
 from kinform.cache.lister import Lister
+from kinform.cache.store import Indexer
 from kinform.errors import DecodeError, UsageError
 from kinform.meta import ObjectName
 from kinform.sync.blocking import blocking, on_loop

@@ -14,6 +14,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Final, Generic, TypeVar, final, overload
 
+from kinform.cache.listwatch import SourceOptions
 from kinform.errors import ResourceExpiredError
 from kinform.meta import Entry, ListMeta, ObjectName
 from kinform.objects import Object
@@ -118,6 +119,11 @@ class FakeListWatch(Generic[T]):
         self.latency = 0.0
 
     # The current contents.
+
+    @property
+    def source_options(self) -> SourceOptions:
+        """How a reflector may use this source."""
+        return SourceOptions(supports_watch_list=self.supports_watch_list)
 
     @property
     def resource_version(self) -> str:
