@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kinform.apiserver import decoding, kinds, managed_fields, schemas, server_side_apply
-from kinform.apiserver.kind import CustomVersion, Kind, Subresource
+from kinform.apiserver.kinds import CustomVersion, Kind, Subresource
 from kinform.apiserver.schemas import Schema
 from kinform.apiserver.status import StatusError
 

@@ -16,7 +16,7 @@ from typing import Any
 from kinform.apiserver import kinds, validation
 from kinform.apiserver.defaults import core, others, rbac
 from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.kind import CustomVersion, Kind
+from kinform.apiserver.kinds import CustomVersion, Kind
 
 Json = dict[str, Any]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from kinform.apiserver import defaults, kinds, validation
 from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 Json = dict[str, Any]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kinform.apiserver.crd import scale
-from kinform.apiserver.kind import CustomVersion, Kind
+from kinform.apiserver.kinds import CustomVersion, Kind
 from kinform.apiserver.status import StatusError
 
 PATHS = {

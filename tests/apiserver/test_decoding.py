@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinform.apiserver import decoding, json_syntax, schemas
-from kinform.apiserver.json import Json
-from kinform.apiserver.kind import CustomVersion, Kind
+from kinform.apiserver import decoding, schemas
+from kinform.apiserver.json import Json, syntax_error
+from kinform.apiserver.kinds import CustomVersion, Kind
 from kinform.apiserver.status import StatusError
 
 JSON = "application/json"
@@ -153,9 +153,9 @@ def test_gos_words_agree_with_a_decoder_on_what_is_json(given: bytes | str) -> N
     try:
         json.loads(body.decode("utf-8", "surrogateescape"), parse_constant=int)
     except ValueError:
-        assert json_syntax.syntax_error(body)
+        assert syntax_error(body)
     else:
-        assert not json_syntax.syntax_error(body)
+        assert not syntax_error(body)
 
 
 def test_a_long_body_is_shown_by_its_beginning() -> None:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.apiserver import kinds, schemas
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import Kinds, definition_of, schema_of, version_priority
+from kinform.apiserver.kinds import Kind, Kinds, definition_of, schema_of, version_priority
 from kinform.meta import GroupVersionKind
 from tests.apiserver import recorded
 

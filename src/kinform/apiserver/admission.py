@@ -7,7 +7,7 @@ from typing import Final
 from kinform.apiserver import status
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.json import Json, as_dict
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.rendering import decode
 
 __all__ = ["admit"]

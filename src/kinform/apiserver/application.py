@@ -13,18 +13,7 @@ from typing import Final, final
 
 import msgspec
 
-from kinform.apiserver import (
-    data,
-    escalation,
-    judging,
-    paths,
-    rbac_objects,
-    rendering,
-    reviews,
-    status,
-    system,
-    work,
-)
+from kinform.apiserver import data, escalation, paths, rendering, reviews, status, system, work
 from kinform.apiserver.access import PREFIX, Access
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.collecting import Collector
@@ -34,13 +23,12 @@ from kinform.apiserver.fault_answers import Faults
 from kinform.apiserver.fault_kinds import Subject
 from kinform.apiserver.fault_plan import FaultPlan
 from kinform.apiserver.json import Json
-from kinform.apiserver.negotiation import Form, negotiate
 from kinform.apiserver.objects import Objects
 from kinform.apiserver.openapi import OpenApi
 from kinform.apiserver.options import ListOptions, boolean, list_options, version
 from kinform.apiserver.paths import NoSuchPath, Route, route
 from kinform.apiserver.reading import Page, page
-from kinform.apiserver.rendering import Renderer
+from kinform.apiserver.rendering import Form, Renderer, negotiate
 from kinform.apiserver.replica import READS
 from kinform.apiserver.selecting import Selection, Term
 from kinform.apiserver.status import StatusError
@@ -108,7 +96,7 @@ class Application:
         """Create what every cluster has: its first namespaces."""
         system.create_first_objects(self.objects, self.cluster)
         if self.access.has_rbac:
-            rbac_objects.create_first_roles(self.objects, self.cluster)
+            system.create_first_roles(self.objects, self.cluster)
         self.collector.settle()
         self._faults.floor = self.cluster.storage.revision
         self.plan.start()
@@ -255,7 +243,7 @@ class Application:
             return self._written(request, where, answer)
         if where.kind.storage in reviews.REVIEWS:
             answer = reviews.review(request, where, self.cluster)
-            judging.judge(self.access, request, answer.obj)
+            reviews.judge(self.access, request, answer.obj)
             return self._written(request, where, answer)
         verbs: dict[str, Callable[[Request, Route], Written]] = {
             "create": self.writing.create,

@@ -9,7 +9,7 @@ import msgspec
 
 from kinform.apiserver import field_errors, kinds, schemas, shapes, status, type_errors
 from kinform.apiserver.json import Json, JsonValue, as_list, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.schemas import Schema
 from kinform.apiserver.shapes import Walk, Wrong, written
 from kinform.apiserver.status import StatusError
@@ -172,7 +172,7 @@ def complain(
 ) -> list[str]:
     """Return what is to be warned of, at a level of the ``fieldValidation`` parameter.
 
-    `kinform.apiserver.write_options` has seen to it that there is such a level.
+    `kinform.apiserver.options` has seen to it that there is such a level.
 
     Raises:
         StatusError: the level is ``Strict`` and there is something to complain about.

@@ -11,7 +11,7 @@ from typing import Final
 
 from kinform.apiserver import autoscalers
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = ["is_converted", "to_served", "to_stored"]
 

@@ -10,7 +10,7 @@ from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.crd import defaulting, definitions, establishing, kinds, pruning, validating
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
-from kinform.apiserver.kind import CustomVersion, Kind
+from kinform.apiserver.kinds import CustomVersion, Kind
 from kinform.apiserver.rendering import decode
 
 __all__ = [

@@ -21,7 +21,7 @@ from typing import Final, TypedDict, cast, final
 
 import msgspec
 
-from kinform.apiserver import json_syntax, protobuf, repeats, status, type_errors, yaml_bodies
+from kinform.apiserver import protobuf, repeats, status, type_errors, yaml_bodies
 from kinform.apiserver.checking import (
     Checked,
     Duplicate,
@@ -30,7 +30,7 @@ from kinform.apiserver.checking import (
     complain,
     convert,
 )
-from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
+from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, syntax_error, too_deep
 from kinform.apiserver.json import text as json_text
 from kinform.apiserver.shapes import written
 
@@ -307,9 +307,9 @@ def _json(body: bytes, *, merges: bool, keeps: bool = False) -> tuple[JsonValue,
             return value, []
         text = body.decode()
     except RecursionError as exc:
-        raise _Unreadable(json_syntax.too_deep(body)) from exc
+        raise _Unreadable(too_deep(body)) from exc
     except ValueError as exc:
-        if problem := json_syntax.syntax_error(body):
+        if problem := syntax_error(body):
             raise _Unreadable(problem) from exc
         text = _LONE_BYTES.sub("\ufffd", body.decode(errors="surrogateescape"))
         text = _ESCAPE.sub(lambda it: r"\ufffd" if it["lone"] else it[0], text)

@@ -15,15 +15,14 @@ from kinform.apiserver import decoding, field_errors, schemas, shapes, status
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.custom_objects import DEFINITIONS, mark_deleting
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import Objects, spec_finalizers
-from kinform.apiserver.options import integer, invalid_options
+from kinform.apiserver.options import dry_run_problem, integer, invalid_options
 from kinform.apiserver.rendering import decode
 from kinform.apiserver.shapes import Walk
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Stored
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import dry_run_problem
 
 __all__ = ["FOREGROUND", "ORPHAN", "DeleteOptions", "Deleted", "Deletion", "delete_options"]
 

@@ -17,8 +17,7 @@ import msgspec
 from kinform.apiserver import data, status
 from kinform.apiserver.decoding import BODIES
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind, Subresource
-from kinform.apiserver.kinds import Kinds, version_priority
+from kinform.apiserver.kinds import Kind, Kinds, Subresource, version_priority
 from kinform.apiserver.wire import Request, Response
 from kinform.meta import GroupVersion
 

@@ -13,7 +13,7 @@ from kinform.apiserver.access import USER, Access
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.identity import User
 from kinform.apiserver.json import Json, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.paths import Route
 from kinform.apiserver.rbac import GROUP, Attributes, Rule, TooManyRules, rules_in
 from kinform.apiserver.rendering import decode as decode_stored

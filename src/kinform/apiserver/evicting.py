@@ -8,12 +8,12 @@ from kinform.apiserver import parts, status
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.deletion import DeleteOptions, Deletion
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import Objects
+from kinform.apiserver.options import Intent, intent
 from kinform.apiserver.paths import Route
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import Intent, intent
 from kinform.selectors.labels import LabelSelector
 
 __all__ = ["Evicting"]

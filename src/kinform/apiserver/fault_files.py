@@ -8,8 +8,16 @@ from typing import Final, cast
 import msgspec
 import yaml
 
-from kinform.apiserver.fault_kinds import EFFECTS, VERBS, Effect, Fault, Match
-from kinform.apiserver.fault_texts import about_verb, hint, told
+from kinform.apiserver.fault_kinds import (
+    EFFECTS,
+    VERBS,
+    Effect,
+    Fault,
+    Match,
+    about_verb,
+    hint,
+    told,
+)
 from kinform.errors import UsageError
 
 __all__ = ["dump", "load"]

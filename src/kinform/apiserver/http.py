@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import ipaddress
 import logging
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias, final
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from kinform.apiserver import browsers, status
+from kinform.apiserver import status
 from kinform.apiserver.application import Application
 from kinform.apiserver.listening import Listener
 from kinform.apiserver.status import StatusError
@@ -24,7 +26,7 @@ from kinform.apiserver.wire import BODY_LIMIT, Broken, Burst, Ending, Request, R
 from kinform.errors import UsageError
 from kinform.listening import Connections, half_of_descriptors
 
-__all__ = ["BODY_TIMEOUT", "MAX_CONNECTIONS", "PATIENCE", "HttpServer"]
+__all__ = ["BODY_TIMEOUT", "MAX_CONNECTIONS", "PATIENCE", "HttpServer", "refusal"]
 
 log: Final = logging.getLogger("kinform.apiserver")
 
@@ -137,7 +139,7 @@ class HttpServer:
             await runner.cleanup()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if (why := browsers.refusal(request.headers)) is not None:
+        if (why := refusal(request.headers)) is not None:
             refused = StatusError(403, "Forbidden", why)
             return web.json_response(refused.to_dict(), status=refused.code)
         asked = Request.of(request.method, request.raw_path, headers=request.headers)
@@ -272,3 +274,42 @@ def _set_headers(answer: web.StreamResponse, response: Response) -> None:
         answer.headers.setdefault("Cache-Control", "no-cache, private")
     for warning in response.warning_headers():
         answer.headers.add("Warning", warning)
+
+
+# --- requests from web pages
+
+# A browser on this machine reaches the loopback port too. A page of another origin can send
+# requests here, and with a DNS name that resolves to 127.0.0.1 it could read the answers (DNS
+# rebinding). Both show in headers that a page cannot forge.
+
+_FOREIGN_HOST: Final = "the request is for another host; this server answers to loopback names only"
+_FOREIGN_ORIGIN: Final = "the request comes from a web page of another origin"
+
+
+def refusal(headers: Mapping[str, str]) -> str | None:
+    """Return why a request with these headers is not answered; None: it is.
+
+    >>> refusal({"Host": "127.0.0.1:8001"})
+    >>> refusal({"Host": "rebound.example:8001"})
+    'the request is for another host; this server answers to loopback names only'
+    """
+    host = headers.get("Host", "")
+    if host and not _is_loopback(host):
+        return _FOREIGN_HOST
+    origin = headers.get("Origin")
+    if origin is not None and origin.lower() != f"http://{host}".lower():
+        return _FOREIGN_ORIGIN
+    return None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
+    except ValueError:
+        return False
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

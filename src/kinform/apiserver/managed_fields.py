@@ -21,10 +21,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-from kinform.apiserver import field_sets, field_shapes
+from kinform.apiserver import field_sets
 from kinform.apiserver.field_sets import FieldSet, is_dict, is_list
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.schemas import Schema
 
 __all__ = [
@@ -138,7 +138,7 @@ def _on_write(
     subresource: str,
 ) -> None:
     old, new = objects
-    shape = field_shapes.shape_of(schema, is_typed=kind.custom is None)
+    shape = field_sets.shape_of(schema, is_typed=kind.custom is None)
     owners = _starting(old, new, is_subresource=bool(subresource))
     if old is not None and not owners:
         # An object whose fields nobody owns is left alone until somebody applies to it.
@@ -161,19 +161,19 @@ def _on_write(
 
 
 def _changes(
-    shape: field_shapes.Shape, objects: tuple[Json | None, Json], passed_by: FieldSet
-) -> field_shapes.Changes:
+    shape: field_sets.Shape, objects: tuple[Json | None, Json], passed_by: FieldSet
+) -> field_sets.Changes:
     """Return what a write changes, but for what it cannot change."""
     old, new = objects
     if old is None:
         old = dict(shape.implied)
     if not passed_by:
-        return field_shapes.changes(shape, old, new)
+        return field_sets.changes(shape, old, new)
     whole = {name[2:] for name, below in passed_by.items() if not below}
-    found = field_shapes.changes(shape, _but(old, whole), _but(new, whole))
+    found = field_sets.changes(shape, _but(old, whole), _but(new, whole))
     if len(whole) == len(passed_by):
         return found
-    return field_shapes.Changes(*(field_sets.without(part, passed_by) for part in found))
+    return field_sets.Changes(*(field_sets.without(part, passed_by) for part in found))
 
 
 def _but(obj: Json, names: set[str]) -> Json:

@@ -6,7 +6,7 @@ from typing import Final
 
 from kinform.apiserver import status
 from kinform.apiserver.json import Json, as_dict
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = [
     "content",

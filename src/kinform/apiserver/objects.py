@@ -17,9 +17,8 @@ from kinform.apiserver import (
     defaults,
     managed_fields,
     metadata,
-    pod_parts,
     rendering,
-    selectable,
+    selecting,
     status,
     validation,
 )
@@ -27,12 +26,11 @@ from kinform.apiserver.addresses import Addresses
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, as_dict, as_list, text
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.kinds import Kind, schema_of
+from kinform.apiserver.options import Intent
 from kinform.apiserver.storage import Draft, Exists, Stored
-from kinform.apiserver.write_options import Intent
 
-__all__ = ["Objects", "check_version"]
+__all__ = ["Objects", "check_version", "keep_all_but_ephemeral"]
 
 _MODIFIED: Final = (
     "the object has been modified; please apply your changes to the latest version and try again"
@@ -234,7 +232,7 @@ class Objects:
 
         labels: Mapping[str, str] = meta.get("labels") or {}
         owners = tuple(text(as_dict(it), "uid") for it in as_list(meta.get("ownerReferences")))
-        return Draft(encode, labels, selectable.fields(kind, obj), meta["uid"], owners)
+        return Draft(encode, labels, selecting.fields(kind, obj), meta["uid"], owners)
 
     def creates_by_update(self, kind: Kind) -> bool:
         """Tell whether a PUT to a name that does not exist creates the object."""
@@ -316,7 +314,7 @@ class Objects:
             _keep_metadata(kind, new["metadata"], old["metadata"])
             defaults.default(kind, new)
         elif subresource == "ephemeralcontainers":
-            pod_parts.keep_all_but_ephemeral(new, old)
+            keep_all_but_ephemeral(new, old)
             defaults.default(kind, new)
         elif not subresource:
             defaults.prepare_update(kind, new, old)
@@ -437,3 +435,14 @@ def _prepare_custom(kind: Kind, new: Json, old: Json, *, subresource: str) -> No
             new["status"] = old["status"]
         else:
             new.pop("status", None)
+
+
+def keep_all_but_ephemeral(new: Json, old: Json) -> None:
+    """Leave of an update of a pod's ephemeral containers nothing else, in place."""
+    containers = as_dict(new.get("spec")).get("ephemeralContainers")
+    spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
+    if containers:
+        spec["ephemeralContainers"] = containers
+    new["spec"] = spec
+    if "status" in old:
+        new["status"] = old["status"]

@@ -16,10 +16,9 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
-from kinform.apiserver import custom_openapi, data, openapi_v2, openapi_v2_protobuf
+from kinform.apiserver import custom_openapi, data, openapi_v2
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import Kinds
+from kinform.apiserver.kinds import Kind, Kinds
 from kinform.apiserver.wire import Request, Response
 
 __all__ = ["OpenApi", "document", "document_v2", "index"]
@@ -113,7 +112,7 @@ class OpenApi:
         if path == _ROOT:
             headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _UNCACHED}
             return Response(headers=headers, body=self._index)
-        if path == _V2 and _accepts(request, openapi_v2_protobuf.ACCEPTED):
+        if path == _V2 and _accepts(request, openapi_v2.ACCEPTED):
             return self._v2_protobuf(request)
         if path == _V2:
             return _served(request, self._v2_body(), {"Cache-Control": _UNCACHED})
@@ -153,10 +152,10 @@ class OpenApi:
 
     def _v2_protobuf(self, request: Request) -> Response:
         if not self._v2_message:
-            self._v2_message = openapi_v2_protobuf.encode(document_v2(self._kinds))
+            self._v2_message = openapi_v2.encode(document_v2(self._kinds))
         headers = {"Cache-Control": _UNCACHED}
         body = _Body(self._v2_body().etag, self._v2_message)
-        return _answered(request, body, headers, content_type=openapi_v2_protobuf.MEDIA_TYPE)
+        return _answered(request, body, headers, content_type=openapi_v2.MEDIA_TYPE)
 
     def _v2_body(self) -> _Body:
         if self._v2 is None:

@@ -6,8 +6,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from kinform.apiserver import status
-from kinform.apiserver.kind import Kind, Subresource
-from kinform.apiserver.kinds import Kinds
+from kinform.apiserver.kinds import Kind, Kinds, Subresource
 
 __all__ = ["NoSuchPath", "Route", "Unreadable", "route"]
 

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kinform.apiserver import json_syntax, status
+from kinform.apiserver import json, status
 from kinform.apiserver import options as options_
 from kinform.apiserver.json import Json
 from kinform.apiserver.options import ListOptions
@@ -151,7 +151,7 @@ def _read(options: ListOptions) -> _Token:
     try:
         token = msgspec.json.decode(data, type=_Token)
     except msgspec.MsgspecError as exc:
-        raise _bad_token(json_syntax.syntax_error(data) or str(exc)) from exc
+        raise _bad_token(json.syntax_error(data) or str(exc)) from exc
     if token.v != "meta.k8s.io/v1":
         raise _bad_token(f"server does not recognize this encoded version {token.v}")
     if not token.start:

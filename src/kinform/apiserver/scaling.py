@@ -17,13 +17,12 @@ from kinform.apiserver import (
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.crd import scale
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.kinds import Kind, schema_of
 from kinform.apiserver.objects import Objects
+from kinform.apiserver.options import Intent, intent
 from kinform.apiserver.paths import Route
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import Intent, intent
 from kinform.apiserver.writing import APPLY, Written
 
 __all__ = ["Scaling"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, final
 
 import yaml
 
-from kinform.apiserver import arguments, data, protobuf, rbac_objects
+from kinform.apiserver import arguments, data, protobuf, system
 from kinform.apiserver.application import Application
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.fault_kinds import Fault, Stale
@@ -100,7 +100,7 @@ class APIServer:
             raise UsageError("an APIServer can be started once; make another one")
         await offload(preload)
         if self._has_rbac:
-            await offload(rbac_objects.preload)
+            await offload(system.preload)
         cluster = Cluster(history=self._history, seed=self._seed)
         if self._data is not None:
             self._journal = await _journal(self._data, cluster)
@@ -193,7 +193,7 @@ class APIServer:
         """
         identities = self._identities
         objects = self.application.objects
-        uid = rbac_objects.account_uid(objects, self.cluster, namespace=namespace, name=name)
+        uid = system.account_uid(objects, self.cluster, namespace=namespace, name=name)
         return identities.issue(service_account(namespace, name, uid=uid))
 
     @property

@@ -12,7 +12,7 @@ from typing import final
 import msgspec
 
 from kinform.apiserver.field_errors import FieldError, aggregate
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = [
     "StatusError",

@@ -12,11 +12,11 @@ from kinform.apiserver.evicting import Evicting
 from kinform.apiserver.field_errors import FieldError, Problem
 from kinform.apiserver.json import Json, as_dict, as_list, text
 from kinform.apiserver.objects import Objects
+from kinform.apiserver.options import intent
 from kinform.apiserver.paths import Route
 from kinform.apiserver.scaling import Scaling
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import intent
 from kinform.apiserver.writing import Writing, Written
 
 __all__ = ["Subresources"]

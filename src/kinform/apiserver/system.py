@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Final
+
+import msgspec
 
 from kinform.apiserver import custom_objects, data
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.json import Json, as_dict, as_list
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import Objects
+from kinform.apiserver.options import Intent
+from kinform.apiserver.rbac import GROUP
 from kinform.apiserver.rendering import decode as decode_stored
 from kinform.apiserver.storage import Change
 from kinform.apiserver.wire import Request, Response
-from kinform.apiserver.write_options import Intent
 
 __all__ = [
+    "account_uid",
     "create_first_objects",
+    "create_first_roles",
     "deprecations",
     "follow_definitions",
     "health",
     "load_definitions",
     "paths",
+    "preload",
     "version",
 ]
 
@@ -147,3 +154,41 @@ def _serve(cluster: Cluster, name: str, raw: bytes | None) -> None:
 def _stored_version(definition: Json) -> str:
     versions = as_list(as_dict(definition.get("spec")).get("versions"))
     return next((it["name"] for it in versions if it.get("storage")), "")
+
+
+# --- the first roles, and service accounts
+
+
+@functools.cache
+def preload() -> dict[str, list[Json]]:
+    """Return the first roles and bindings by the plural of their kind. Blocks, the first time."""
+    raw = data.FOLDER.joinpath("roles.json").read_bytes()
+    return msgspec.json.decode(raw, type=dict[str, list[Json]])
+
+
+def create_first_roles(objects: Objects, cluster: Cluster) -> None:
+    """Create those of a real server's first roles and bindings that are not there."""
+    for plural, items in preload().items():
+        kind = cluster.kinds.find(GROUP, "v1", plural)
+        assert kind is not None
+        for item in items:
+            if cluster.storage.table(kind.storage).get(item["metadata"]["name"]) is None:
+                fresh = msgspec.json.decode(msgspec.json.encode(item), type=dict[str, object])
+                obj: Json = {"kind": kind.kind, "apiVersion": kind.api_version, **fresh}
+                objects.create(kind, obj, _SERVER, namespace="")
+
+
+def account_uid(objects: Objects, cluster: Cluster, *, namespace: str, name: str) -> str:
+    """Return the uid of a service account, which is created unless it is there.
+
+    Raises:
+        StatusError: it cannot be created.
+    """
+    stored = cluster.storage.table("serviceaccounts").get(f"{namespace}/{name}")
+    if stored is not None:
+        return stored.uid
+    kind = cluster.kinds.find("", "v1", "serviceaccounts")
+    assert kind is not None
+    obj: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {"name": name}}
+    created = objects.create(kind, obj, _SERVER, namespace=namespace)
+    return str(created["metadata"]["uid"])

@@ -12,10 +12,11 @@ import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Final, final
 
+from kinform.apiserver import data, status
 from kinform.apiserver import options as options_
-from kinform.apiserver import status
-from kinform.apiserver.blanks import blank
 from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.json import Json
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.options import ListOptions
 from kinform.apiserver.paths import Route
 from kinform.apiserver.rendering import Renderer, in_version
@@ -23,7 +24,7 @@ from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Change, Expired, Stored, Unsaved
 from kinform.apiserver.wire import Burst, Chunks
 
-__all__ = ["CATCH_UP", "Watch", "event_of"]
+__all__ = ["CATCH_UP", "Watch", "blank", "event_of"]
 
 CATCH_UP: Final = 3.0
 """How long the server waits for a revision that is not there yet."""
@@ -201,3 +202,9 @@ class Watch:
         if is_end:
             metadata["annotations"] = {_END: "true"}
         return self._renderer.bookmark(blank(self._kind, metadata))
+
+
+def blank(kind: Kind, metadata: Json) -> Json:
+    """Return an object of ``kind`` with this metadata and no content."""
+    content: Json = {} if kind.custom is not None else data.blanks().get(str(kind.gvk), {})
+    return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, **content}

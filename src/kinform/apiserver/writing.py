@@ -23,15 +23,13 @@ from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.deletion import Deleted, DeleteOptions, Deletion
 from kinform.apiserver.field_errors import FieldError, Problem
 from kinform.apiserver.json import Json, as_dict, text
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.kinds import Kind, schema_of
 from kinform.apiserver.objects import Objects, check_version
-from kinform.apiserver.options import ListOptions
+from kinform.apiserver.options import Intent, ListOptions, intent
 from kinform.apiserver.paths import Route
 from kinform.apiserver.reading import Page, page
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import Intent, intent
 
 __all__ = ["Writing", "Written"]
 

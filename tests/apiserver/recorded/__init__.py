@@ -15,7 +15,7 @@ import msgspec
 
 from kinform.apiserver import kinds
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import CustomVersion, Kind, Subresource
+from kinform.apiserver.kinds import CustomVersion, Kind, Subresource
 
 FOLDER = Path(__file__).parent
 STATUS_VERBS = ("get", "patch", "update")

@@ -6,8 +6,7 @@ from typing import Final
 
 from kinform.apiserver.crd import establishing
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
-from kinform.apiserver.kind import CustomVersion, Kind, Subresource
-from kinform.apiserver.kinds import CUSTOM_VERBS
+from kinform.apiserver.kinds import CUSTOM_VERBS, CustomVersion, Kind, Subresource
 
 __all__ = ["kinds_of"]
 

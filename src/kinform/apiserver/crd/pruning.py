@@ -11,7 +11,7 @@ from kinform.apiserver import status
 from kinform.apiserver.crd import embedded, structural
 from kinform.apiserver.crd.shapes import is_list, is_object
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = ["coerce", "has_unknown", "prune"]
 

@@ -16,7 +16,7 @@ from kinform.apiserver.crd.rules import Errors, Rule
 from kinform.apiserver.crd.shapes import is_list, is_object
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = ["problems", "validate", "validate_update"]
 

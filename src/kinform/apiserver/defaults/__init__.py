@@ -11,7 +11,7 @@ from typing import Final
 
 from kinform.apiserver.defaults import conditions, core, others, pods, rbac, services, workloads
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.quantities import QuantityError
 from kinform.apiserver.status import StatusError, bad_request
 

@@ -16,12 +16,12 @@ import msgspec
 from kinform.apiserver.application import Application
 from kinform.apiserver.deletion import DeleteOptions
 from kinform.apiserver.json import Json, as_list, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import key_of
+from kinform.apiserver.options import Intent
 from kinform.apiserver.rendering import decode
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Stored
-from kinform.apiserver.write_options import Intent
 from kinform.meta import GroupVersionKind
 
 __all__ = ["World", "condition", "is_going", "is_owned", "owner_reference"]

@@ -8,7 +8,7 @@ from typing import Final
 
 from kinform.apiserver import data, status
 from kinform.apiserver.json import Json, JsonValue
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.tables import (
     core,
     custom,

@@ -12,7 +12,7 @@ import msgspec
 
 from kinform.apiserver import work
 from kinform.apiserver.json import Json, JsonValue
-from kinform.apiserver.kind import CustomVersion
+from kinform.apiserver.kinds import CustomVersion
 from kinform.apiserver.tables import ages, json_path
 
 __all__ = ["cells", "columns"]

@@ -10,7 +10,7 @@ from typing import Final
 
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.validation import core, others, pods_update, rbac, statuses, workloads
 from kinform.apiserver.validation.metadata import (
     validate_metadata,

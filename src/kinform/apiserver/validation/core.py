@@ -17,8 +17,7 @@ from kinform.apiserver.field_errors import (
     required,
     too_long,
 )
-from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at, text
-from kinform.apiserver.json_syntax import syntax_error
+from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at, syntax_error, text
 from kinform.apiserver.quantities import parse
 from kinform.apiserver.type_errors import json_kind
 from kinform.apiserver.validation import events, quotas, services, volumes

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from kinform.apiserver.field_errors import FieldError, forbidden, invalid, required
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.validation.labels import check_annotations, check_labels, in_order
 from kinform.apiserver.validation.names import (
     dns_label,
