@@ -560,7 +560,7 @@ def test_complaints_are_refusals_where_the_client_is_strict() -> None:
             'unknown field "spec.foo", unknown field "z"'
         ),
     )
-    patched = decoding.Patched({"z": 1, "data": {}})
+    patched = decoding.Patched(msgspec.json.encode({"z": 1, "data": {}}))
     with pytest.raises(StatusError) as caught:
         decoding.complain("Strict", COMPLAINTS[1:], POD, patched=patched)
     why = 'Invalid value: "{\\"data\\":{},\\"z\\":1}": strict decoding error: unknown field "z"'
@@ -572,7 +572,7 @@ def test_complaints_are_refusals_where_the_client_is_strict() -> None:
 
 def test_a_refusal_shows_what_came_out_before_it_was_checked() -> None:
     obj: Json = {"metadata": {"name": "a", "foo": 1}}
-    patched = decoding.Patched(obj)
+    patched = decoding.Patched(msgspec.json.encode(obj))
     complaints = decoding.check(POD, schema_of(POD), obj, patched=patched).complaints
     with pytest.raises(StatusError, match=r'\\"foo\\":1'):
         decoding.complain("Strict", complaints, POD, patched=patched)
@@ -595,7 +595,7 @@ def test_a_refusal_shows_what_came_out_before_it_was_checked() -> None:
     ],
 )
 def test_the_result_of_a_strategic_merge_is_refused_in_other_words(patch: Json, why: str) -> None:
-    patched = decoding.Patched(patch, is_strategic=True)
+    patched = decoding.Patched(msgspec.json.encode(patch), is_strategic=True)
     with pytest.raises(StatusError) as caught:
         decoding.check(DEPLOYMENT, schema_of(DEPLOYMENT), copy.deepcopy(patch), patched=patched)
     assert caught.value.message.startswith(' "" is invalid: patch: Invalid value: "map[')

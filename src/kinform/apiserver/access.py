@@ -61,12 +61,11 @@ class Access:
         self._policy: Policy | None = None
         self._epoch = -1
         self._old_impersonators: set[str] = set()
-        cluster.storage.observe(self._note)
+        cluster.storage.observe(self._note, resources=_TABLES)
 
     def _note(self, resource: str, change: Change) -> None:
-        del change
-        if resource in _TABLES:
-            self._policy = None
+        del resource, change
+        self._policy = None
 
     @property
     def policy(self) -> Policy:
@@ -93,8 +92,10 @@ class Access:
         sent = request.headers.get("authorization", "")
         is_prefixed = request.path.startswith(PREFIX)
         if not is_prefixed and self.identities.is_admin(sent):  # most requests by far
-            user = self._impersonated(request, ADMIN) if self.has_rbac else ADMIN
-            return self._authorized(request, user)
+            if self.has_rbac:
+                return self._authorized(request, self._impersonated(request, ADMIN))
+            USER.set(ADMIN)
+            return request
         given = _given(request)
         if is_prefixed:
             rest = request.path.removeprefix(PREFIX).partition("/")[2]
@@ -112,13 +113,11 @@ class Access:
         return not self._has_token or self.identities.of(_given(request)) is not None
 
     def takes_body(self, request: Request) -> bool:
-        """Tell whether a request, whose body has not been read, gets as far as its body.
+        """Return whether the body of a request without a known token is worth reading.
 
-        A request with a token does. One without a token does only if roles allow it to
-        ``system:anonymous``; otherwise it is answered from its head alone.
+        It is only if roles allow the request to ``system:anonymous``; otherwise the request is
+        answered from its head alone.
         """
-        if self.knows(request):
-            return True
         if not self.has_rbac or _given(request):
             return False
         try:

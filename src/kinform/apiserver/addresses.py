@@ -30,7 +30,7 @@ class Addresses:
         self._held: dict[str, tuple[str, set[int]]] = {}
         self._is_stale = True
         self._given = 0
-        cluster.storage.observe(self._note)
+        cluster.storage.observe(self._note, resources={_SERVICES})
 
     def rebuild(self) -> None:
         """Look at all services again, after the storage was loaded or restored."""
@@ -67,7 +67,8 @@ class Addresses:
         self._is_stale = False
 
     def _note(self, resource: str, change: Change) -> None:
-        if resource != _SERVICES or self._is_stale:
+        del resource
+        if self._is_stale:
             return
         address, ports = self._held.pop(change.key, ("", set[int]()))
         self._addresses.pop(address, None)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
 import msgspec
@@ -84,6 +84,11 @@ class Application:
         self._subresources = Subresources(
             cluster, objects=self.objects, deletion=self.deletion, writing=self.writing
         )
+        self._writes: Mapping[str, Callable[[Request, Route], Written]] = {
+            "create": self.writing.create,
+            "update": self.writing.put,
+            "patch": self.writing.patch,
+        }
         self._discovery = Discovery(cluster.kinds)
         self._openapi = OpenApi(cluster.kinds)
         system.follow_definitions(cluster)
@@ -114,7 +119,7 @@ class Application:
         """
         if self.cluster.gate.is_shut:
             await self.cluster.gate.passed()
-        if self.plan:
+        if self.plan.active:
             return await self._faults.answer(request)
         return await self._handled(request)
 
@@ -132,9 +137,8 @@ class Application:
             response = await self._answered(request)
         except StatusError as exc:
             response = _refusal(request, exc)
-        except paths.Unreadable as exc:
-            text = f'Internal Server Error: "{request.target}": {exc}\n'
-            response = Response(status=500, headers=dict(_PLAIN), body=text.encode())
+        except paths.Unreadable:
+            response = _unreadable(request)
         except NoSuchPath:
             response = Response(status=404, headers=dict(_TEXT), body=b"404 page not found\n")
         except Broken:
@@ -146,48 +150,41 @@ class Application:
         except Exception as exc:
             log.exception("%s %s failed", request.method, _without_token(request.path))
             response = _refusal(request, status.internal(f"{type(exc).__name__}: see the log"))
-        self._settle()
-        try:
-            await self.cluster.storage.saved()  # what a crash could undo is told to nobody
-        except Unsaved as exc:
-            response = _refusal(request, status.internal(str(exc)))
-        return await _compressed(request, response)
-
-    def _settle(self) -> None:
-        """Do what controllers would; if that fails, it is not the client's fault."""
-        try:
-            self.collector.settle()
-        except Exception:
-            log.exception("what follows from a write could not be done")
+        self.collector.settle()
+        if self.cluster.storage.journal is not None:
+            try:  # a write that a crash could undo is not answered
+                await self.cluster.storage.journal.saved()
+            except Unsaved as exc:
+                response = _refusal(request, status.internal(str(exc)))
+        if isinstance(response.body, bytes) and len(response.body) >= _COMPRESSED:
+            await _compress(request, response, response.body)
+        return response
 
     async def _answered(self, request: Request) -> Response:
         request = self.access.admit(request)
         work.begin()
         if len(request.body) > BODY_LIMIT:
             raise status.too_large()
-        if request.path.startswith("/openapi"):
-            await offload(data.documents)  # from a file, the first time
-            await offload(data.custom_template)
-        found = self._of_system(request)
-        if found is not None:
-            return found
-        where = route(self.cluster.kinds, request.path, target=request.target)
+        path = request.path.rstrip("/") or "/"
+        if path.count("/") <= 3 or not path.startswith("/api"):
+            found = await self._of_system(request, path)
+            if found is not None:
+                return found
+        where = route(self.cluster.kinds, request.path)
         try:
-            response = await self._of_object(request, where)
+            if where.subresource is not None and where.subresource.name != "status":
+                answer = self._subresources.answer(request, where)
+                response = self._written(request, where, answer)
+            else:
+                response = await self._of_resource(request, where)
         except StatusError as exc:
             response = _refusal(request, exc)
-        response.warnings[:0] = system.deprecations(where.kind)
+        if where.kind.deprecation:
+            response.warnings.insert(0, where.kind.deprecation)
         return response
 
-    async def _of_object(self, request: Request, where: Route) -> Response:
-        if where.subresource is not None and where.subresource.name != "status":
-            answer = self._subresources.answer(request, where)
-            return self._written(request, where, answer)
-        return await self._of_resource(request, where)
-
-    def _of_system(self, request: Request) -> Response | None:
-        """Answer what is about the server and not about an object."""
-        path = request.path.rstrip("/") or "/"
+    async def _of_system(self, request: Request, path: str) -> Response | None:
+        """Answer a request about the server itself: health, version, discovery, OpenAPI."""
         if (plain := system.health(path, request)) is not None:
             return plain
         if path == "/version":
@@ -197,8 +194,10 @@ class Application:
         if path == "/":
             return Response(headers=dict(_JSON), body=rendering.encode(system.paths(self.cluster)))
         if path.startswith("/openapi"):
+            await offload(data.documents)  # from a file, the first time
+            await offload(data.custom_template)
             return self._openapi.answer(request)
-        if path.count("/") > 3 or not path.startswith("/api"):
+        if not path.startswith("/api"):
             return None
         found = self._discovery.answer(request)
         if found is not None:
@@ -245,12 +244,7 @@ class Application:
             answer = reviews.review(request, where, self.cluster)
             reviews.judge(self.access, request, answer.obj)
             return self._written(request, where, answer)
-        verbs: dict[str, Callable[[Request, Route], Written]] = {
-            "create": self.writing.create,
-            "update": self.writing.put,
-            "patch": self.writing.patch,
-        }
-        write = verbs[verb]
+        write = self._writes[verb]
         if self.access.has_rbac:
             escalation.check(
                 self.access,
@@ -438,15 +432,20 @@ def _document(value: Json, form: Form) -> bytes:
     return rendering.document(value, form)
 
 
-async def _compressed(request: Request, response: Response) -> Response:
-    """Compress a large body for a client that takes it so."""
-    body = response.body
-    if not isinstance(body, bytes) or len(body) < _COMPRESSED:
-        return response
+async def _compress(request: Request, response: Response, body: bytes) -> None:
+    """Compress a large body for a client that accepts gzip."""
     accepted = request.headers.get("accept-encoding", "").split(",")
     if request.method != "GET" or "gzip" not in (it.strip() for it in accepted):
-        return response
+        return
     packer = zlib.compressobj(level=1, wbits=31)
     response.body = await offload(lambda: packer.compress(body) + packer.flush())
     response.headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    return response
+
+
+def _unreadable(request: Request) -> Response:
+    target = request.target
+    text = (
+        f'Internal Server Error: "{target}": failed to create RequestInfo: '
+        f"unable to determine kind and namespace from url, {target}\n"
+    )
+    return Response(status=500, headers=dict(_PLAIN), body=text.encode())

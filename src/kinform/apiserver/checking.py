@@ -66,38 +66,27 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 @final
-class Patched:
-    """What a refusal of a patch shows: the object that came out, or a strategic merge patch.
+class Patched(msgspec.Struct, frozen=True):
+    """The result of a patch, or a strategic merge patch itself, as a refusal shows it."""
 
-    It is taken down at once, because `check` changes what it looks at.
-    """
-
-    __slots__ = ("_is_custom", "_taken", "_written", "is_strategic")
-
-    def __init__(
-        self,
-        value: JsonValue,
-        *,
-        is_strategic: bool = False,
-        is_custom: bool = False,
-        written: str = "",
-    ) -> None:
-        self._written: Final = written
-        self._taken: Final = msgspec.json.encode(value)
-        self._is_custom: Final = is_custom
-        self.is_strategic: Final = is_strategic
+    raw: bytes
+    """As JSON, because `check` changes the decoded object."""
+    is_strategic: bool = False
+    is_custom: bool = False
+    written: str = ""
+    """The text to show; empty: it is made from ``raw``."""
 
     @property
     def text(self) -> str:
-        """Return it as the server shows it."""
-        if self._written:
-            return self._written
-        value: JsonValue = msgspec.json.decode(self._taken)
+        """Return the text that kube-apiserver shows."""
+        if self.written:
+            return self.written
+        value: JsonValue = msgspec.json.decode(self.raw)
         if self.is_strategic:
             return type_errors.go_format(value)
         if not isinstance(value, dict):
-            return self._taken.decode()
-        if self._is_custom:
+            return self.raw.decode()
+        if self.is_custom:
             return msgspec.json.encode(value, order="sorted").decode()
         # What the patch has gone through is a map; below, fields are as their structs have them.
         obj = cast("Json", value)
@@ -217,7 +206,7 @@ def _check_identity(obj: Json, *, is_strategic: bool) -> None:
             "couldn't get version/kind; json parse error: json: cannot unmarshal "
             f"{given} into Go struct field .{name} of type string"
         )
-    version = text(obj, "apiVersion")
+    version: str = obj.get("apiVersion") or ""
     if version.count("/") > 1:
         raise Wrong(f"unexpected GroupVersion string: {version}")
     if version.startswith("/"):

@@ -76,7 +76,8 @@ class Cluster:
 
     def timestamp(self) -> str:
         """Return the time as objects carry it, in whole seconds."""
-        return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        wall = clock.current().wall() + self.clock_offset
+        return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def uid(self) -> str:
         """Return a new uid."""

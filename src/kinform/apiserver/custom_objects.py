@@ -14,6 +14,7 @@ from kinform.apiserver.kinds import CustomVersion, Kind
 from kinform.apiserver.rendering import decode
 
 __all__ = [
+    "ADVISED",
     "DEFINITIONS",
     "advice",
     "complete",
@@ -32,6 +33,8 @@ __all__ = [
 _WRITTEN_OUT: Final = 1e21
 """From here on numbers are written with an exponent."""
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+ADVISED: Final = frozenset({DEFINITIONS, "secrets"})
+"""The resources about whose objects `advice` has something to say."""
 kinds_of: Final[Callable[[Json], list[Kind]]] = kinds.kinds_of
 
 

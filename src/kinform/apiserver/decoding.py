@@ -123,24 +123,29 @@ def decode(
     return obj, complaints
 
 
-def check_size(value: JsonValue) -> None:
-    """Refuse an object, or a patch, of very many values: each costs time at every step.
+def check_size(value: JsonValue) -> bytes:
+    """Return an object, or a patch, as JSON, unless it has too many values.
 
-    The managedFields of an object do not count.
+    Each value costs time at every step. The managedFields of an object do not count.
 
     Raises:
         StatusError: 413, there are more than `MAX_VALUES`.
     """
-    obj = as_dict(cast("object", value))
+    raw = msgspec.json.encode(value)
+    # A comma stands between any two values. Few objects have as many, so few are counted exactly.
+    if raw.count(b",") >= MAX_VALUES and _commas(cast("object", value)) >= MAX_VALUES:
+        raise status.too_large(f"limit is {MAX_VALUES} values")
+    return raw
+
+
+def _commas(value: object) -> int:
+    """Count the commas between the values, without those in texts and in managedFields."""
+    obj = as_dict(value)
     meta = as_dict(obj.get("metadata"))
     if "managedFields" in meta:
         kept = {name: it for name, it in meta.items() if name != "managedFields"}
         value = {**obj, "metadata": kept}
-    raw = msgspec.json.encode(value)
-    # A comma stands between any two values; most texts have few, so they are rarely taken out.
-    if raw.count(b",") < MAX_VALUES or _TEXT.sub(b"", raw).count(b",") < MAX_VALUES:
-        return
-    raise status.too_large(f"limit is {MAX_VALUES} values")
+    return _TEXT.sub(b"", msgspec.json.encode(value)).count(b",")
 
 
 def decode_patch(body: bytes, content_type: str) -> tuple[JsonValue, list[str]]:
@@ -165,7 +170,7 @@ def decode_patch(body: bytes, content_type: str) -> tuple[JsonValue, list[str]]:
         given = type_errors.json_kind(value)
         text = f"json: cannot unmarshal {given} into Go value of type map[string]interface {{}}"
         raise status.bad_request(prefix + text)
-    return as_dict(cast("object", value)), list[str](duplicates)
+    return cast("Json", value or {}), list[str](duplicates)
 
 
 def duplicate(path: tuple[str | int, ...]) -> Duplicate:

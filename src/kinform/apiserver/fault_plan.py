@@ -37,7 +37,8 @@ class FaultPlan:
 
     def __init__(self, faults: Iterable[Fault] = (), *, seed: int = 0) -> None:
         self.random: Final = random.Random(seed)
-        self._ends: dict[Fault, asyncio.Event] = {}
+        self.active: Final[dict[Fault, asyncio.Event]] = {}
+        """The faults of the plan, each with the event that its removal sets. Changed here only."""
         self._undo: dict[Fault, list[Callable[[], None]]] = {}
         self._refusals: dict[Fault, asyncio.TimerHandle | None] = {}
         self._is_running = False
@@ -50,10 +51,10 @@ class FaultPlan:
             self.add(fault)
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return len(self.active)
 
     def __iter__(self) -> Iterator[Fault]:
-        return iter(tuple(self._ends))
+        return iter(tuple(self.active))
 
     def __repr__(self) -> str:
         return f"FaultPlan({list(self)!r})"
@@ -73,9 +74,9 @@ class FaultPlan:
         return self._at_home(lambda: self._add(fault))
 
     def _add(self, fault: Fault) -> Fault:
-        if fault in self._ends:
+        if fault in self.active:
             raise UsageError(f"{fault!r} is in the plan already; make another one")
-        self._ends[fault] = asyncio.Event()
+        self.active[fault] = asyncio.Event()
         if self._is_running:
             self._begin(fault)
         return fault
@@ -89,9 +90,9 @@ class FaultPlan:
         self._at_home(lambda: self._remove(fault))
 
     def _remove(self, fault: Fault) -> None:
-        if fault not in self._ends:
+        if fault not in self.active:
             raise UsageError(f"{fault!r} is not in the plan")
-        end = self._ends.pop(fault)
+        end = self.active.pop(fault)
         self._admit(fault)
         for undo in self._undo.pop(fault, []):
             undo()
@@ -143,14 +144,14 @@ class FaultPlan:
 
     def when_removed(self, fault: Fault, undo: Callable[[], None]) -> None:
         """Call ``undo`` once the fault is removed, at once if it was."""
-        if fault in self._ends:
+        if fault in self.active:
             self._undo.setdefault(fault, []).append(undo)
         else:
             undo()
 
     async def wait_removed(self, fault: Fault, *, within: float | None = None) -> None:
         """Wait until the fault is removed, or for so long."""
-        end = self._ends.get(fault)
+        end = self.active.get(fault)
         if end is None:
             return
         try:
@@ -172,7 +173,7 @@ class FaultPlan:
 
     def refuse(self, fault: Fault, effect: fault_kinds.Refuse) -> None:
         """Let nobody in, as a fault says."""
-        if fault not in self._ends or fault in self._refusals:
+        if fault not in self.active or fault in self._refusals:
             return
         timer: asyncio.TimerHandle | None = None
         if effect.duration is not None:

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard, final
+from typing import Any, Final, NamedTuple, TypeAlias, TypeGuard, cast, final
 
 import msgspec
 
-from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
+from kinform.apiserver.json import Json, JsonValue, as_list
 from kinform.apiserver.schemas import Schema
 
 __all__ = [
@@ -63,7 +63,12 @@ def union(one: FieldSet, other: FieldSet) -> FieldSet:
     both = dict(one)
     for name, theirs in other.items():
         ours = both.get(name)
-        both[name] = theirs if ours is None else _joined(ours, theirs)
+        if ours is None:
+            both[name] = theirs
+        elif ours and theirs:
+            both[name] = union(ours, theirs)
+        elif ours or theirs:  # the empty one says that the branch itself is in its set
+            both[name] = itself(ours or theirs)
     return both
 
 
@@ -80,10 +85,15 @@ def difference(one: FieldSet, other: FieldSet) -> FieldSet:
         theirs = other.get(name)
         if theirs is None:
             rest[name] = ours
-            continue
-        branch = _remaining(ours, theirs)
-        if branch is not None:
-            rest[name] = branch
+        elif not ours:
+            if theirs and SELF not in theirs:
+                rest[name] = ours
+        elif ours is not theirs:
+            below = _without_self(ours) if not theirs else difference(ours, theirs)
+            if len(below) == 1 and SELF in below:
+                rest[name] = {}  # what has nothing below is in the set by being empty
+            elif below:
+                rest[name] = below
     return rest
 
 
@@ -136,7 +146,10 @@ def paths(one: FieldSet) -> Iterator[str]:
 def ordered(one: FieldSet) -> FieldSet:
     """Return a set in the order in which the server writes it."""
     # Names sort as they are written: of all that a branch can hold at once, "." comes first.
-    return {name: ordered(one[name]) if one[name] else {} for name in sorted(one)}
+    found: FieldSet = {}
+    for name in sorted(one):
+        found[name] = ordered(one[name]) if one[name] else {}
+    return found
 
 
 def is_valid(one: object) -> bool:
@@ -187,24 +200,10 @@ def _is_member(branch: FieldSet) -> bool:
     return not branch or SELF in branch
 
 
-def _joined(ours: FieldSet, theirs: FieldSet) -> FieldSet:
-    """Return the union of two branches, either of which may be in its set itself."""
-    if not ours:
-        return theirs if _is_member(theirs) else itself(theirs)
-    if not theirs:
-        return ours if SELF in ours else itself(ours)
-    return union(ours, theirs)
-
-
-def _remaining(ours: FieldSet, theirs: FieldSet) -> FieldSet | None:
-    """Return what stays of a branch, None if nothing does."""
-    if not ours:
-        return None if _is_member(theirs) else ours
-    if not theirs:
-        if SELF not in ours:
-            return ours
-        return {name: below for name, below in ours.items() if name != SELF} or None
-    return _plain(difference(ours, theirs)) if ours is not theirs else None
+def _without_self(branch: FieldSet) -> FieldSet:
+    if SELF not in branch:
+        return branch
+    return {name: below for name, below in branch.items() if name != SELF}
 
 
 def _plain(branch: FieldSet) -> FieldSet | None:
@@ -269,8 +268,8 @@ class Shape:
     """One node of a schema: how its value divides into fields."""
 
     __slots__ = (
+        "_below",
         "_names",
-        "_structure",
         "fields",
         "form",
         "implied",
@@ -294,7 +293,7 @@ class Shape:
         self._names: Final[Mapping[str, Schema]] = (
             schema.properties if schema and self.form == MAP else {}
         )
-        self._structure: Shape | None = None
+        self._below: Shape | None = None
         self.implied: Final[Mapping[str, JsonValue]] = (
             _implied(schema) if is_typed and schema and self.form == MAP else {}
         )
@@ -311,13 +310,13 @@ class Shape:
     @property
     def below(self) -> Shape:
         """The shape of the values of a map, or of the items of a list."""
-        found = self._structure
+        found = self._below
         if found is None:
             schema = self.schema
             inner = None
             if schema is not None:
                 inner = schema.items if self.form == LIST else schema.values
-            found = self._structure = Shape(inner, is_typed=self.is_typed and inner is not None)
+            found = self._below = Shape(inner, is_typed=self.is_typed and inner is not None)
         return found
 
 
@@ -435,8 +434,8 @@ def changes(shape: Shape, old: Json, new: Json) -> Changes:
 
     What appears or goes with all that is in it is in the set at every level.
     """
-    found = _changes(shape, old, new)
-    return Changes(*(part or {} for part in found)) if found else Changes({}, {}, {})
+    added, modified, removed = _changes(shape, old, new) or (None, None, None)
+    return Changes(added or {}, modified or {}, removed or {})
 
 
 _Difference = tuple[FieldSet | None, FieldSet | None, FieldSet | None]
@@ -445,19 +444,17 @@ _Difference = tuple[FieldSet | None, FieldSet | None, FieldSet | None]
 def _changes(shape: Shape, old: JsonValue, new: JsonValue) -> _Difference | None:
     """Return what differs below two values, or the values themselves as an empty branch."""
     if shape.form == MAP:
-        if (old and is_dict(old)) or (new and is_dict(new)):
-            added, modified, removed = _fields_changed(shape, as_dict(old), as_dict(new))
-            if _is_whole(old) or _is_whole(new):
-                modified = {}
-            return (added, modified, removed)
+        before = cast("Json", old) if isinstance(old, dict) else None
+        after = cast("Json", new) if isinstance(new, dict) else None
+        if before or after:
+            found = _fields_changed(shape, before or {}, after or {})
+            # Where the schema is unknown, one of the two may be no object: it changed as a whole.
+            if (before is None and old is not None) or (after is None and new is not None):
+                return (found[0], {}, found[2])
+            return found
     elif shape.form == LIST and ((old and is_list(old)) or (new and is_list(new))) and old != new:
         return _items_changed(shape, as_list(old), as_list(new))
     return None if old == new else (None, {}, None)
-
-
-def _is_whole(value: JsonValue) -> bool:
-    """Tell whether what could be an object, where nothing is known, is something else."""
-    return value is not None and not is_dict(value)
 
 
 def _fields_changed(shape: Shape, old: Json, new: Json) -> _Difference:
@@ -476,7 +473,8 @@ def _fields_changed(shape: Shape, old: Json, new: Json) -> _Difference:
             if after is not None or not shape.is_typed:
                 added[f"f:{name}"] = _whole(shape.field(name) or shape.below, after)
             continue
-        found = _changes(shape.field(name) or shape.below, before, after)
+        known = shape.fields.get(name) or shape.field(name)
+        found = _changes(known or shape.below, before, after)
         if found is not None:
             _note(f"f:{name}", found, (added, modified, removed))
     for name, before in old.items():

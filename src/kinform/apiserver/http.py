@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
 import ipaddress
 import logging
 import socket
@@ -147,7 +148,9 @@ class HttpServer:
         # Before it is answered: that may take as long as a fault or a pause lasts.
         if is_known and not self._open.is_trusted(request.protocol):
             self._open.trust(request.protocol)
-        if request.method in _WITH_BODY and self._application.access.takes_body(asked):
+        if request.method in _WITH_BODY and (
+            is_known or self._application.access.takes_body(asked)
+        ):
             try:
                 async with asyncio.timeout(self._body_timeout):
                     asked.body = await _body(request)
@@ -272,8 +275,9 @@ def _set_headers(answer: web.StreamResponse, response: Response) -> None:
     answer.headers.update(response.headers)
     if response.headers.get("Content-Type", "").startswith("application/"):
         answer.headers.setdefault("Cache-Control", "no-cache, private")
-    for warning in response.warning_headers():
-        answer.headers.add("Warning", warning)
+    if response.warnings:
+        for warning in response.warning_headers():
+            answer.headers.add("Warning", warning)
 
 
 # --- requests from web pages
@@ -302,6 +306,7 @@ def refusal(headers: Mapping[str, str]) -> str | None:
     return None
 
 
+@functools.lru_cache(maxsize=64)
 def _is_loopback(host: str) -> bool:
     try:
         name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")

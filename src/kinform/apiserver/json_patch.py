@@ -47,7 +47,7 @@ def apply(target: Json, patch: Sequence[Json]) -> Json:
             message = "the server rejected our request due to an error in our request"
             raise StatusError(422, "Invalid", message, details={}) from exc
     if not isinstance(document, dict):
-        raise Patched(document).refusal(type_errors.no_object(document))
+        raise Patched(msgspec.json.encode(document)).refusal(type_errors.no_object(document))
     return cast("Json", document)
 
 

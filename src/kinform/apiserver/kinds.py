@@ -38,6 +38,13 @@ CUSTOM_VERBS: Final = (
 )
 """What can be done with every custom kind, in the order in which discovery tells it."""
 
+_DEPRECATED: Final = {
+    (
+        "",
+        "endpoints",
+    ): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ("", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
+}
 _EVENTS: Final = "events"
 _VERSION: Final = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 _STAGES: Final[Mapping[str | None, int]] = {None: 0, "beta": 1, "alpha": 2}
@@ -72,8 +79,6 @@ class CustomVersion(msgspec.Struct, frozen=True, kw_only=True):
     """The ``additionalPrinterColumns``."""
     selectable_fields: tuple[str, ...] = ()
     """JSON paths such as ``.spec.color``."""
-    is_deprecated: bool = False
-    deprecation_warning: str = ""
     is_terminating: bool = False
     """The definition is being deleted: nothing new comes, and discovery shows less."""
 
@@ -98,11 +103,20 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
     """The name of its schema, such as ``io.k8s.api.core.v1.Pod``; empty for a custom one."""
     list_kind: str = ""
     custom: CustomVersion | None = None
+    deprecation: str = ""
+    """The text of the ``Warning`` header that answers carry; empty if it is not deprecated."""
+    api_version: str = ""
+    """The ``apiVersion`` of its objects. Derived from group and version."""
+    is_converted: bool = False
+    """Its objects are stored in the form of another version (`kinform.apiserver.conversion`).
+    Derived from group and version."""
 
-    @property
-    def api_version(self) -> str:
-        """What its objects carry in ``apiVersion``."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+    def __post_init__(self) -> None:
+        # Every request reads these two several times, so they are attributes, not properties.
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        is_converted = self.group == "events.k8s.io" or api_version == "autoscaling/v1"
+        msgspec.structs.force_setattr(self, "api_version", api_version)
+        msgspec.structs.force_setattr(self, "is_converted", is_converted)
 
     @property
     def group_version(self) -> GroupVersion:
@@ -328,6 +342,7 @@ def _kind(group: str, version: str, resource: Json) -> Kind:
         storage=plural if is_event or not group else f"{plural}.{group}",
         definition=definition_of(GroupVersionKind(group, version, name)),
         list_kind=f"{name}List",
+        deprecation=_DEPRECATED.get((group, plural), ""),
     )
 
 

@@ -19,10 +19,10 @@ at most ten of plain writes, older ones are merged into ``ancient-changes``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 from kinform.apiserver import field_sets
-from kinform.apiserver.field_sets import FieldSet, is_dict, is_list
+from kinform.apiserver.field_sets import FieldSet
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at
 from kinform.apiserver.kinds import Kind
 from kinform.apiserver.schemas import Schema
@@ -72,14 +72,8 @@ class Owner(NamedTuple):
     operation: str
     """``Apply`` or ``Update``."""
     api_version: str
-    """Empty for ``Apply``: a manager has one set, whatever version it applies."""
+    """Empty for ``Apply``: a manager has one set for all versions that it applies."""
     subresource: str
-
-    @classmethod
-    def of(cls, manager: str, operation: str, *, api_version: str, subresource: str) -> Owner:
-        """Return the owner that a write makes."""
-        version = "" if operation == APPLY else api_version
-        return cls(manager, operation, version, subresource)
 
 
 class Entry(NamedTuple):
@@ -98,7 +92,7 @@ def on_create(kind: Kind, schema: Schema, obj: Json, *, manager: str, now: str) 
 
     A client may bring ``managedFields`` of its own; what they say stays.
     """
-    _on_write(kind, schema, (None, obj), manager=manager, now=now, subresource="")
+    on_update(kind, schema, obj, old=None, manager=manager, now=now)
 
 
 def on_update(
@@ -106,7 +100,7 @@ def on_update(
     schema: Schema,
     new: Json,
     *,
-    old: Json,
+    old: Json | None,
     manager: str,
     now: str,
     subresource: str = "",
@@ -116,32 +110,12 @@ def on_update(
     Sets ``managedFields`` of ``new``; ``old`` is what is stored and stays as it is. A client that
     sends no ``managedFields``, or such as cannot be read, does not change those that are there;
     one that sends an empty list, or a list with an empty entry, resets them. On a subresource
-    only the stored ones count.
+    only the stored ones count. Without ``old`` the object is new.
     """
-    _on_write(kind, schema, (old, new), manager=manager, now=now, subresource=subresource)
-
-
-def owned_before(kind: Kind, schema: Schema, live: Json, *, now: str) -> Owners:
-    """Return who owns the fields of an object that nobody owned until the first apply."""
-    shadow: Json = live | {"metadata": dict(as_dict(live.get("metadata")))}
-    on_create(kind, schema, shadow, manager=_BEFORE, now=now)
-    return decode(at(shadow, "metadata", "managedFields")) or {}
-
-
-def _on_write(
-    kind: Kind,
-    schema: Schema,
-    objects: tuple[Json | None, Json],
-    *,
-    manager: str,
-    now: str,
-    subresource: str,
-) -> None:
-    old, new = objects
     shape = field_sets.shape_of(schema, is_typed=kind.custom is None)
     owners = _starting(old, new, is_subresource=bool(subresource))
     if old is not None and not owners:
-        # An object whose fields nobody owns is left alone until somebody applies to it.
+        # The fields of an object without owners stay unowned until the first apply.
         set_entries(new, owners)
         return
     found = _changes(shape, (old, new), ignored(kind, subresource))
@@ -150,14 +124,22 @@ def _on_write(
         owners = take(owners, field_sets.union(gained, found.removed))
     gained = field_sets.difference(gained, UNOWNED)
     if gained:
-        owner = Owner.of(manager, UPDATE, api_version=kind.api_version, subresource=subresource)
+        owner = Owner(manager, UPDATE, kind.api_version, subresource)
         previous = owners.get(owner)
         fields = field_sets.union(previous.fields, gained) if previous else gained
         # The server keeps no times for what is set by a scale.
         time = None if subresource == "scale" else now
         owners[owner] = Entry(fields, kind.api_version, time)
-        _merge_oldest(owners)
+        if len(owners) > _MOST_UPDATERS:
+            _merge_oldest(owners)
     set_entries(new, owners)
+
+
+def owned_before(kind: Kind, schema: Schema, live: Json, *, now: str) -> Owners:
+    """Return who owns the fields of an object that nobody owned until the first apply."""
+    shadow: Json = live | {"metadata": dict(as_dict(live.get("metadata")))}
+    on_create(kind, schema, shadow, manager=_BEFORE, now=now)
+    return decode(at(shadow, "metadata", "managedFields")) or {}
 
 
 def _changes(
@@ -182,8 +164,8 @@ def _but(obj: Json, names: set[str]) -> Json:
 
 def set_entries(obj: Json, owners: Owners) -> None:
     """Write ``managedFields`` into an object, or take them away if nobody owns anything."""
-    metadata = obj.get("metadata")
-    if not is_dict(metadata):
+    metadata: Json | None = obj.get("metadata")
+    if not isinstance(metadata, dict):
         metadata = obj["metadata"] = {}
     if owners:
         metadata["managedFields"] = encode(owners)
@@ -203,10 +185,11 @@ def take(owners: Owners, lost: FieldSet) -> Owners:
 
 def _starting(old: Json | None, new: Json, *, is_subresource: bool) -> Owners:
     """Return whom the write finds: the client's entries if it brings any, else the stored ones."""
-    stored = at(old, "metadata", "managedFields") if old is not None else None
+    stored = old["metadata"].get("managedFields") if old is not None else None
     if not is_subresource:
-        sent = at(new, "metadata", "managedFields")
-        if is_list(sent) and (not sent or sent == [{}]):
+        metadata: JsonValue = new.get("metadata")
+        sent = cast("Json", metadata).get("managedFields") if isinstance(metadata, dict) else None
+        if sent in ([], [{}]):
             return {}
         if sent and sent != stored:
             owners = decode(sent)
@@ -219,21 +202,24 @@ def _starting(old: Json | None, new: Json, *, is_subresource: bool) -> Owners:
 def decode(entries: JsonValue) -> Owners | None:
     """Return ``managedFields`` by owner, None if they make no sense."""
     owners: Owners = {}
-    for entry in as_list(entries):
-        fields = as_dict(entry).get("fieldsV1")
-        operation = as_dict(entry).get("operation")
-        if operation not in {APPLY, UPDATE} or entry.get("fieldsType") != "FieldsV1":
+    if not isinstance(entries, list):
+        return owners
+    for entry in cast("list[JsonValue]", entries):
+        if not isinstance(entry, dict):
             return None
-        if not is_dict(fields):
-            fields = {}
-        version = entry.get("apiVersion", "")
-        owner = Owner.of(
-            entry.get("manager", ""),
+        given = cast("Json", entry)
+        operation, fields = given.get("operation"), given.get("fieldsV1")
+        if operation not in {APPLY, UPDATE} or given.get("fieldsType") != "FieldsV1":
+            return None
+        version = given.get("apiVersion", "")
+        owner = Owner(
+            given.get("manager", ""),
             operation,
-            api_version=version,
-            subresource=entry.get("subresource", ""),
+            "" if operation == APPLY else version,
+            given.get("subresource", ""),
         )
-        owners[owner] = Entry(fields, version, entry.get("time"))
+        found = cast("FieldSet", fields) if isinstance(fields, dict) else {}
+        owners[owner] = Entry(found, version, given.get("time"))
     return owners
 
 
@@ -292,8 +278,10 @@ def restore_times(new: Json, old: Json) -> bool:
     ``managedFields`` (and ``resourceVersion``, which the client may have left out) is the stored
     one, and is not to be stored again.
     """
+    if not _is_same(old, new, but=_METADATA):
+        return False
     before, after = as_dict(old.get("metadata")), as_dict(new.get("metadata"))
-    if not _is_same(old, new, but=_METADATA) or not _is_same(before, after, but=_WRITE):
+    if not _is_same(before, after, but=_WRITE):
         return False
     stored, made = (as_list(before.get("managedFields")), as_list(after.get("managedFields")))
     if len(stored) != len(made):

@@ -74,7 +74,7 @@ class Objects:
         Raises:
             StatusError: there is none.
         """
-        stored = self._storage.table(kind.storage).get(key)
+        stored = self._storage.get(kind.storage, key)
         if stored is None:
             raise status.not_found(kind, key.rpartition("/")[2])
         return stored
@@ -164,7 +164,7 @@ class Objects:
         old = rendering.decode(kind, held.raw)
         new = change(rendering.decode(kind, held.raw))
         self._check_preconditions(kind, new, old)
-        metadata.drop_empty(metadata.metadata_of(new))
+        metadata.drop_empty(new["metadata"])
         self._complete(kind, new)
         is_binding = subresource == _BINDING
         if not applied and not is_binding:
@@ -177,7 +177,7 @@ class Objects:
                 now=self._cluster.timestamp(),
                 subresource=subresource,
             )
-        metadata.inherit(metadata.metadata_of(new), old["metadata"])
+        metadata.inherit(new["metadata"], old["metadata"])
         self._prepare_update(kind, new, old, subresource=subresource)
         if not is_binding:
             if errors := self._validate_update(kind, new, old, subresource=subresource):
@@ -201,7 +201,7 @@ class Objects:
             if not is_dry:
                 self.remove(kind, held)
             return new
-        if metadata.ordered(meta) == metadata.ordered(old["metadata"]) and metadata.same(new, old):
+        if metadata.is_unchanged(new, old):
             return old
         if is_dry:
             return new
@@ -222,16 +222,23 @@ class Objects:
 
     def draft(self, kind: Kind, obj: Json) -> Draft:
         """Return an object as the storage takes it."""
-        obj = conversion.to_stored(kind, obj)
-        body = {key: value for key, value in obj.items() if key not in {"kind", "apiVersion"}}
-        meta = metadata.ordered(obj["metadata"])
+        if kind.is_converted:
+            obj = conversion.to_stored(kind, obj)
+        # The version is set when it is known; the order of the metadata stays.
+        meta = metadata.ordered({**obj["metadata"], "resourceVersion": "0"})
+        body = {"metadata": meta, **obj}
+        body["metadata"] = meta
+        body.pop("kind", None)
+        body.pop("apiVersion", None)
 
         def encode(version: str) -> bytes:
-            ordered = metadata.ordered({**meta, "resourceVersion": version})
-            return rendering.encode({"metadata": ordered, **_rest(body)})
+            meta["resourceVersion"] = version
+            return rendering.encode(body)
 
+        owners: tuple[str, ...] = ()
+        if references := meta.get("ownerReferences"):
+            owners = tuple(text(as_dict(it), "uid") for it in as_list(references))
         labels: Mapping[str, str] = meta.get("labels") or {}
-        owners = tuple(text(as_dict(it), "uid") for it in as_list(meta.get("ownerReferences")))
         return Draft(encode, labels, selecting.fields(kind, obj), meta["uid"], owners)
 
     def creates_by_update(self, kind: Kind) -> bool:
@@ -349,8 +356,8 @@ class Objects:
         return self.addresses.assign(obj, key_of(kind, meta["namespace"], meta["name"]))
 
     def _check_preconditions(self, kind: Kind, new: Json, old: Json) -> None:
-        meta, was = metadata.metadata_of(new), old["metadata"]
-        version = meta.get("resourceVersion") or ""
+        was = old["metadata"]
+        version = new["metadata"].get("resourceVersion") or ""
         if version not in {"", "0"} and version != was["resourceVersion"]:
             check_version(version)
             raise status.conflict(kind, was["name"], _MODIFIED)
@@ -392,10 +399,6 @@ def _existing(kind: Kind, obj: Json, held: Stored | None) -> status.StatusError:
 def spec_finalizers(obj: Json) -> list[str]:
     """Return the finalizers of a namespace's spec: they hold it as its metadata's do."""
     return as_list(as_dict(obj.get("spec")).get("finalizers")) if obj["kind"] == "Namespace" else []
-
-
-def _rest(body: Json) -> Json:
-    return {key: value for key, value in body.items() if key != "metadata"}
 
 
 def _keep_all_but_status(new: Json, old: Json) -> None:

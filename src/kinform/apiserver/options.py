@@ -214,18 +214,20 @@ def intent(request: Request, options: str, *, is_apply: bool = False) -> Intent:
     errors: list[FieldError] = []
     if options == "PatchOptions":
         errors += _patch_problems(request, manager, is_apply=is_apply)
-    if problem := dry_run_problem(request.query.get("dryRun", [])):
+    dry_run = request.query.get("dryRun")
+    if dry_run and (problem := dry_run_problem(dry_run)):
         errors.append(problem)
-    errors += _manager_problems(manager)
+    if manager:
+        errors += _manager_problems(manager)
     if level not in _LEVELS:
         errors.append(field_errors.not_supported("fieldValidation", level, _LEVELS))
     if errors:
         raise invalid_options(options, errors)
     return Intent(
         manager=manager or _agent(request),
-        is_dry=bool(request.query.get("dryRun")),
+        is_dry=bool(dry_run),
         field_validation=level or "Warn",
-        force=boolean(request, "force"),
+        force=is_apply and boolean(request, "force"),
     )
 
 

@@ -15,7 +15,7 @@ import msgspec
 import yaml
 
 from kinform.apiserver import status, tables
-from kinform.apiserver.conversion import is_converted, to_served
+from kinform.apiserver.conversion import to_served
 from kinform.apiserver.json import Json, JsonValue
 from kinform.apiserver.kinds import Kind
 from kinform.apiserver.status import StatusError
@@ -40,7 +40,7 @@ _decode: Final = msgspec.json.Decoder(dict[str, JsonValue]).decode
 def decode(kind: Kind, raw: bytes) -> Json:
     """Return a stored object, which is the caller's to change, with its kind and version."""
     obj: Json = {"kind": kind.kind, "apiVersion": kind.api_version, **_decode(raw)}
-    return to_served(kind, obj) if is_converted(kind) else obj
+    return to_served(kind, obj) if kind.is_converted else obj
 
 
 class _Dumper(yaml.SafeDumper):
@@ -91,7 +91,10 @@ class Renderer:
         self._include = include
         self._now = now
         self._has_columns = False
-        self._is_plain = form.is_plain and not is_converted(kind)
+        # Stored objects can be sent as they are.
+        self._is_plain = not (
+            form.is_yaml or form.is_table or form.is_partial or form.is_pretty or kind.is_converted
+        )
         self._head = envelope(kind.kind, kind.api_version)
 
     @property
@@ -114,10 +117,10 @@ class Renderer:
         if self._form.is_table:
             # The Table of one object has its version as the list's.
             version = obj["metadata"].get("resourceVersion", "")
-            return self.document(self._table([obj], {"resourceVersion": version}))
-        if self._form.is_partial:
-            return self.document(self._partial(obj))
-        return self.document(obj)
+            obj = self._table([obj], {"resourceVersion": version})
+        elif self._form.is_partial:
+            obj = self._partial(obj)
+        return document(obj, self._form)
 
     def list(self, raws: Sequence[bytes], metadata: Json) -> bytes:
         """Return a list of stored objects."""
@@ -152,8 +155,7 @@ class Renderer:
     def event(self, event: bytes, raw: bytes) -> bytes:
         """Return a watch event about a stored object; ``event`` is its type."""
         form = self._form
-        is_converted_ = is_converted(self._kind)
-        if not (form.is_table or form.is_partial or is_converted_):
+        if not (form.is_table or form.is_partial or self._kind.is_converted):
             return b'{"type":"%b","object":%b%b}\n' % (event, self._head, raw[1:])
         obj = decode(self._kind, raw)
         if not (form.is_table or form.is_partial):
@@ -225,11 +227,6 @@ class Form(msgspec.Struct, frozen=True):
     is_pretty: bool = False
 
     @property
-    def is_plain(self) -> bool:
-        """The objects as they are stored can be sent as they are."""
-        return not (self.is_yaml or self.is_table or self.is_partial or self.is_pretty)
-
-    @property
     def content_type(self) -> str:
         """What the answer calls itself."""
         return _YAML if self.is_yaml else "application/json"
@@ -264,8 +261,9 @@ def negotiate(request: Request, *, is_watch: bool = False, can_watch: bool = Fal
     raise status.not_acceptable(_STREAMED if is_watch else _WHOLE)
 
 
+@functools.lru_cache(maxsize=256)
 def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
-    """Return what is accepted, the best first."""
+    """Return the media types of an ``Accept`` header with their parameters, the best first."""
     found: list[tuple[str, dict[str, str]]] = []
     for clause in accept.split(","):
         media, *parameters = (part.strip() for part in clause.split(";"))

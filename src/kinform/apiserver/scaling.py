@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final, final
 
+import msgspec
+
 from kinform.apiserver import (
     decoding,
     json_patch,
@@ -125,7 +127,8 @@ def _patched(request: Request, kind: Kind, current: Json) -> Json:
     else:
         result = merge_patch.apply(shown, patch)
     scale.check_patched(kind, current, result)
-    patched = decoding.Patched(patch if is_strategic else result, is_strategic=is_strategic)
+    raw = msgspec.json.encode(patch if is_strategic else result)
+    patched = decoding.Patched(raw, is_strategic=is_strategic)
     decoding.check(parts.SCALE, parts.schema(parts.SCALE), result, patched=patched)
     return result
 

@@ -53,7 +53,7 @@ def apply(
     shape = field_sets.shape_of(schema, is_typed=kind.custom is None)
     _check(kind, shape, applied)
     start = {"apiVersion": kind.api_version, "kind": kind.kind} if live is None else live
-    owner = Owner.of(manager, APPLY, api_version=kind.api_version, subresource=subresource)
+    owner = Owner(manager, APPLY, "", subresource)
     owners = managed_fields.decode(at(start, "metadata", "managedFields")) or {}
     if not owners and live is not None:
         owners = managed_fields.owned_before(kind, schema, live, now=now)

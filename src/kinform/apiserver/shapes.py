@@ -14,6 +14,8 @@ from __future__ import annotations
 import functools
 from typing import Final, TypeAlias, cast, final
 
+import msgspec
+
 from kinform.apiserver import scalars, type_errors
 from kinform.apiserver.json import Json, JsonValue, as_list
 from kinform.apiserver.schemas import Schema
@@ -32,15 +34,15 @@ class Wrong(Exception):
 
 
 @final
-class Walk:
-    """What one walk found."""
+class Walk(msgspec.Struct, kw_only=True):
+    """The findings of one walk."""
 
-    def __init__(self, *, is_strategic: bool = False) -> None:
-        self.is_strategic: Final = is_strategic
-        """Whether a strategic merge made the value: Go converts that one in another way."""
-        self.unknown: Final[list[Path]] = []
-        self.wrong: Wrong | None = None
-        """The first value of a wrong type."""
+    is_strategic: bool = False
+    """A strategic merge made the value: Go converts that one in another way."""
+    unknown: list[Path] = []
+    """The paths of unknown fields."""
+    wrong: Wrong | None = None
+    """The first value of a wrong type."""
 
     def refuse(self, shape: Shape, value: object, path: Path) -> None:
         """Note that a value is not of the shape's type."""
@@ -258,19 +260,15 @@ class Struct(Shape):
 def shape_of(schema: Schema) -> Shape:
     """Return the shape of a built-in schema; of a definition always the same one."""
     if schema.type == "object" and schema.definition and schema.properties:
-        return _struct(schema.definition, schema)
+        found = _STRUCTS.get(schema.definition)
+        if found is None:
+            found = _STRUCTS[schema.definition] = Struct(schema)
+        return found
     return _made(schema)
 
 
 _STRUCTS: Final[dict[str, Struct]] = {}
-
-
-def _struct(definition: str, schema: Schema) -> Struct:
-    # Definitions are as many as the data has, so this is bounded.
-    found = _STRUCTS.get(definition)
-    if found is None:
-        found = _STRUCTS[definition] = Struct(schema)
-    return found
+"""By definition: as many as the data has, so their number is bounded."""
 
 
 def _made(schema: Schema) -> Shape:

@@ -148,11 +148,12 @@ class Journal(Protocol):
 class Table:
     """The objects of one resource, now and as far back as they are remembered."""
 
-    __slots__ = ("_current", "_forgotten", "_history", "_keys", "_listeners", "_snapshots")
+    __slots__ = ("_forgotten", "_history", "_keys", "_listeners", "_snapshots", "current")
 
     def __init__(self, *, forgotten: int = 0, history: int = HISTORY) -> None:
-        self._current: dict[str, Stored] = {}
-        self._keys: list[str] = []  # Invariant: those of ``_current``, sorted.
+        self.current: Final[dict[str, Stored]] = {}
+        """The current objects by key. Written by this class alone."""
+        self._keys: list[str] = []  # Invariant: those of ``current``, sorted.
         self._history: deque[Change] = deque(maxlen=history)
         # Invariant: every change after it is in ``_history``.
         self._forgotten = forgotten
@@ -160,7 +161,7 @@ class Table:
         self._listeners: list[Callable[[], None]] = []
 
     def __len__(self) -> int:
-        return len(self._current)
+        return len(self.current)
 
     @property
     def forgotten(self) -> int:
@@ -171,11 +172,11 @@ class Table:
 
     def get(self, key: str) -> Stored | None:
         """Return the object as it is now."""
-        return self._current.get(key)
+        return self.current.get(key)
 
     def now(self, prefix: str = "") -> Sequence[Stored]:
         """Return the objects whose keys begin with ``prefix``, in the order of their keys."""
-        current, keys = self._current, self._keys
+        current, keys = self.current, self._keys
         if prefix:
             start = bisect.bisect_left(keys, prefix)
             keys = keys[start : bisect.bisect_left(keys, prefix + _LAST, start)]
@@ -198,7 +199,7 @@ class Table:
         if (known := self._snapshots.get(revision)) is not None:
             self._snapshots.move_to_end(revision)
             return known
-        past = dict(self._current)
+        past = dict(self.current)
         for change in reversed(self._history):
             if change.revision <= revision:
                 break
@@ -243,12 +244,12 @@ class Table:
     def record(self, change: Change) -> None:
         """Take note of a change, and tell of it."""
         if change.is_delete:
-            del self._current[change.key]
+            del self.current[change.key]
             del self._keys[bisect.bisect_left(self._keys, change.key)]
         else:
             if change.old is None:
                 bisect.insort(self._keys, change.key)
-            self._current[change.key] = change.new
+            self.current[change.key] = change.new
         if len(self._history) == self._history.maxlen:
             self._forgotten = self._history[0].revision
         self._history.append(change)
@@ -269,9 +270,9 @@ class Table:
 
     def load(self, stored: Stored) -> None:
         """Take an object over from a backup: no change, and nobody is told."""
-        if stored.key not in self._current:
+        if stored.key not in self.current:
             bisect.insort(self._keys, stored.key)
-        self._current[stored.key] = stored
+        self.current[stored.key] = stored
 
     def restore(self, revision: int) -> None:
         """Be again as it was at ``revision``.
@@ -282,7 +283,8 @@ class Table:
         past = self.at(revision)
         while self._history and self._history[-1].revision > revision:
             self._history.pop()
-        self._current = {stored.key: stored for stored in past}
+        self.current.clear()
+        self.current.update((stored.key, stored) for stored in past)
         self._keys = [stored.key for stored in past]
         self._snapshots.clear()
 
@@ -295,7 +297,7 @@ class Storage:
         self._history = history
         self._tables: dict[str, Table] = {}
         self._compacted = 0
-        self._observers: list[Observer] = []
+        self._observers: list[tuple[Observer, frozenset[str] | None]] = []
         self.revision: int = 1
         self.epoch: int = 0
         """Counts the restores: what was read in another epoch may never have happened."""
@@ -314,9 +316,17 @@ class Storage:
         """Return the names of all tables."""
         return list(self._tables)
 
-    def observe(self, observer: Observer) -> None:
-        """Tell ``observer`` of every change of any resource, within the write."""
-        self._observers.append(observer)
+    def get(self, resource: str, key: str) -> Stored | None:
+        """Return the current version of an object, None if it does not exist."""
+        table = self._tables.get(resource)
+        if table is None:
+            table = self.table(resource)
+        return table.current.get(key)
+
+    def observe(self, observer: Observer, *, resources: Iterable[str] | None = None) -> None:
+        """Call ``observer`` within every write to these resources; None: to any resource."""
+        of = None if resources is None else frozenset(resources)
+        self._observers.append((observer, of))
 
     def load(self, revision: int, rows: Iterable[tuple[str, Stored]]) -> None:
         """Begin where another storage was at ``revision``, whose past is unknown."""
@@ -342,7 +352,7 @@ class Storage:
         Raises:
             Exists: there is one of that name.
         """
-        if self.table(resource).get(key) is not None:
+        if self.get(resource, key) is not None:
             raise Exists(key)
         return self._write(resource, key, draft)
 
@@ -404,7 +414,7 @@ class Storage:
             table.notify()
 
     def _check(self, resource: str, key: str, expected: int | None) -> None:
-        held = self.table(resource).get(key)
+        held = self.get(resource, key)
         if held is None:
             raise Missing(key)
         if expected is not None and held.revision != expected:
@@ -416,10 +426,11 @@ class Storage:
         stored = Stored(key, raw, revision, draft.labels, draft.fields, draft.uid, draft.owners)
         self.revision = revision
         table = self.table(resource)
-        change = Change(revision, key, table.get(key), stored, is_delete)
+        change = Change(revision, key, table.current.get(key), stored, is_delete)
         table.record(change)
         if self.journal is not None:
             self.journal.note(resource, change)
-        for observer in self._observers:
-            observer(resource, change)
+        for observer, resources in self._observers:
+            if resources is None or resource in resources:
+                observer(resource, change)
         return stored

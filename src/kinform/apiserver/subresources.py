@@ -79,7 +79,12 @@ class Subresources:
         name = text(parts.body(request, parts.BINDING), "metadata", "name")
         if not name:
             raise status.bad_request("Name parameter required.")
-        return self._bind(request, Route(pods, route.namespace, name, None, is_watch=False))
+        return self._bind(
+            request,
+            Route(
+                pods, route.namespace, name, None, is_watch=False, key=f"{route.namespace}/{name}"
+            ),
+        )
 
     def _part(self, request: Request, route: Route) -> Written:
         """Answer for a subresource that is a part of the object itself."""

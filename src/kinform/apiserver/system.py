@@ -22,7 +22,6 @@ __all__ = [
     "account_uid",
     "create_first_objects",
     "create_first_roles",
-    "deprecations",
     "follow_definitions",
     "health",
     "load_definitions",
@@ -31,10 +30,6 @@ __all__ = [
     "version",
 ]
 
-_DEPRECATED: Final = {
-    "v1/Endpoints": ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"],
-    "v1/ComponentStatus": ["v1 ComponentStatus is deprecated in v1.19+"],
-}
 _CHECKS: Final = ("ping", "log", "etcd")
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
@@ -74,14 +69,6 @@ def health(path: str, request: Request) -> Response | None:
 def version() -> Json:
     """Return the answer of ``/version``: that of the server whose behaviour this one has."""
     return data.api().version
-
-
-def deprecations(kind: Kind) -> list[str]:
-    """Return what to warn clients of a kind of: that it is old."""
-    if kind.custom is not None and kind.custom.is_deprecated:
-        text = kind.custom.deprecation_warning
-        return [text or f"{kind.api_version} {kind.kind} is deprecated"]
-    return _DEPRECATED.get(str(kind.gvk), [])
 
 
 def paths(cluster: Cluster) -> Json:
@@ -125,10 +112,10 @@ def follow_definitions(cluster: Cluster) -> None:
     """Serve the kinds of CustomResourceDefinitions as these come, change and go."""
 
     def note(resource: str, change: Change) -> None:
-        if resource == custom_objects.DEFINITIONS:
-            _serve(cluster, change.key, None if change.is_delete else change.new.raw)
+        del resource
+        _serve(cluster, change.key, None if change.is_delete else change.new.raw)
 
-    cluster.storage.observe(note)
+    cluster.storage.observe(note, resources={custom_objects.DEFINITIONS})
 
 
 def load_definitions(cluster: Cluster) -> None:

@@ -107,13 +107,17 @@ class Request:
         body: bytes = b"",
     ) -> Request:
         """Make a request of a ``target`` such as ``/api/v1/pods?limit=5``."""
-        target = _readable(target)
-        path, _, query = target.partition("?")
+        path, _, query = (target if target.isascii() else _readable(target)).partition("?")
+        joined: dict[str, str] = {}
+        for name, value in (headers or {}).items():
+            key, text = name.lower(), value if value.isascii() else _readable(value)
+            # Values of a header that was sent several times are one list.
+            joined[key] = f"{joined[key]}, {text}" if key in joined else text
         return cls(
             method=method,
             path=path,
             query=parse_qs(query, keep_blank_values=True),
-            headers=_joined(headers or {}),
+            headers=joined,
             body=body,
         )
 
@@ -129,19 +133,8 @@ class Request:
         return values[0] if values else ""
 
 
-def _joined(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers with their names in lower case; values of the same name are one list."""
-    found: dict[str, str] = {}
-    for name, value in headers.items():
-        key, text = name.lower(), _readable(value)
-        found[key] = f"{found[key]}, {text}" if key in found else text
-    return found
-
-
 def _readable(text: str) -> str:
-    """Return a text that can be sent back: bytes that were no UTF-8 are U+FFFD."""
-    if text.isascii():
-        return text
+    """Return a text that can be sent back: bytes that are not UTF-8 become U+FFFD."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 

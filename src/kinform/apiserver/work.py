@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, final
 
+import msgspec
+
 __all__ = ["MESSAGE", "Exhausted", "begin", "limited", "spend"]
 
 MESSAGE: Final = (
@@ -23,13 +25,10 @@ _BUDGET: Final = 4_000_000
 
 
 @final
-class _Budget:
-    """What is left of one request's budget."""
+class _Budget(msgspec.Struct):
+    """The rest of one request's budget."""
 
-    __slots__ = ("left",)
-
-    def __init__(self, units: int = _BUDGET) -> None:
-        self.left = units
+    left: int = _BUDGET
 
 
 _CURRENT: Final[ContextVar[_Budget | None]] = ContextVar("work", default=None)

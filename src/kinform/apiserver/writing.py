@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, final
 
 import msgspec
@@ -71,19 +70,23 @@ class Writing:
         """POST to a collection."""
         wish = intent(request, "CreateOptions")
         obj, warnings = self.body(request, route.kind, wish)
-        with _warned(warnings):
+        try:
             created = self._objects.create(route.kind, obj, wish, namespace=route.namespace)
-        return Written(
-            created, is_new=True, warnings=warnings + custom_objects.advice(route.kind, created)
-        )
+        except StatusError as exc:
+            exc.warnings = warnings
+            raise
+        return Written(created, is_new=True, warnings=warnings + _advice(route.kind, created))
 
     def put(self, request: Request, route: Route) -> Written:
         """PUT to an object, or to its status."""
         wish = intent(request, "UpdateOptions")
         obj, warnings = self.body(request, route.kind, wish)
-        with _warned(warnings):
+        try:
             changed, is_new = self._put(obj, route, wish)
-        advice = custom_objects.advice(route.kind, changed)
+        except StatusError as exc:
+            exc.warnings = warnings
+            raise
+        advice = _advice(route.kind, changed)
         return Written(changed, is_new=is_new, warnings=warnings + advice)
 
     def _put(self, obj: Json, route: Route, wish: Intent) -> tuple[Json, bool]:
@@ -97,16 +100,22 @@ class Writing:
         _check_uid(kind, obj, held.uid)
         if kind.custom is not None and not obj["metadata"].get("resourceVersion"):
             raise _unconditional(kind, route.name)
-        return self._updated(obj, route, wish), False
+        return self._updated(lambda _: obj, route, wish), False
 
-    def _updated(self, obj: Json, route: Route, wish: Intent, *, applied: bool = False) -> Json:
-        subresource = _subresource(route)
+    def _updated(
+        self,
+        change: Callable[[Json], Json],
+        route: Route,
+        wish: Intent,
+        *,
+        applied: bool = False,
+    ) -> Json:
         return self._objects.update(
             route.kind,
             route.key,
-            lambda _: obj,
+            change,
             intent=wish,
-            subresource=subresource,
+            subresource=route.subresource.name if route.subresource is not None else "",
             applied=applied,
         )
 
@@ -123,12 +132,20 @@ class Writing:
             raise StatusError(
                 415, "UnsupportedMediaType", "415: Unsupported Media Type", details={}
             )
-        base = self._objects.load(kind, route.key)
-        patched, warnings = _patched(request.body, content_type, kind, base=base, wish=wish)
-        with _warned(warnings):
+        warnings: list[str] = []
+
+        def change(base: Json) -> Json:
+            patched, found = _patched(request.body, content_type, kind, base=base, wish=wish)
+            warnings.extend(found)
             metadata.names_match(kind, patched, namespace=route.namespace, name=route.name)
-            changed = self._updated(patched, route, wish)
-        return Written(changed, warnings=warnings + custom_objects.advice(kind, changed))
+            return patched
+
+        try:
+            changed = self._updated(change, route, wish)
+        except StatusError as exc:
+            exc.warnings = warnings
+            raise
+        return Written(changed, warnings=warnings + _advice(kind, changed))
 
     def _apply(self, request: Request, route: Route, wish: Intent) -> Written:
         kind, objects = route.kind, self._objects
@@ -147,14 +164,17 @@ class Writing:
             manager=wish.manager,
             force=wish.force,
             now=self._cluster.timestamp(),
-            subresource=_subresource(route),
+            subresource=route.subresource.name if route.subresource is not None else "",
         )
         decoding.check_size(merged)
         decoding.convert(kind, schema_of(kind), merged)
         warnings = _complained(complaints, wish)
-        with _warned(warnings):
+        try:
             changed = self._applied(merged, route, wish, is_new=is_new)
-        advice = custom_objects.advice(kind, changed)
+        except StatusError as exc:
+            exc.warnings = warnings
+            raise
+        advice = _advice(kind, changed)
         return Written(changed, is_new=is_new, warnings=warnings + advice)
 
     def _applied(self, merged: Json, route: Route, wish: Intent, *, is_new: bool) -> Json:
@@ -169,7 +189,7 @@ class Writing:
             )
         metadata.names_match(kind, merged, namespace=route.namespace, name=route.name)
         if not is_new:
-            return self._updated(merged, route, wish, applied=True)
+            return self._updated(lambda _: merged, route, wish, applied=True)
         check_version(merged["metadata"].pop("resourceVersion", None) or "")
         return self._created(merged, route, wish, applied=True)
 
@@ -221,14 +241,9 @@ class Writing:
         return self._cluster.storage.table(route.kind.storage).get(route.key) is None
 
 
-@contextmanager
-def _warned(warnings: Sequence[str]) -> Generator[None]:
-    """Give a refusal what there was to warn of before."""
-    try:
-        yield
-    except StatusError as exc:
-        exc.warnings = warnings
-        raise
+def _advice(kind: Kind, obj: Json) -> list[str]:
+    """Return the warnings about an object that was stored."""
+    return custom_objects.advice(kind, obj) if kind.storage in custom_objects.ADVISED else []
 
 
 def _checked(body: bytes, content_type: str, kind: Kind, *, wish: Intent) -> tuple[Json, list[str]]:
@@ -266,7 +281,7 @@ def _patched(
 ) -> tuple[Json, list[str]]:
     """Return an object as a patch makes it, with what there is to complain about it."""
     patch, complaints = decoding.decode_patch(body, content_type)
-    decoding.check_size(patch)
+    raw = decoding.check_size(patch)
     is_strategic = content_type == _STRATEGIC
     written, duplicates = "", list[str]()
     if content_type == _JSON_PATCH:
@@ -277,16 +292,15 @@ def _patched(
         result = strategic_merge.apply(base, patch, schema_of(kind))
     else:
         result = merge_patch.apply(base, patch)
-    decoding.check_size(result)
+    made = decoding.check_size(result)
     shown = decoding.Patched(
-        patch if is_strategic else result,
-        is_strategic=is_strategic,
-        is_custom=kind.custom is not None,
-        written=written,
+        raw if is_strategic else made, is_strategic, kind.custom is not None, written
     )
     checked = decoding.check(kind, schema_of(kind), result, duplicates=duplicates, patched=shown)
     found = [*complaints, *checked.complaints]
-    return result, decoding.complain(wish.field_validation, found, kind, patched=shown)
+    if found:
+        found = decoding.complain(wish.field_validation, found, kind, patched=shown)
+    return result, found
 
 
 def _read_repeats(result: Json) -> tuple[str, list[str], Json]:
@@ -296,10 +310,6 @@ def _read_repeats(result: Json) -> tuple[str, list[str], Json]:
         return "", [], result
     written = repeats.text({name: result[name] for name in sorted(result)})
     return written, [decoding.duplicate(path) for path in paths], as_dict(repeats.plain(result))
-
-
-def _subresource(route: Route) -> str:
-    return route.subresource.name if route.subresource is not None else ""
 
 
 def _check_uid(kind: Kind, obj: Json, uid: str) -> None:

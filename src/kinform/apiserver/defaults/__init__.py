@@ -51,8 +51,14 @@ def default_owned(kind: Kind, obj: Json) -> None:
     Raises:
         StatusError: A quantity cannot be read.
     """
-    _fill(_OWNED.get(kind.storage) or _DEFAULTS.get(kind.storage), kind, obj)
-    conditions.complete(kind, obj)
+    fill = _OWNED.get(kind.storage) or _DEFAULTS.get(kind.storage)
+    if fill is not None:
+        try:
+            fill(obj)
+        except QuantityError as error:
+            raise _unreadable(kind, error) from None
+    if obj.get("status"):
+        conditions.complete(kind, obj)
 
 
 def default(kind: Kind, obj: Json) -> None:
@@ -63,10 +69,7 @@ def default(kind: Kind, obj: Json) -> None:
     Raises:
         StatusError: A quantity cannot be read.
     """
-    _fill(_DEFAULTS.get(kind.storage), kind, obj)
-
-
-def _fill(fill: Callable[[Json], None] | None, kind: Kind, obj: Json) -> None:
+    fill = _DEFAULTS.get(kind.storage)
     if fill is not None:
         try:
             fill(obj)

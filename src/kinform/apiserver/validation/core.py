@@ -50,11 +50,13 @@ _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 
 
 def _config_map(obj: Json) -> list[FieldError]:
-    texts, octets = as_dict(obj.get("data")), as_dict(obj.get("binaryData"))
+    texts: Json = obj.get("data") or {}
+    octets: Json = obj.get("binaryData") or {}
     errors: list[FieldError] = []
     size = 0
     for key, value in texts.items():
-        errors += [invalid(f"data[{key}]", key, why) for why in config_key(key)]
+        if problems := config_key(key):
+            errors += [invalid(f"data[{key}]", key, why) for why in problems]
         if key in octets:
             errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         size += len((value or "").encode())
@@ -67,6 +69,8 @@ def _config_map(obj: Json) -> list[FieldError]:
 
 
 def _config_map_update(new: Json, old: Json) -> list[FieldError]:
+    if not old.get("immutable"):
+        return _config_map(new)
     return _frozen(new, old, ("data", "binaryData")) + _config_map(new)
 
 

@@ -156,8 +156,9 @@ def validate_metadata_update(
 def validate_metadata_update_again(
     kind: Kind, new: Json, old: Json, *, subresource: str = ""
 ) -> list[FieldError]:
-    """Return what some kinds find wrong with metadata after they looked at all the rest."""
-    return _looked(kind, new, old, looks=_looks_of(kind, subresource)[1])
+    """Return the errors of metadata that some kinds report after those of the rest."""
+    after = _looks_of(kind, subresource)[1]
+    return _looked(kind, new, old, looks=after) if after else []
 
 
 def _looks_of(kind: Kind, subresource: str) -> _Looks:
