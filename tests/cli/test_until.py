@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kinform.cli.json_path_syntax import JsonPathError
 from kinform.cli.until import Until
 from kinform.objects import Object
+from kinform.sansio.json_path import JsonPathError
 from tests.cli.support_rows import pod
 
 
