@@ -37,7 +37,7 @@ _MOVED: Final = {
 _OTHER_SCHEMES: Final = {"apiextensions.k8s.io", "apiregistration.k8s.io"}
 """Groups that a part of the server serves which knows no others."""
 _SCHEME: Final = 'in scheme "pkg/runtime/scheme.go:111"'
-_NOBODY: Final = Kind(
+_NO_KIND: Final = Kind(
     group="", version="", kind="", plural="", singular="", namespaced=False, verbs=()
 )
 
@@ -94,7 +94,7 @@ class Patched(msgspec.Struct, frozen=True):
 
     def refusal(self, why: str) -> StatusError:
         """Return the refusal of the patch."""
-        return status.invalid(_NOBODY, "", [field_errors.invalid("patch", self.text, why)])
+        return status.invalid(_NO_KIND, "", [field_errors.invalid("patch", self.text, why)])
 
 
 def check(
@@ -280,7 +280,7 @@ def _registered(kind: Kind, gvk: GroupVersionKind) -> Kind | None:
     if gvk.group != kind.group and {gvk.group, kind.group} & _OTHER_SCHEMES:
         return None
     if gvk.kind == "Status" and not gvk.group:
-        return _NOBODY
+        return _NO_KIND
     known = kinds.builtin().by_gvk
     item = GroupVersionKind(gvk.group, gvk.version, gvk.kind.removesuffix("List"))
     return known(gvk) or known(item)

@@ -18,7 +18,7 @@ from kinform.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, Deleti
 from kinform.apiserver.json import Json, as_dict, as_list, text
 from kinform.apiserver.kinds import Kind, schema_of
 from kinform.apiserver.objects import Objects
-from kinform.apiserver.options import Intent
+from kinform.apiserver.options import WriteOptions
 from kinform.apiserver.rendering import decode
 from kinform.apiserver.storage import Change, Stored
 
@@ -246,7 +246,7 @@ class Collector:
             return
         account: Json = {"kind": "ServiceAccount", "apiVersion": "v1"}
         account["metadata"] = {"name": "default"}
-        self._objects.create(kind, account, Intent(manager=_MANAGER), namespace=namespace)
+        self._objects.create(kind, account, WriteOptions(manager=_MANAGER), namespace=namespace)
 
     def _empty_namespace(self, kind: Kind, stored: Stored) -> None:
         for child, held in self._content(f"{stored.key}/"):

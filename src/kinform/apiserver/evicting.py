@@ -10,7 +10,7 @@ from kinform.apiserver.deletion import DeleteOptions, Deletion
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
 from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import Objects
-from kinform.apiserver.options import Intent, intent
+from kinform.apiserver.options import WriteOptions, write_options
 from kinform.apiserver.paths import Route
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
@@ -18,7 +18,7 @@ from kinform.selectors.labels import LabelSelector
 
 __all__ = ["Evicting"]
 
-_SERVER: Final = Intent(manager="kube-apiserver")
+_SERVER: Final = WriteOptions(manager="kube-apiserver")
 _VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL: Final = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
@@ -45,7 +45,7 @@ class Evicting:
             StatusError: there is no such pod, the body is no eviction, or the budget is against.
         """
         body = parts.body(request, parts.EVICTION)
-        wish = intent(request, "CreateOptions")
+        given_options = write_options(request, "CreateOptions")
         if text(body, "metadata", "name") != route.name:
             raise status.bad_request("name in URL does not match name in Eviction object")
         given = as_dict(body.get("deleteOptions"))
@@ -54,7 +54,7 @@ class Evicting:
             policy=given.get("propagationPolicy") or "",
             uid=text(given, "preconditions", "uid"),
             version=text(given, "preconditions", "resourceVersion"),
-            is_dry=bool(given.get("dryRun")) or wish.is_dry,
+            is_dry=bool(given.get("dryRun")) or given_options.is_dry,
         )
         pod = self._objects.load(route.kind, route.key)
         budgets = self._budgets(route, pod)
@@ -103,7 +103,7 @@ class Evicting:
             return obj
 
         key = f"{meta['namespace']}/{name}"
-        self._objects.update(kind, key, change, intent=_SERVER, subresource="status")
+        self._objects.update(kind, key, change, options=_SERVER, subresource="status")
 
 
 def _is_spared(pod: Json, budget: Json) -> bool:

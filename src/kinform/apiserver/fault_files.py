@@ -15,8 +15,8 @@ from kinform.apiserver.fault_kinds import (
     Fault,
     Match,
     about_verb,
+    described,
     hint,
-    told,
 )
 from kinform.errors import UsageError
 
@@ -91,7 +91,7 @@ def _fault(entry: object, where: str) -> Fault:
         own = {key: value for key, value in options.items() if key not in _MATCH}
         made: Effect = msgspec.convert(own, effect)
     except msgspec.ValidationError as exc:
-        raise UsageError(f"{where}: {told(exc)}") from exc
+        raise UsageError(f"{where}: {described(exc)}") from exc
     try:
         return Fault(made, match)
     except UsageError as exc:

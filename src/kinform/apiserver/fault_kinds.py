@@ -25,8 +25,8 @@ __all__ = [
     "Subject",
     "Verb",
     "about_verb",
+    "described",
     "hint",
-    "told",
 ]
 
 Verb: TypeAlias = Literal[
@@ -395,7 +395,7 @@ def _check_types(name: str, part: Effect | Match) -> None:
     try:
         msgspec.convert(given, type(part))
     except msgspec.ValidationError as exc:
-        raise UsageError(f"{name}: {told(exc)}") from exc
+        raise UsageError(f"{name}: {described(exc)}") from exc
 
 
 def _check(name: str, effect: Effect, match: Match) -> None:
@@ -455,7 +455,7 @@ def about_verb(verb: object, known: Iterable[str]) -> str | None:
     return f"verb: there is no {verb!r}{guess} are {', '.join(known)}"
 
 
-def told(error: msgspec.ValidationError) -> str:
+def described(error: msgspec.ValidationError) -> str:
     """Return what is wrong, with the key in front."""
     found = _PATH.match(str(error))
     if found is None:

@@ -157,16 +157,16 @@ def _event(chunk: bytes) -> _Event | None:
 
 async def with_older(chunks: Chunks) -> Chunks:
     """Yield behind every change of an object the event about it before that."""
-    told: dict[str, bytes] = {}
+    sent: dict[str, bytes] = {}
     async with contextlib.aclosing(chunks):
         async for chunk in chunks:
             yield chunk
             event = _event(chunk)
             if event is None:
                 continue
-            before = told.pop(event.object.metadata.uid, None)
+            before = sent.pop(event.object.metadata.uid, None)
             if event.type != "DELETED":
-                told[event.object.metadata.uid] = chunk
+                sent[event.object.metadata.uid] = chunk
                 if before is not None:
                     yield before
 
@@ -191,7 +191,7 @@ def _bookmark(obj: _Object, revisions: int) -> bytes:
 
 
 async def without_bookmarks(chunks: Chunks, *, initial_end: bool) -> Chunks:
-    """Leave bookmarks out; the one behind the initial events only if told so."""
+    """Leave bookmarks out; the one behind the initial events only if sent so."""
     async with contextlib.aclosing(chunks):
         async for chunk in chunks:
             is_end = _END in chunk[-200:] or _END in chunk[:400]

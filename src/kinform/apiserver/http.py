@@ -172,12 +172,12 @@ class _Server(web.Server):
     def __init__(self, handler: _Handler, connections: Connections, **options: Any) -> None:
         super().__init__(handler, **options)
         self._open = connections
-        self._has_told = False
+        self._has_warned = False
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        if not self._open.admit(handler, transport) and not self._has_told:
-            self._has_told = True  # whoever reads this knows it of the next ones too
+        if not self._open.admit(handler, transport) and not self._has_warned:
+            self._has_warned = True  # whoever reads this knows it of the next ones too
             most = f"{MAX_CONNECTIONS}, or half of what ulimit -n says"
             log.warning("a connection was ended: clients have as many as there may be (%s)", most)
 

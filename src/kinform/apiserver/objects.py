@@ -27,7 +27,7 @@ from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, as_dict, as_list, text
 from kinform.apiserver.kinds import Kind, schema_of
-from kinform.apiserver.options import Intent
+from kinform.apiserver.options import WriteOptions
 from kinform.apiserver.storage import Draft, Exists, Stored
 
 __all__ = ["Objects", "check_version", "keep_all_but_ephemeral"]
@@ -93,7 +93,7 @@ class Objects:
         self,
         kind: Kind,
         obj: Json,
-        intent: Intent,
+        options: WriteOptions,
         *,
         namespace: str,
         applied: bool = False,
@@ -119,7 +119,7 @@ class Objects:
         self._complete(kind, obj)
         if not applied:
             managed_fields.on_create(
-                kind, schema_of(kind), obj, manager=intent.manager, now=self._cluster.timestamp()
+                kind, schema_of(kind), obj, manager=options.manager, now=self._cluster.timestamp()
             )
         admission.admit(self._cluster, kind, obj)
         self._stamp(kind, meta)
@@ -129,7 +129,7 @@ class Objects:
         if authorize is not None:
             authorize()
         key = key_of(kind, namespace, meta["name"])
-        if intent.is_dry:
+        if options.is_dry:
             if self._storage.table(kind.storage).get(key) is not None:
                 raise status.already_exists(kind, meta["name"])
             return obj
@@ -148,7 +148,7 @@ class Objects:
         key: str,
         change: Callable[[Json], Json],
         *,
-        intent: Intent,
+        options: WriteOptions,
         subresource: str = "",
         applied: bool = False,
     ) -> Json:
@@ -173,7 +173,7 @@ class Objects:
                 schema_of(kind),
                 new,
                 old=old,
-                manager=intent.manager,
+                manager=options.manager,
                 now=self._cluster.timestamp(),
                 subresource=subresource,
             )
@@ -184,7 +184,7 @@ class Objects:
                 raise status.invalid(kind, old["metadata"]["name"], errors)
             self._count(kind, new, old)
         managed_fields.restore_times(new, old)
-        return self.replace(kind, held, new, old=old, is_dry=intent.is_dry)
+        return self.replace(kind, held, new, old=old, is_dry=options.is_dry)
 
     def replace(
         self, kind: Kind, held: Stored, new: Json, *, old: Json, is_dry: bool = False

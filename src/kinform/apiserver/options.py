@@ -15,15 +15,15 @@ from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
 
 __all__ = [
-    "Intent",
     "ListOptions",
+    "WriteOptions",
     "boolean",
     "dry_run_problem",
     "integer",
-    "intent",
     "invalid_options",
     "list_options",
     "version",
+    "write_options",
 ]
 
 _DIGITS: Final = 400
@@ -190,7 +190,7 @@ _MANAGER_LIMIT: Final = 128
 
 
 @final
-class Intent(msgspec.Struct, frozen=True, kw_only=True):
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a write says beside its body."""
 
     manager: str = "unknown"
@@ -203,7 +203,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True):
     """An apply takes over what others own."""
 
 
-def intent(request: Request, options: str, *, is_apply: bool = False) -> Intent:
+def write_options(request: Request, options: str, *, is_apply: bool = False) -> WriteOptions:
     """Read the options of a write; ``options`` is what they are called, such as CreateOptions.
 
     Raises:
@@ -223,7 +223,7 @@ def intent(request: Request, options: str, *, is_apply: bool = False) -> Intent:
         errors.append(field_errors.not_supported("fieldValidation", level, _LEVELS))
     if errors:
         raise invalid_options(options, errors)
-    return Intent(
+    return WriteOptions(
         manager=manager or _agent(request),
         is_dry=bool(dry_run),
         field_validation=level or "Warn",

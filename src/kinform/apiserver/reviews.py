@@ -14,7 +14,7 @@ from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.identity import User
 from kinform.apiserver.json import Json, as_dict, as_list, text
 from kinform.apiserver.kinds import Kind, schema_of
-from kinform.apiserver.options import intent
+from kinform.apiserver.options import write_options
 from kinform.apiserver.paths import Route
 from kinform.apiserver.rbac import Attributes
 from kinform.apiserver.status import StatusError
@@ -50,11 +50,11 @@ def review(request: Request, where: Route, cluster: Cluster) -> Written:
         StatusError: it makes no sense.
     """
     kind = where.kind
-    wish = intent(request, "CreateOptions")
+    options = write_options(request, "CreateOptions")
     content_type = request.headers.get("content-type", "")
     obj, duplicates = decoding.decode(request.body, content_type, kind=kind.kind)
     checked = decoding.check(kind, schema_of(kind), obj, duplicates=duplicates)
-    warnings = decoding.complain(wish.field_validation, checked.complaints, kind)
+    warnings = decoding.complain(options.field_validation, checked.complaints, kind)
     now = cluster.timestamp()
     meta = as_dict(obj.get("metadata"))
     obj["metadata"] = {**meta, "namespace": where.namespace} if where.namespace else meta
@@ -69,7 +69,7 @@ def review(request: Request, where: Route, cluster: Cluster) -> Written:
         answer = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}, "spec": {}}
         return Written({**answer, "status": dict(_RULES)}, is_new=True, warnings=warnings)
     obj["spec"] = as_dict(obj.get("spec"))
-    managed_fields.on_create(kind, schema_of(kind), obj, manager=wish.manager, now=now)
+    managed_fields.on_create(kind, schema_of(kind), obj, manager=options.manager, now=now)
     if kind.kind == "TokenReview":
         if not obj["spec"].get("token"):
             raise status.bad_request("token is required for TokenReview in authentication")

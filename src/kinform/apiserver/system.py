@@ -12,7 +12,7 @@ from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.json import Json, as_dict, as_list
 from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import Objects
-from kinform.apiserver.options import Intent
+from kinform.apiserver.options import WriteOptions
 from kinform.apiserver.rbac import GROUP
 from kinform.apiserver.rendering import decode as decode_stored
 from kinform.apiserver.storage import Change
@@ -33,7 +33,7 @@ __all__ = [
 _CHECKS: Final = ("ping", "log", "etcd")
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
-_SERVER: Final = Intent(manager="kube-apiserver")
+_SERVER: Final = WriteOptions(manager="kube-apiserver")
 _PRIORITIES: Final = {
     "system-node-critical": (
         2_000_001_000,

@@ -18,7 +18,7 @@ from kinform.apiserver.deletion import DeleteOptions
 from kinform.apiserver.json import Json, as_list, text
 from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import key_of
-from kinform.apiserver.options import Intent
+from kinform.apiserver.options import WriteOptions
 from kinform.apiserver.rendering import decode
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Stored
@@ -101,7 +101,9 @@ class World:
         namespace = text(obj, "metadata", "namespace")
 
         def create() -> Json:
-            return self._objects.create(kind, body, Intent(manager=manager), namespace=namespace)
+            return self._objects.create(
+                kind, body, WriteOptions(manager=manager), namespace=namespace
+            )
 
         created = self._tried(create)
         if created is not None and "status" in obj:
@@ -125,10 +127,12 @@ class World:
             change(held)
             return held
 
-        wish = Intent(manager=manager)
+        options = WriteOptions(manager=manager)
         key = _key(kind, obj)
         return self._tried(
-            lambda: self._objects.update(kind, key, changed, intent=wish, subresource=subresource)
+            lambda: self._objects.update(
+                kind, key, changed, options=options, subresource=subresource
+            )
         )
 
     def set_status(self, obj: Json, state: Json, *, manager: str = _MANAGER) -> Json | None:
