@@ -65,7 +65,7 @@ def test_a_figure_is_of_its_own_kind() -> None:
 
 @pytest.mark.parametrize("wrong", ["close", faults.close, None, {"close": None}])
 def test_what_is_no_fault_cannot_be_added(wrong: Any) -> None:
-    refused(lambda: FaultPlan().add(wrong), "is no fault; make one with faults.close(...)")
+    refused(lambda: FaultPlan().add(wrong), "is not a fault; make one with faults.close(...)")
     refused(lambda: FaultPlan([wrong]), "or of YAML with faults.load(text)")
 
 
@@ -115,7 +115,7 @@ async def test_a_revision_that_never_was_is_told_with_the_current_one() -> None:
     async with APIServer(port=None) as server:
         now = server.cluster.storage.revision
         for revision in (0, -1, now + 1):
-            words = f"there is no revision {revision}: the first is 1, the current one {now}"
+            words = f"revision {revision} does not exist: the first is 1, the current one {now}"
             refused(lambda: server.restore(revision), words)  # noqa: B023 - called at once
             refused(lambda: server.compact(revision), words)  # noqa: B023
         wrong: Any = "5"

@@ -20,7 +20,7 @@ _WITH_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
 
 @final
 class Addresses:
-    """What the services of a cluster have, known without looking at all of them each time."""
+    """An index of the addresses and node ports of a cluster's Services."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -1,7 +1,7 @@
 """The application: from a `Request` to a `Response`, without sockets.
 
-Everything that is wrong with a request ends here, as a Status. After each request that may have
-written, what controllers would do about it is done (see `kinform.apiserver.collecting`).
+Every error of a request becomes a Status here. After each request the controllers run that react to
+its writes (see `kinform.apiserver.collecting`).
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class Application:
 
     Args:
         cluster: Its state.
-        token: Who sends this bearer token may do everything; None: everybody may.
-        rbac: Others may come, too, with what rights roles and bindings give them.
-        address: Where clients reach the server, ``host:port``.
-        faults: What is to go wrong.
+        token: The bearer token that allows everything; None: every client may do everything.
+        rbac: Other users are accepted too, with the rights that roles and bindings give them.
+        address: The address of the server for clients, ``host:port``.
+        faults: The faults to inject.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class Application:
 
     @property
     def _reads(self) -> Cluster:
-        """What reads are answered from."""
+        """The cluster that answers reads: a replica, or the server's own."""
         return READS.get() or self.cluster
 
     async def _get(self, request: Request, where: Route) -> Response:

@@ -59,7 +59,7 @@ class Duplicate(str):
 
 @final
 class Checked(msgspec.Struct, frozen=True):
-    """What is to be said of an object that can be taken."""
+    """The result of checking an object that can be accepted."""
 
     complaints: list[str]
     """Unknown and duplicate fields, in the server's order: ``unknown field "spec.foo"``."""
@@ -109,7 +109,7 @@ def check(
 
     Of a built-in kind unknown fields and nulls are dropped, times and quantities get their
     canonical form, and ``apiVersion`` and ``kind`` are filled in. Of a custom kind that is so of
-    the metadata; the rest is only looked at. ``duplicates`` are those of `decoding.decode`;
+    the metadata; the rest is only inspected. ``duplicates`` are those of `decoding.decode`;
     ``patched`` says that the object is the result of a patch.
 
     Raises:

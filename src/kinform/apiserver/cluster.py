@@ -1,4 +1,4 @@
-"""The state of a server that is not stored: kinds, time, randomness, and who waits for what."""
+"""The state of a server that is not stored: kinds, time, randomness, and waiters for a revision."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kinform.apiserver.storage import Change, Storage
 __all__ = ["Cluster", "Gate"]
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
-"""What the server makes names of: no vowels, so no words."""
+"""The characters of generated suffixes: no vowels, so that they form no words."""
 
 
 @final

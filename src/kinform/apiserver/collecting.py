@@ -1,4 +1,4 @@
-"""What a cluster's controllers do about ownership: garbage, namespaces, definitions.
+"""The controllers that clean up: garbage collection, namespaces, definitions.
 
 kube-controller-manager does this some time after a write. Here it is done before the answer to
 the write is sent, so that a test never has to wait for it.
@@ -76,7 +76,7 @@ class Collector:
             resource, change = self._waiting.popleft()
             try:
                 self._react(resource, change)
-            except Exception:  # as a controller would: what fails is told, and the rest goes on
+            except Exception:  # as in a controller: a failure is logged, and the rest goes on
                 log.exception("%s %s: what follows from a change failed", resource, change.key)
 
     # --- the index
@@ -297,7 +297,7 @@ class Collector:
 
 
 def _is_unfinished(stored: Stored) -> bool:
-    """Tell whether something may follow from what it is."""
+    """Return whether something may follow from what it is."""
     return bool(stored.owners) or b'"deletionTimestamp"' in stored.raw
 
 
@@ -313,7 +313,7 @@ def _blocks(kind: Kind, stored: Stored, owner: str) -> bool:
 
 
 class _Fine(NamedTuple):
-    """What a condition says when there is nothing to wait for."""
+    """A namespace condition that has nothing to report."""
 
     type: str
     reason: str

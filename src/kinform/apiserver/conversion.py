@@ -24,7 +24,7 @@ _EVENTS: Final = {
     "count": "deprecatedCount",
     "reportingComponent": "reportingController",
 }
-"""What the core group calls the fields of an event, and what ``events.k8s.io`` does."""
+"""The fields of an event in the core group, and their names in ``events.k8s.io``."""
 _STORED: Final = {served: stored for stored, served in _EVENTS.items()}
 _OMITTED_EMPTY: Final = frozenset({"reportingController", "reportingInstance"})
 """Fields that the core group always shows, and ``events.k8s.io`` only if there is something."""

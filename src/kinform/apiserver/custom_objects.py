@@ -49,7 +49,7 @@ def complete(kind: Kind, obj: Json) -> None:
 
 
 def _make_whole(value: JsonValue) -> None:
-    """Make whole numbers of floats that are none but in writing, in place: 2.0 is kept as 2."""
+    """Make integers of floats with a whole value, in place: 2.0 is stored as 2."""
     if isinstance(value, dict):
         entries = as_dict(cast("object", value))
         for key, item in entries.items():

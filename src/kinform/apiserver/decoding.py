@@ -51,10 +51,10 @@ __all__ = [
 ]
 
 BODIES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-"""What the server reads, as its refusals list it."""
+"""The media types that the server reads, as its refusals list them."""
 
 MAX_VALUES: Final = 40_000
-"""How many values an object or a patch may have; texts of any length count as one.
+"""The most values that an object or a patch may have; texts of any length count as one.
 
 kube-apiserver accepts some objects with more. The limit keeps a write below a second here.
 """
@@ -74,7 +74,7 @@ _ESCAPE: Final = re.compile(
 )
 """An escape; half of a pair that has no other half is ``lone``."""
 _LOOSE: Final = re.compile(rb'"[ \t\r\n]+:|\\u')
-"""What keeps fields from being counted by the marks that end their names."""
+"""Texts in which fields cannot be counted by the characters that end their names."""
 _LONGEST: Final = 400
 
 
@@ -154,7 +154,7 @@ def decode_patch(body: bytes, content_type: str) -> tuple[JsonValue, list[str]]:
     Which of the three it is says the media type; whether the resource takes it is for the caller.
 
     Raises:
-        StatusError: 400 for what is no such patch, 413 for too many operations.
+        StatusError: 400 for a body that is not such a patch, 413 for too many operations.
     """
     media = content_type.partition(";")[0].strip().lower()
     prefix = "" if media == _STRATEGIC else "error decoding patch: "
@@ -197,7 +197,7 @@ def decode_apply(body: bytes) -> tuple[Json, list[str]]:
 
 
 def _operations(value: JsonValue) -> list[Json]:
-    """Return the operations of a JSON patch; what they say is not looked at yet."""
+    """Return the operations of a JSON patch, not yet validated."""
     wrong = "error decoding patch: json: cannot unmarshal "
     if value is None:
         return []

@@ -42,7 +42,7 @@ class Evicting:
         """Delete a pod, if its budget allows it, which has one disruption less then.
 
         Raises:
-            StatusError: there is no such pod, the body is no eviction, or the budget is against.
+            StatusError: the pod does not exist, the body is invalid, or a budget forbids it.
         """
         body = parts.body(request, parts.EVICTION)
         given_options = write_options(request, "CreateOptions")
@@ -107,7 +107,7 @@ class Evicting:
 
 
 def _is_spared(pod: Json, budget: Json) -> bool:
-    """Tell whether a pod can go without being counted: it is not healthy anyway."""
+    """Return whether a pod can go without being counted: it is not healthy anyway."""
     conditions = map(as_dict, as_list(at(pod, "status", "conditions")))
     if any(it.get("type") == "Ready" and it.get("status") == "True" for it in conditions):
         return False

@@ -32,12 +32,12 @@ def load(text: str, *, source: str = "faults") -> list[Fault]:
     [faults.close(verb='watch', after_events=3)]
 
     Raises:
-        UsageError: that is no list of faults; says which entry and which key.
+        UsageError: it is not a list of faults; the message names the entry and the key.
     """
     try:
         document: object = yaml.safe_load(text)
     except yaml.YAMLError as exc:
-        raise UsageError(f"{source}: this is no YAML: {_first_line(exc)}") from exc
+        raise UsageError(f"{source}: this is not YAML: {_first_line(exc)}") from exc
     if document is None:
         return []
     if not isinstance(document, list):
@@ -73,7 +73,7 @@ def _fault(entry: object, where: str) -> Fault:
     [(name, given)] = cast("dict[object, object]", entry).items()
     effect = EFFECTS.get(str(name))
     if effect is None:
-        raise UsageError(f"{where}: there is no fault {str(name)!r}{hint(str(name), EFFECTS)}")
+        raise UsageError(f"{where}: unknown fault {str(name)!r}{hint(str(name), EFFECTS)}")
     where = f"{where} ({name})"
     if given is None:
         given = {}
@@ -83,7 +83,7 @@ def _fault(entry: object, where: str) -> Fault:
     known = [*effect.__struct_fields__, *Match.__struct_fields__]
     for key in options:
         if key not in known:
-            raise UsageError(f"{where}: {key}: there is no such option{hint(key, known)}")
+            raise UsageError(f"{where}: {key}: unknown option{hint(key, known)}")
     if problem := about_verb(options.get("verb"), VERBS):
         raise UsageError(f"{where}: {problem}")
     try:

@@ -1,4 +1,4 @@
-"""Which faults there are, which of them hit a request, and what ends with them."""
+"""The fault plan of a server: its faults, the requests that they hit, and their removal."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class FaultPlan:
         """Let a fault happen from now on; return it.
 
         Raises:
-            UsageError: it is in the plan already, or is no fault.
+            UsageError: it is in the plan already, or is not a fault.
         """
         _check(fault)
         return self._at_home(lambda: self._add(fault))
@@ -127,13 +127,13 @@ class FaultPlan:
     def start(self) -> None:
         """Begin: what needs no request to happen happens now."""
         self._is_running = True
-        with contextlib.suppress(RuntimeError):  # no event loop: nobody else can reach it
+        with contextlib.suppress(RuntimeError):  # without an event loop there are no other threads
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         for fault in self:
             self._begin(fault)
 
     def stop(self) -> None:
-        """End with the server: nobody waits for a fault any more."""
+        """Stop with the server: release everything that waits for a fault to end."""
         self.is_over.set()
         self._loop = None
         self.clear()
@@ -164,7 +164,7 @@ class FaultPlan:
 
     @property
     def is_refusing(self) -> bool:
-        """Nobody is let in."""
+        """New connections are refused."""
         return bool(self._refusals)
 
     def when_refusing(self, changed: Callable[[], None]) -> None:
@@ -172,7 +172,7 @@ class FaultPlan:
         self._doors.append(changed)
 
     def refuse(self, fault: Fault, effect: fault_kinds.Refuse) -> None:
-        """Let nobody in, as a fault says."""
+        """Refuse new connections because of a fault."""
         if fault not in self.active or fault in self._refusals:
             return
         timer: asyncio.TimerHandle | None = None
@@ -205,7 +205,7 @@ class FaultPlan:
 def _check(fault: object) -> None:
     if not isinstance(fault, Fault):
         raise UsageError(
-            f"{fault!r} is no fault; make one with faults.close(...) and the like, "
+            f"{fault!r} is not a fault; make one with faults.close(...) and the like, "
             "or of YAML with faults.load(text)"
         )
 

@@ -1,9 +1,9 @@
-"""What faults make of bodies: chunk streams in, chunk streams out.
+"""Faults in bodies: they transform one stream of chunks into another.
 
 A watch has one event in each chunk; a whole body is one chunk. Transformations of events stand
 before those of bytes, which no longer know where an event ends.
 
-Rule 1: whoever closes the outer stream closes the inner one.
+Rule 1: closing the outer stream closes the inner one.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ async def corrupted(chunks: Chunks, event: int) -> Chunks:
 
 
 def damaged(chunk: bytes) -> bytes:
-    """Return a chunk whose middle is no UTF-8, and as long as it was."""
+    """Return a chunk of the same length whose middle is not UTF-8."""
     middle = len(chunk) // 2
     return chunk[:middle] + b"\xff" + chunk[middle + 1 :]
 

@@ -6,8 +6,8 @@ keys, ``v:`` the item of a set, ``i:`` an index. A branch with nothing below is 
 with something below is in the set itself only if it has a ``"."``. The tree at the top stands
 for the object, which is never in the set, so an empty tree is the empty set.
 
-Sets are values: nobody changes one that exists, and the results of these functions share their
-branches with the arguments. They are therefore never copied between objects either.
+Sets are values: an existing one is never changed, and the results of these functions share their
+branches with the arguments.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SELF: Final = "."
 
 _ORDER: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
 _TYPES: Final[dict[str, Any]] = {"k": dict[str, Any], "v": Any, "i": int}
-"""What stands behind these letters, as JSON."""
+"""The JSON type of the text after each letter."""
 
 
 def union(one: FieldSet, other: FieldSet) -> FieldSet:
@@ -153,19 +153,19 @@ def ordered(one: FieldSet) -> FieldSet:
 
 
 def is_valid(one: object) -> bool:
-    """Tell whether a client's JSON is a set at all."""
+    """Return whether a client's JSON is a set at all."""
     if not is_dict(one):
         return False
     return all(_is_branch(name, below) for name, below in one.items())
 
 
 def is_dict(value: object) -> TypeGuard[Json]:
-    """Tell whether a value is an object."""
+    """Return whether a value is an object."""
     return isinstance(value, dict)
 
 
 def is_list(value: object) -> TypeGuard[list[JsonValue]]:
-    """Tell whether a value is a list."""
+    """Return whether a value is a list."""
     return isinstance(value, list)
 
 
@@ -284,7 +284,7 @@ class Shape:
         self.is_typed: Final = is_typed
         """Nulls are not kept, and some fields are implied."""
         self.label: Final = label
-        """What a known field is called in a set."""
+        """The name of a known field in a set."""
         self.form: Final = _form(schema)
         self.keys: Final = _keys(schema)
         """Of a list's items, sorted, with their defaults; empty for a set."""
@@ -321,7 +321,7 @@ class Shape:
 
 
 class Changes(NamedTuple):
-    """What differs between two objects, as three sets that have nothing in common."""
+    """The difference of two objects, as three disjoint sets."""
 
     added: FieldSet
     modified: FieldSet
@@ -360,8 +360,8 @@ def _keys(schema: Schema | None) -> Sequence[tuple[str, JsonValue]]:
 def _implied(schema: Schema) -> Mapping[str, JsonValue]:
     """Return the fields that an empty structure has.
 
-    The server's own description tells them: its defaults are the zero values of what is not a
-    reference, and what it requires without a default is a list, a map or a reference.
+    The recorded schemas describe them: a default is the zero value of a field that is not a
+    pointer; a required field without a default is a list, a map or a pointer.
     """
     required = as_list(schema.raw.get("required"))
     found: Json = {}
@@ -423,7 +423,7 @@ def _stated(shape: Shape, value: JsonValue) -> FieldSet:
 
 
 def _is_structure(shape: Shape, value: JsonValue) -> bool:
-    """Tell whether a known field is owned only by way of what is in it."""
+    """Return whether a known field is owned only by way of what is in it."""
     if shape.form == LIST:
         return is_list(value)
     return shape.form == MAP and is_dict(value) and bool(value)
@@ -574,7 +574,7 @@ def _whole_object(shape: Shape, value: Json) -> FieldSet:
 def named(shape: Shape, one: FieldSet) -> FieldSet:
     """Return the set with the known fields on the way to its members as members too.
 
-    Structures are owned by nobody, but go when all that was in them goes.
+    Structures have no owner, but are removed with the last field in them.
     """
     found: FieldSet = {}
     for name, branch in one.items():

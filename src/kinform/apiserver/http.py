@@ -1,4 +1,4 @@
-"""The socket side: aiohttp's server in front of an `Application`. Thin on purpose.
+"""The HTTP server: aiohttp in front of an `Application`. Thin on purpose.
 
 The one module of this package that knows an HTTP library.
 """
@@ -43,24 +43,24 @@ def _without_details(record: logging.LogRecord) -> bool:
 _Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _careful: Final = logging.getLogger("kinform.apiserver.http")
-"""What aiohttp has to say. It quotes request lines that it cannot read, and a request line may hold
+"""The logger of aiohttp. It quotes request lines that it cannot read, and a request line may hold
 a token: the text of a traceback is dropped."""
 _careful.addFilter(_without_details)
 
 PATIENCE: Final = 60.0
-"""How long a client that reads nothing keeps its watch."""
+"""Seconds after which the watch of a client that does not read is closed."""
 BODY_TIMEOUT: Final = 60.0
-"""How long a client has to send the whole body of a request, as in kube-apiserver."""
+"""Seconds that a client has to send the whole body of a request, as in kube-apiserver."""
 MAX_CONNECTIONS: Final = 10_000
-"""So many may be open at once, or as many as half of the descriptors that the process may have.
+"""The most open connections, unless half of the process's file descriptors are fewer.
 
-Of too many, those on which nobody has shown a token go first, the oldest before the others. All
-others stay: a watch is meant to last. Where there are only such, who comes is sent away.
+Above the limit, connections without a token are closed, the oldest first. Authenticated
+connections stay: a watch is meant to last. If only such are open, new connections are refused.
 """
 _WAIT: Final = 0.5
-"""How long open answers get when the server stops; those that cannot be written get it twice."""
+"""Seconds that open answers get when the server stops; blocked ones get it twice."""
 _LINGER: Final = 1.0
-"""How long the rest of a body that is not wanted is read and dropped, so that the client sees the
+"""Seconds for which the rest of an unread body is read and dropped, so that the client sees the
 answer instead of a reset connection."""
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -73,9 +73,9 @@ class HttpServer:
     cannot make the server keep anything.
 
     Args:
-        patience: How long a client that reads nothing keeps its watch.
-        body_timeout: How long a client has to send the whole body of a request.
-        max_connections: How many may be open at once; None: `MAX_CONNECTIONS`, or fewer.
+        patience: Seconds after which the watch of a client that does not read is closed.
+        body_timeout: Seconds that a client has to send the whole body of a request.
+        max_connections: The most open connections; None: `MAX_CONNECTIONS`, or fewer.
     """
 
     def __init__(
@@ -97,12 +97,12 @@ class HttpServer:
         self._listener: Listener | None = None
 
     async def start(self, port: int = 0) -> int:
-        """Listen; return the port. `stop` must follow, whatever comes of it.
+        """Listen; return the port. Call `stop` afterwards, also after an error.
 
         Raises:
-            UsageError: somebody listens there already, or it may not be used.
+            UsageError: the port is in use, or may not be used.
         """
-        # As the real server: a body is what was sent, whatever its Content-Encoding says.
+        # As in kube-apiserver, a body is not decompressed: its Content-Encoding is ignored.
         server = _Server(
             self._answer,
             self._open,
@@ -163,11 +163,11 @@ class HttpServer:
             return await _stream(request, response, patience=self._patience)
         except Broken as exc:
             await _break(request, exc.ending)
-            return web.Response()  # there is nobody left to get it
+            return web.Response()  # not sent: the connection is closed
 
 
 class _Server(web.Server):
-    """Aiohttp's, with an end to how many it lets in."""
+    """aiohttp's server with a limit on open connections."""
 
     def __init__(self, handler: _Handler, connections: Connections, **options: Any) -> None:
         super().__init__(handler, **options)
@@ -177,9 +177,9 @@ class _Server(web.Server):
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
         if not self._open.admit(handler, transport) and not self._has_warned:
-            self._has_warned = True  # whoever reads this knows it of the next ones too
+            self._has_warned = True  # log it once
             most = f"{MAX_CONNECTIONS}, or half of what ulimit -n says"
-            log.warning("a connection was ended: clients have as many as there may be (%s)", most)
+            log.warning("connection limit reached: a connection was closed (limit: %s)", most)
 
     def connection_lost(
         self, handler: web.RequestHandler, exc: BaseException | None = None
@@ -210,7 +210,7 @@ def _late() -> web.Response:
 
 
 async def _break(request: web.BaseRequest, ending: Ending) -> None:
-    """End a connection as no server in its right mind would."""
+    """End a connection in the way of a fault."""
     transport = request.transport
     if transport is None:
         return
@@ -246,7 +246,7 @@ async def _stream(
     answer = _Chunked(status=response.status)
     _set_headers(answer, response)
     answer.headers["Transfer-Encoding"] = "chunked"
-    # A client that goes away is no failure: its watch ends with it.
+    # A client that disconnects is expected: its watch ends.
     async with contextlib.aclosing(chunks):
         with contextlib.suppress(ConnectionResetError):
             await answer.prepare(request)

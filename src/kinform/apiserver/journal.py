@@ -107,7 +107,7 @@ class Journal:
                 await self._commit()
             await self._commit()  # what came during the last one
         finally:
-            self._next.set_result(Unsaved("the server has stopped"))  # for whoever comes too late
+            self._next.set_result(Unsaved("the server has stopped"))  # for later callers of `saved`
             await offload(self._database.close)
 
     async def _commit(self) -> None:

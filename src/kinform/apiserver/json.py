@@ -8,19 +8,19 @@ from typing import Any, Final, TypeAlias, cast, final
 __all__ = ["Json", "JsonValue", "as_dict", "as_list", "at", "syntax_error", "text", "too_deep"]
 
 JsonValue: TypeAlias = Any
-"""What a decoder gives: None, bool, int, float, str, list or dict. Its shape is the client's."""
+"""A decoded value: None, bool, int, float, str, list or dict. The client chose its type."""
 
 Json: TypeAlias = dict[str, JsonValue]
-"""An object that was decoded from JSON. Whoever holds it may change it."""
+"""An object that was decoded from JSON. Its holder may change it."""
 
 
 def as_dict(value: object) -> Json:
-    """Return ``value`` if it is an object, else an empty one that belongs to nobody."""
+    """Return ``value`` if it is an object, else a new empty one."""
     return cast("Json", value) if isinstance(value, dict) else {}
 
 
 def as_list(value: object) -> list[JsonValue]:
-    """Return ``value`` if it is a list, else an empty one that belongs to nobody."""
+    """Return ``value`` if it is a list, else a new empty one."""
     return value if isinstance(value, list) else []  # pyright: ignore[reportUnknownVariableType]
 
 

@@ -36,7 +36,7 @@ CUSTOM_VERBS: Final = (
     "update",
     "watch",
 )
-"""What can be done with every custom kind, in the order in which discovery tells it."""
+"""The verbs of every custom kind, in the order of discovery."""
 
 _DEPRECATED: Final = {
     (
@@ -52,7 +52,7 @@ _STAGES: Final[Mapping[str | None, int]] = {None: 0, "beta": 1, "alpha": 2}
 
 @final
 class Subresource(msgspec.Struct, frozen=True, kw_only=True):
-    """What can be done below one object, such as ``pods/eviction``."""
+    """A subresource of an object, such as ``pods/eviction``."""
 
     name: str
     verbs: tuple[str, ...]
@@ -64,7 +64,7 @@ class Subresource(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class CustomVersion(msgspec.Struct, frozen=True, kw_only=True):
-    """What a CustomResourceDefinition says of one version, beyond names and scope."""
+    """One version of a CustomResourceDefinition, beyond names and scope."""
 
     definition: str
     """The name of the CustomResourceDefinition."""
@@ -85,7 +85,7 @@ class CustomVersion(msgspec.Struct, frozen=True, kw_only=True):
 
 @final
 class Kind(msgspec.Struct, frozen=True, kw_only=True):
-    """One resource of one group and version, with all that discovery tells of it."""
+    """One resource of one group and version, with everything that discovery shows."""
 
     group: str
     version: str
@@ -130,12 +130,12 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def qualified(self) -> str:
-        """How messages call the resource: ``pods``, ``deployments.apps``."""
+        """The name of the resource in messages: ``pods``, ``deployments.apps``."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     @property
     def qualified_kind(self) -> str:
-        """How messages call the kind: ``Pod``, ``Deployment.apps``."""
+        """The name of the kind in messages: ``Pod``, ``Deployment.apps``."""
         return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
@@ -195,7 +195,7 @@ class Kinds:
         return self._index.by_storage.get(storage, ())
 
     def stored_version(self, kind: Kind) -> str:
-        """Return the version that a custom kind's objects are stored in, as `put` was told."""
+        """Return the version that a custom kind's objects are stored in, as given to `put`."""
         versions = self._custom.get(kind.custom.definition) if kind.custom else None
         return versions.stored if versions else kind.version
 
@@ -240,7 +240,7 @@ class Kinds:
 
 
 class _Versions(NamedTuple):
-    """What one CustomResourceDefinition serves."""
+    """The served versions of one CustomResourceDefinition."""
 
     kinds: tuple[Kind, ...]
     stored: str
@@ -293,7 +293,7 @@ def schema_of(kind: Kind) -> Schema:
 
 @final
 class _Node:
-    """A custom schema as a key: told apart by its identity, and kept alive while cached."""
+    """A custom schema as a key: compared by identity, and kept alive while cached."""
 
     __slots__ = ("value",)
 

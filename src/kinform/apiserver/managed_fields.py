@@ -1,16 +1,16 @@
-"""Who set which field: ``metadata.managedFields`` of plain writes.
+"""Field ownership: ``metadata.managedFields`` of plain writes.
 
 All functions work on decoded objects and change nothing but ``metadata.managedFields`` of the
-object to be stored. The order of calls is part of what they mean, because a field belongs to a
-writer exactly if it differed when these functions were called:
+object to be stored. The order of calls matters, because a writer owns exactly the fields that
+differ when these functions are called:
 
 * **create**: decode, default, `on_create`, then admission and what the server sets itself (uid,
-  status, allocated addresses: nobody owns those), validate, store.
+  status, allocated addresses: these have no owner), validate, store.
 * **update** and every **patch** but apply: decode or patch, default, `on_update` with the stored
   object, then what the server sets or takes back (generation, a status that came with the main
   resource), validate, `restore_times`, and store if there is something to store.
-* **apply**: `kinform.apiserver.server_side_apply.apply`, *then* default (nobody owns what is
-  defaulted), then as an update or a create, but without `on_update` or `on_create`.
+* **apply**: `kinform.apiserver.server_side_apply.apply`, *then* default (defaults have no
+  owner), then as an update or a create, but without `on_update` or `on_create`.
 
 An entry belongs to a manager, an operation, a version (for updates) and a subresource; there are
 at most ten of plain writes, older ones are merged into ``ancient-changes``.
@@ -62,11 +62,11 @@ UNOWNED: Final[FieldSet] = {
         "f:resourceVersion": {},
     },
 }
-"""What an object is, and what only the server sets, is in nobody's set."""
+"""The type, and what only the server sets: these fields are in no manager's set."""
 
 
 class Owner(NamedTuple):
-    """What identifies an entry of ``managedFields``."""
+    """The identity of an entry of ``managedFields``."""
 
     manager: str
     operation: str
@@ -77,7 +77,7 @@ class Owner(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """What an owner has, in which version it said so, and when it last changed anything."""
+    """The fields of an owner, the version of its last write, and the time of its last change."""
 
     fields: FieldSet
     api_version: str
@@ -136,7 +136,7 @@ def on_update(
 
 
 def owned_before(kind: Kind, schema: Schema, live: Json, *, now: str) -> Owners:
-    """Return who owns the fields of an object that nobody owned until the first apply."""
+    """Return the owners of an object's fields at the first apply, if it had none until then."""
     shadow: Json = live | {"metadata": dict(as_dict(live.get("metadata")))}
     on_create(kind, schema, shadow, manager=_BEFORE, now=now)
     return decode(at(shadow, "metadata", "managedFields")) or {}
@@ -163,7 +163,7 @@ def _but(obj: Json, names: set[str]) -> Json:
 
 
 def set_entries(obj: Json, owners: Owners) -> None:
-    """Write ``managedFields`` into an object, or take them away if nobody owns anything."""
+    """Write ``managedFields`` into an object, or remove them if it has no owners."""
     metadata: Json | None = obj.get("metadata")
     if not isinstance(metadata, dict):
         metadata = obj["metadata"] = {}
@@ -272,7 +272,7 @@ def _merge_oldest(owners: Owners) -> None:
 
 
 def restore_times(new: Json, old: Json) -> bool:
-    """Tell whether a write changed nothing, and if so put the stored times back.
+    """Return whether a write changed nothing, and if so put the stored times back.
 
     To be called last: an object that differs from the stored one in nothing but the times of
     ``managedFields`` (and ``resourceVersion``, which the client may have left out) is the stored
@@ -324,7 +324,7 @@ _SPEC: Final[FieldSet] = {"f:spec": {}}
 
 
 def ignored(kind: Kind, subresource: str) -> FieldSet:
-    """Return the fields that writes to this endpoint cannot change, so nobody gets them by it."""
+    """Return the fields that writes to this endpoint cannot change, and therefore never own."""
     if not subresource:
         return {"f:status": {}} if "status" in kind.subresources else {}
     if subresource != "status":

@@ -65,12 +65,12 @@ _GENERATION: Final = frozenset(
 
 
 def has_generation(kind: Kind) -> bool:
-    """Tell whether the server counts the changes of a kind's content."""
+    """Return whether the server counts the changes of a kind's content."""
     return kind.custom is not None or kind.storage in _GENERATION
 
 
 def has_changed(kind: Kind, new: Json, old: Json) -> bool:
-    """Tell whether an update changes what a kind's generation counts."""
+    """Return whether an update changes what a kind's generation counts."""
     if kind.storage == "priorityclasses.scheduling.k8s.io":
         return False
     if kind.storage == "endpointslices.discovery.k8s.io" and (
@@ -133,7 +133,7 @@ def wipe(metadata: Json) -> None:
 
 
 def drop_empty(metadata: Json) -> None:
-    """Take away maps and lists with nothing in them: nobody owns them, and they are not kept.
+    """Remove empty maps and lists: they have no owner and are not stored.
 
     Only ``managedFields`` say something even then.
     """

@@ -45,11 +45,11 @@ _SERVICES: Final = "services"
 _BINDING: Final = "binding"
 """The one way to change what else cannot be changed: the node of a pod."""
 _ATTEMPTS: Final = 8
-"""How many names are made up for one object, if they are taken."""
+"""The most names that are generated for one object, if they are taken."""
 _DIGITS: Final = 20
 """No version has more."""
 _NAME_LIMIT: Final = 58
-"""How much of a generateName is kept, so that its suffix fits."""
+"""The length to which a generateName is cut, so that its suffix fits."""
 
 
 def key_of(kind: Kind, namespace: str, name: str) -> str:
@@ -158,7 +158,7 @@ class Objects:
         or uid in it that is not the object's own is a conflict.
 
         Raises:
-            StatusError: there is no such object, or it cannot be changed so.
+            StatusError: the object does not exist, or cannot be changed so.
         """
         held = self.held(kind, key)
         old = rendering.decode(kind, held.raw)
@@ -242,7 +242,7 @@ class Objects:
         return Draft(encode, labels, selecting.fields(kind, obj), meta["uid"], owners)
 
     def creates_by_update(self, kind: Kind) -> bool:
-        """Tell whether a PUT to a name that does not exist creates the object."""
+        """Return whether a PUT to a name that does not exist creates the object."""
         return kind.storage in _CREATED_BY_UPDATE
 
     # --- the steps

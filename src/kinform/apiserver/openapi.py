@@ -1,4 +1,4 @@
-"""OpenAPI: what ``kubectl explain`` tells of kinds, and what clients check objects with.
+"""OpenAPI: the schemas that ``kubectl explain`` shows and that clients validate with.
 
 Version 3 is one document per group and version below ``/openapi/v3``, with an index that names a
 hash for each, so that clients keep what did not change. The documents of built-in kinds are what
@@ -28,7 +28,7 @@ _ROOT: Final = "/openapi/v3"
 _V2: Final = "/openapi/v2"
 _JSON_RANGES: Final = frozenset({"", "*/*", "application/*", "application/json"})
 _KEPT: Final = 256
-"""How many encoded documents are kept; kubectl asks for one at a time."""
+"""The number of encoded documents that are cached; kubectl asks for one at a time."""
 
 
 def index(kinds: Kinds) -> Json:
@@ -104,8 +104,8 @@ class OpenApi:
     def answer(self, request: Request) -> Response | None:
         """Answer a request for a document; None if the path is none of these.
 
-        Version 3 is served in JSON only: who accepts none of it gets a 406, as kubectl expects of
-        a server that has no protobuf. Version 2 is to be had in both.
+        Version 3 is served in JSON only: other clients get a 406, as kubectl expects of a server
+        without protobuf. Version 2 is served in both.
         """
         path = request.path.rstrip("/")
         self._refresh()

@@ -20,7 +20,7 @@ __all__ = ["ACCEPTED", "MEDIA_TYPE", "document", "encode"]
 _V3_REFERENCE: Final = "#/components/schemas/"
 _V2_REFERENCE: Final = "#/definitions/"
 _UNSAID: Final = frozenset({"oneOf", "anyOf", "allOf", "not", "nullable", "default"})
-"""What version 2 cannot say, or the server does not; a reference in ``allOf`` is kept."""
+"""Keywords that version 2 does not have; a reference in ``allOf`` is kept."""
 _KINDS: Final = "x-kubernetes-group-version-kind"
 _PRESERVE: Final = "x-kubernetes-preserve-unknown-fields"
 _METHODS: Final = frozenset({"get", "put", "post", "delete", "options", "head", "patch"})
@@ -175,9 +175,9 @@ def _content_schema(content: Json) -> Json:
 # operations are written. The numbers below are the field numbers of kube-apiserver's messages.
 
 ACCEPTED: Final = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
-"""What clients ask for."""
+"""The media type that clients ask for."""
 MEDIA_TYPE: Final = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-"""What they get."""
+"""The media type of the answer."""
 
 _Encode: TypeAlias = "Callable[[JsonValue], bytes]"
 

@@ -33,7 +33,7 @@ _MATCHES: Final = {"", "Exact", "NotOlderThan"}
 
 @final
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list or a watch is to show."""
+    """The options of a list or a watch."""
 
     selection: Selection
     is_watch: bool = False
@@ -153,7 +153,7 @@ def integer(request: Request, name: str) -> int | None:
     """Return a parameter's number, None if there is none.
 
     Raises:
-        StatusError: it is no number.
+        StatusError: it is not a number.
     """
     if name not in request.query:
         return None
@@ -170,7 +170,7 @@ def version(text: str) -> int:
     """Return the number of a resourceVersion; an unset one is 0.
 
     Raises:
-        ValueError: it is no number; the text is the server's.
+        ValueError: it is not a number; the text is kube-apiserver's.
     """
     if not text:
         return 0
@@ -191,14 +191,14 @@ _MANAGER_LIMIT: Final = 128
 
 @final
 class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a write says beside its body."""
+    """The options of a write: the query parameters of a create, an update or a patch."""
 
     manager: str = "unknown"
-    """Who owns the fields that it sets."""
+    """The field manager, which owns the fields that the write sets."""
     is_dry: bool = False
     """All is done but the storing."""
     field_validation: str = "Warn"
-    """What happens to unknown and repeated fields: Ignore, Warn or Strict."""
+    """The treatment of unknown and repeated fields: Ignore, Warn or Strict."""
     force: bool = False
     """An apply takes over what others own."""
 

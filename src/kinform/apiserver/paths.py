@@ -1,4 +1,4 @@
-"""What a URL path means: which resource, namespace, object and subresource it names."""
+"""Routes: the resource, namespace, object and subresource that a URL path names."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NoSuchPath(Exception):
 
 
 class Route(NamedTuple):
-    """What a path names."""
+    """The target of a request."""
 
     kind: Kind
     namespace: str
@@ -35,7 +35,7 @@ class Route(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """What the keys of the collection begin with."""
+        """The beginning of the keys of the collection."""
         return f"{self.namespace}/" if self.namespace else ""
 
 
@@ -43,7 +43,7 @@ def route(kinds: Kinds, path: str) -> Route:
     """Return what ``path`` names below ``/api`` or ``/apis``.
 
     Raises:
-        NoSuchPath: there is no such group or version.
+        NoSuchPath: the group or version does not exist.
         Unreadable: the path is that of all watches.
         StatusError: there is, but no such resource in it.
     """

@@ -1,10 +1,10 @@
 """Protobuf's wire format: bytes to JSON, by a table of what each message has.
 
-`read` goes through a message's fields; what is done with one is a function that was made of its
-line in the table (`kinform.apiserver.protobuf` has the tables of Kubernetes' kinds).
+`read` goes through a message's fields; each is read by a function that is built from its line in
+the table (`kinform.apiserver.protobuf` has the tables of Kubernetes' kinds).
 
-Go writes a field that is no pointer even when it is empty, and leaves it out of JSON then. So it
-is left out here; in a field that is a pointer, an empty value was meant and stays.
+Go writes a field that is not a pointer even when it is empty, and omits it in JSON, so it is left
+out here. An empty value of a pointer field was set on purpose, and stays.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def signed(value: int, *, bits: int) -> int:
 
 
 def text(data: bytes) -> str:
-    """Return a text; what is no UTF-8 in it becomes U+FFFD."""
+    """Return a text; bytes that are not UTF-8 become U+FFFD."""
     return data.decode(errors="replace")
 
 
@@ -135,7 +135,7 @@ def raw(data: bytes) -> JsonValue:
     try:
         return msgspec.json.decode(content)
     except (ValueError, RecursionError) as exc:
-        raise WireError(f"the raw part is no JSON: {exc}") from exc
+        raise WireError(f"the raw part is not JSON: {exc}") from exc
 
 
 def _moment(data: bytes) -> str | None:
@@ -259,7 +259,7 @@ class Message:
 
     @functools.cached_property
     def fields(self) -> dict[int, _Put]:
-        """What is done with a value, by the tag in front of it."""
+        """The readers of a message's values, by the tag in front of them."""
         found: dict[int, _Put] = {}
         for line in self.lines:
             number, _, _, kind, flags = line
@@ -359,7 +359,7 @@ def _put(line: Line, lines: Lines) -> _Put:
 
 
 def _vanishes(line: Line) -> bool:
-    """Whether a field is not there when it is empty."""
+    """The field is omitted when it is empty."""
     _, _, _, kind, flags = line
     if set("rki") & set(flags) or "." in kind:
         return False
@@ -459,7 +459,7 @@ def _entries(name: str, kind: str, *, lines: Lines) -> _Put:
     return put
 
 
-# --- what nobody asked for
+# --- unknown fields
 
 
 def _skip_field(what: Message, data: bytes, position: int, *, tag: int) -> int:

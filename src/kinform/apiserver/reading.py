@@ -54,7 +54,7 @@ class Page(NamedTuple):
 
 
 class _Token(msgspec.Struct):
-    """What a continue token says, in the server's own form."""
+    """The contents of a continue token, in kube-apiserver's form."""
 
     v: str = ""
     rv: int = 0
@@ -117,7 +117,7 @@ def _cut(
     for index, stored in enumerate(items):
         if matches(stored):
             found.append(stored)
-            # What comes after a full page is not looked at: there may be nothing that matches.
+            # Objects after a full page are not inspected: perhaps none of them matches.
             if len(found) == limit and index + 1 < len(items):
                 token = _written(revision, stored.key.removeprefix(prefix))
                 return Page(revision, found, token)

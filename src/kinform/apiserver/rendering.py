@@ -1,7 +1,7 @@
-"""Objects, lists and events as bytes, in the form that was asked for.
+"""Serialization: objects, lists and events as bytes, and content negotiation.
 
 Stored objects are JSON already, without ``kind`` and ``apiVersion``: the plain form is made by
-putting these in front, whatever the size of the object.
+putting these in front. The cost does not depend on the size of the object.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Dumper(yaml.SafeDumper):
     """YAML as the server writes it: without aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write everything out, whatever it is."""
+        """Write out every value."""
         del data
         return True
 
@@ -214,7 +214,7 @@ _PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
 
 @final
 class Form(msgspec.Struct, frozen=True):
-    """How objects are shown."""
+    """The representation of objects that a client accepts."""
 
     is_yaml: bool = False
     is_table: bool = False
@@ -228,7 +228,7 @@ class Form(msgspec.Struct, frozen=True):
 
     @property
     def content_type(self) -> str:
-        """What the answer calls itself."""
+        """The media type of the answer."""
         return _YAML if self.is_yaml else "application/json"
 
 

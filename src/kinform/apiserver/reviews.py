@@ -44,10 +44,10 @@ _RULES: Final[Json] = {
 
 
 def review(request: Request, where: Route, cluster: Cluster) -> Written:
-    """Answer a question: whoever gets this far may do everything.
+    """Answer a review for a user that may do everything.
 
     Raises:
-        StatusError: it makes no sense.
+        StatusError: the review is invalid.
     """
     kind = where.kind
     options = write_options(request, "CreateOptions")
@@ -127,10 +127,10 @@ _AUDIENCE: Final = "https://kubernetes.default.svc"
 
 
 def judge(access: Access, request: Request, answer: Json) -> None:
-    """Put into the answer of a review that makes sense, in place, what the roles say.
+    """Set the status of a valid review from roles and tokens, in place.
 
-    Without RBAC the answer about rights stays as it is: everybody may do everything. Whose a
-    token is can be told in any case.
+    Without RBAC every user may do everything, so the answer about rights stays as it is. The user
+    of a token is known in any case.
     """
     if not access.has_rbac and text(answer, "kind") != "TokenReview":
         return

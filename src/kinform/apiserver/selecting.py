@@ -45,16 +45,16 @@ class Term(NamedTuple):
     field: str
     value: str
     is_equal: bool
-    """Whether the field must have the value, or must not."""
+    """The field must have the value; False: it must not have it."""
 
     def matches(self, fields: Mapping[str, str]) -> bool:
-        """Tell whether an object with these fields meets it."""
+        """Return whether an object with these fields meets it."""
         return (fields.get(self.field, "") == self.value) is self.is_equal
 
 
 @final
 class Selection(msgspec.Struct, frozen=True):
-    """Which objects a list or a watch shows."""
+    """The selectors of a list or a watch."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Term, ...] = ()
@@ -65,11 +65,11 @@ class Selection(msgspec.Struct, frozen=True):
         return not self.labels and not self.fields
 
     def matches(self, stored: Stored) -> bool:
-        """Tell whether an object is among them."""
+        """Return whether an object is among them."""
         return self.fits(stored.labels, stored.fields)
 
     def fits(self, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
-        """Tell whether an object with these labels and fields is among them."""
+        """Return whether an object with these labels and fields is among them."""
         for requirement in self.labels:
             if not requirement.matches(labels):
                 return False

@@ -1,7 +1,7 @@
-"""Server-side apply: a manager states what it wants, the server keeps track of who wants what.
+"""Server-side apply: a manager applies its configuration, the server tracks field ownership.
 
 `apply` is the whole of it. The order of calls around it is in `kinform.apiserver.managed_fields`:
-defaults come *after* it, so that what is defaulted belongs to nobody.
+defaults come *after* it, so that defaulted fields have no owner.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def apply(
     """Return the object that results from applying a configuration.
 
     ``live`` is the stored object, None if the apply creates it. Fields that the manager applied
-    before and does not apply any more are removed, unless somebody else owns them. The result has
+    before and does not apply any more are removed, unless another manager owns them. The result has
     its ``managedFields``, but neither defaults nor what the server sets at creation; the caller
     adds them, and finds with `kinform.apiserver.managed_fields.restore_times` whether anything
     changed. Arguments stay as they are, the result shares with them.
@@ -98,10 +98,10 @@ def _check(kind: Kind, shape: field_sets.Shape, applied: Json) -> None:
 
 
 def _pruned(shape: field_sets.Shape, merged: Json, owning: tuple[Owners, Owner, FieldSet]) -> Json:
-    """Remove what the manager does not apply any more, and nobody else owns.
+    """Remove the fields that the manager does not apply any more and no other manager owns.
 
-    Structures go with what was in them, unless somebody has something in them or they hold what
-    the manager did not apply.
+    A structure is removed with its last field, unless another manager owns a field in it or it
+    holds fields that the manager did not apply.
     """
     owners, owner, last = owning
     if not field_sets.difference(last, owners[owner].fields):
@@ -136,9 +136,9 @@ def _conflicts(owners: Owners, owner: Owner, changed: FieldSet) -> _Conflicts:
 
 
 def _allowed(shape: field_sets.Shape, live: Json) -> FieldSet:
-    """Return what kubectl's client-side apply set and nobody changed since.
+    """Return the fields that kubectl's client-side apply set and that were not changed since.
 
-    Whoever applies as kubectl may take these fields from whoever owns them.
+    A server-side apply by kubectl may take these fields from their owners.
     """
     annotation = text(live, "metadata", "annotations", _LAST_APPLIED)
     try:

@@ -23,7 +23,7 @@ from kinform.apiserver.schemas import Schema
 __all__ = ["Path", "Shape", "Walk", "Wrong", "is_read", "shape_of", "steps", "written"]
 
 Path: TypeAlias = "tuple[Path, str | int, Struct | None] | None"
-"""Where a value is: what it is in, its name or index there, and the struct whose field it is."""
+"""The path of a value: that of its container, its name or index, and the struct of the field."""
 
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _MICRO_TIME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
@@ -52,12 +52,12 @@ class Walk(msgspec.Struct, kw_only=True):
 
 
 class Shape:
-    """What one type accepts. This one accepts, and keeps, everything."""
+    """The values that one type accepts. This one accepts, and keeps, everything."""
 
     plain: type | None = None
     """Values of exactly this Python type are right as they are."""
     zero: JsonValue = None
-    """What a null is in a list or a map."""
+    """The value of a null in a list or a map."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema: Final = schema
@@ -226,7 +226,7 @@ class Struct(Shape):
 
     @functools.cached_property
     def name(self) -> str:
-        """What Go calls it."""
+        """The name of the Go type."""
         return type_errors.struct_name(self.schema)
 
     @functools.cached_property
@@ -291,7 +291,7 @@ _ANYTHING: Final = Shape(Schema({}))
 
 
 def is_read(shape: Shape, path: tuple[str | int, ...]) -> bool:
-    """Tell whether a walk looks at a path, rather than passing over something opaque."""
+    """Return whether a walk looks at a path, rather than passing over something opaque."""
     for step in path:
         if isinstance(shape, Struct):
             if step not in shape.fields:

@@ -1,14 +1,14 @@
 """Storage: objects of all resources in many versions, under one revision counter. Pure.
 
-What etcd and the watch cache are to kube-apiserver. Every write gets the next revision, whatever
-resource it is of; each resource remembers its last changes, so that a watch can begin in the past
-and a list can show it.
+The counterpart of etcd and the watch cache. All resources share the revision: every write gets the
+next one. Each resource remembers its last changes, so that a watch can begin in the past and a list
+can show a past state.
 
 Keys are those of etcd without their prefix: ``namespace/name``, or ``name`` alone. They are sorted
 as text, so ``a-b/x`` comes before ``a/x``, which is the order of every list.
 
-Rule 1: a write is done when the call returns: listeners were told, in the order of revisions.
-Rule 2: what was forgotten is never guessed at: to ask for it raises `Expired`.
+Rule 1: a write is done when the call returns: listeners were notified, in the order of revisions.
+Rule 2: a forgotten revision is never approximated: reading it raises `Expired`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ __all__ = [
 ]
 
 HISTORY: Final = 10_000
-"""How many changes each resource remembers, unless told otherwise."""
+"""The default number of changes that each resource remembers."""
 SNAPSHOTS: Final = 8
-"""How many pictures of the past each resource keeps at hand, for lists in pages."""
+"""The number of past states that each resource caches, for lists in pages."""
 _LAST: Final = chr(0x10FFFF)
 """Sorts behind every character of a key."""
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -49,7 +49,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 Encode: TypeAlias = Callable[[str], bytes]
 """Makes an object's JSON, given its resourceVersion."""
 Observer: TypeAlias = "Callable[[str, Change], None]"
-"""Is told the resource and the change, after the change."""
+"""Called with the resource and the change, after the change."""
 
 
 class Exists(Exception):
@@ -57,7 +57,7 @@ class Exists(Exception):
 
 
 class Missing(Exception):
-    """There is no object of that name."""
+    """An object of that name does not exist."""
 
 
 class Conflict(Exception):
@@ -74,7 +74,7 @@ class Expired(Exception):
 
 
 class Future(Exception):
-    """There is no such revision yet; ``current`` is the last one."""
+    """The revision does not exist yet; ``current`` is the last one."""
 
     def __init__(self, revision: int, current: int) -> None:
         super().__init__(f"revision {revision} is to come, now is {current}")
@@ -83,7 +83,7 @@ class Future(Exception):
 
 
 class Unsaved(Exception):
-    """What was written is in memory only, and would not outlive a crash."""
+    """A write is in memory only, and would not survive a crash."""
 
 
 @final
@@ -129,14 +129,14 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class Journal(Protocol):
-    """Where a storage is kept beyond the end of its process."""
+    """The durable copy of a storage."""
 
     def note(self, resource: str, change: Change) -> None:
-        """Take a change over."""
+        """Record a change."""
         ...
 
     def reset(self) -> None:
-        """Learn that everything may have changed."""
+        """Read the storage again: it was restored."""
         ...
 
     async def saved(self) -> None:
@@ -242,7 +242,7 @@ class Table:
     # --- writing, by `Storage` alone
 
     def record(self, change: Change) -> None:
-        """Take note of a change, and tell of it."""
+        """Apply a change, and notify the listeners."""
         if change.is_delete:
             del self.current[change.key]
             del self._keys[bisect.bisect_left(self._keys, change.key)]
@@ -269,7 +269,7 @@ class Table:
             del self._snapshots[old]
 
     def load(self, stored: Stored) -> None:
-        """Take an object over from a backup: no change, and nobody is told."""
+        """Load an object from a backup, without a change and without notifications."""
         if stored.key not in self.current:
             bisect.insort(self._keys, stored.key)
         self.current[stored.key] = stored
@@ -336,12 +336,12 @@ class Storage:
             self.table(resource).load(stored)
 
     async def saved(self) -> None:
-        """Wait until all that was written before this call outlives the process, if it ever does.
+        """Wait until all earlier writes are durable, if the storage has a journal.
 
-        Whoever tells somebody of a write waits for this first.
+        Call it before a write is reported to a client.
 
         Raises:
-            Unsaved: it does not, although it should.
+            Unsaved: they could not be saved.
         """
         if self.journal is not None:
             await self.journal.saved()
@@ -362,7 +362,7 @@ class Storage:
         """Store another version of an object, if it is still in the ``expected`` one.
 
         Raises:
-            Missing: there is no such object.
+            Missing: the object does not exist.
             Conflict: it is in another version.
         """
         self._check(resource, key, expected)
@@ -376,7 +376,7 @@ class Storage:
         ``draft`` is its last state, which carries the revision of the deletion.
 
         Raises:
-            Missing: there is no such object.
+            Missing: the object does not exist.
             Conflict: it is in another version.
         """
         self._check(resource, key, expected)
@@ -408,7 +408,7 @@ class Storage:
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Begin a new epoch: whoever listens is told, and is to end."""
+        """Begin a new epoch: listeners are notified, and must end their watches."""
         self.epoch += 1
         for table in self._tables.values():
             table.notify()

@@ -1,4 +1,4 @@
-"""What can be done below an object, beside its status: scale, binding, eviction and others."""
+"""The subresources of an object other than its status: scale, binding, eviction and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server says of itself, and what every cluster has from the start."""
+"""The server's own endpoints (health, version), and the first objects of every cluster."""
 
 from __future__ import annotations
 

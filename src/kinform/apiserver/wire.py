@@ -1,4 +1,4 @@
-"""What goes into the application and what comes out: HTTP without sockets.
+"""Requests and responses of the application: HTTP without sockets.
 
 An adapter (`kinform.apiserver.http`) or a transport in memory (`kinform.apiserver.memory`) makes
 a `Request` of what a client sends and sends the `Response` back.
@@ -21,7 +21,7 @@ _CONTROL: Final = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
 _ALL_WARNINGS: Final = 4096
 _LONG_WARNING: Final = 256
-"""How much is kept of a warning, if all of them together would be too long."""
+"""The length to which a warning is cut, if all of them together would be too long."""
 _MOST_WARNINGS: Final = 100
 """As many as kube-apiserver's decoder reports. Clients bound the headers of an answer: aiohttp
 accepts 128."""
@@ -62,10 +62,10 @@ async def apart(chunks: Chunks) -> Chunks:
 
 
 class Ending(enum.StrEnum):
-    """How a connection ends before its answer does."""
+    """The way in which a connection ends before its answer does."""
 
     REFUSED = "refused"
-    """There is none: nobody listens."""
+    """The server does not listen."""
     RESET = "reset"
     """At once, and what was on its way is lost."""
     CLOSED = "closed"

@@ -19,7 +19,7 @@ __all__ = ["MESSAGE", "Exhausted", "begin", "limited", "spend"]
 MESSAGE: Final = (
     "validation failed due to running out of cost budget, no further validation rules will be run"
 )
-"""How kube-apiserver refuses a write whose validation costs too much."""
+"""kube-apiserver's refusal of a write whose validation costs too much."""
 _BUDGET: Final = 4_000_000
 """Units of work for one request; a unit takes about a tenth of a microsecond."""
 
@@ -49,7 +49,7 @@ def begin() -> None:
 
 @contextmanager
 def limited(units: int) -> Generator[None]:
-    """Give a part of the work a budget of its own, whatever the request has left."""
+    """Give a part of the work a budget of its own, independent of the request's."""
     token = _CURRENT.set(_Budget(units))
     try:
         yield
@@ -58,7 +58,7 @@ def limited(units: int) -> Generator[None]:
 
 
 def spend(units: int) -> None:
-    """Take work from the budget of the current request; outside of requests there is no limit.
+    """Take work from the budget of the current request; outside of requests nothing is limited.
 
     Raises:
         Exhausted: the request has spent all of it.

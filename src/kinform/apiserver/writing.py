@@ -37,11 +37,11 @@ _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _CUSTOM_PATCHES: Final = (_JSON_PATCH, _MERGE_PATCH, APPLY[0])
-"""What custom resources take, as their refusals list it."""
+"""The patch types of custom resources, as their refusals list them."""
 
 
 class Written(NamedTuple):
-    """What a write answers."""
+    """The result of a write."""
 
     obj: Json
     is_new: bool = False

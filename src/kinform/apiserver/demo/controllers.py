@@ -1,6 +1,6 @@
 """The demo's controllers: deployments, replica sets and jobs get what they ask for.
 
-Each step looks at everything anew, so whatever a client did in between is taken into account.
+Each step reads all objects again, so changes by clients in between are taken into account.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _HASH: Final = "pod-template-hash"
 _REVISION: Final = "deployment.kubernetes.io/revision"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _BURST: Final = 3
-"""How many pods a replica set creates in one step."""
+"""The most pods that a replica set creates in one step."""
 _HISTORY: Final = 3
-"""How many finished jobs are kept of a CronJob."""
+"""The number of finished jobs that are kept of a CronJob."""
 
 
 class Rollout(NamedTuple):
-    """How many replicas the new replica set gets, and the old ones together."""
+    """The replicas of the new replica set, and of the old ones together."""
 
     new: int
     old: int

@@ -27,7 +27,7 @@ _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def is_ready(pod: Json) -> bool:
-    """Tell whether a pod serves."""
+    """Return whether a pod serves."""
     conditions = as_list(as_dict(pod.get("status")).get("conditions"))
     return any(it["type"] == "Ready" and it["status"] == "True" for it in conditions)
 

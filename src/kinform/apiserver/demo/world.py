@@ -1,7 +1,7 @@
 """The demo's access to the server: as a client's, without HTTP.
 
-Clients may delete or change anything at any time, so a write that is refused is no failure: the
-next step looks again.
+Clients may delete or change anything at any time, so a refused write is
+expected: the next step tries again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["World", "condition", "is_going", "is_owned", "owner_reference"]
 log: Final = logging.getLogger("kinform.apiserver")
 
 EVENTS: Final = 100
-"""How many Events are kept; a real server forgets them after an hour."""
+"""The number of Events that are kept; a real server deletes them after an hour."""
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MANAGER: Final = "kube-controller-manager"
 
@@ -63,7 +63,7 @@ class World:
 
     @property
     def minute(self) -> int:
-        """How many minutes have passed since 1970."""
+        """The number of minutes since 1970."""
         return int(self._cluster.now().timestamp()) // 60
 
     def suffix(self, length: int = 5) -> str:
@@ -84,7 +84,7 @@ class World:
         return [obj for _, obj in seen.values()]
 
     def has(self, obj: Json) -> bool:
-        """Tell whether there is an object of that name."""
+        """Return whether there is an object of that name."""
         kind = self._kind(obj)
         if kind is None:
             return False
@@ -236,7 +236,7 @@ def _key(kind: Kind, obj: Json) -> str:
 
 
 def is_going(obj: Json) -> bool:
-    """Tell whether an object is being deleted."""
+    """Return whether an object is being deleted."""
     return "deletionTimestamp" in obj["metadata"]
 
 
@@ -254,7 +254,7 @@ def owner_reference(owner: Json) -> Json:
 
 
 def is_owned(obj: Json, owner: Json) -> bool:
-    """Tell whether ``owner`` is the object's controller."""
+    """Return whether ``owner`` is the object's controller."""
     references = as_list(obj["metadata"].get("ownerReferences"))
     uid = owner["metadata"]["uid"]
     return any(it.get("controller") and it["uid"] == uid for it in references)

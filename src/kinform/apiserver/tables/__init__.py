@@ -82,7 +82,7 @@ _CELLS: Final[dict[str, Callable[[Json, datetime], list[JsonValue]]]] = {
 
 
 def columns(kind: Kind) -> list[Json]:
-    """Return the column definitions of a kind. They are shared: nobody may change them."""
+    """Return the column definitions of a kind. They are shared: callers must not change them."""
     if kind.custom is not None:
         name, _, age = data.api().columns["/v1/configmaps"]
         return custom.columns(kind.custom, name, age)

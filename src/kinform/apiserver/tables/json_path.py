@@ -34,7 +34,7 @@ class Path:
         self._keys = names if len(names) == len(steps) else None
 
     def find(self, obj: Json) -> list[JsonValue]:
-        """Return the values at the path; none if there are none or if the path does not fit.
+        """Return the values at the path: none where nothing is found or the path does not fit.
 
         Raises:
             kinform.apiserver.work.Exhausted: the path visits more values than the budget allows.

@@ -39,7 +39,7 @@ _PARTS: Final[Mapping[str, Mapping[str, Callable[[Json, Json], list[FieldError]]
 
 
 def has_rules(kind: Kind) -> bool:
-    """Tell whether a built-in kind is checked by rules of its own.
+    """Return whether a built-in kind is checked by rules of its own.
 
     Of the others the structure is checked, by their schema, and the metadata.
     """

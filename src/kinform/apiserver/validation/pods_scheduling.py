@@ -1,4 +1,4 @@
-"""Where a pod may run: affinity, tolerations, spreading and gates."""
+"""Scheduling constraints of a pod: affinity, tolerations, spreading and gates."""
 
 from __future__ import annotations
 
