@@ -113,7 +113,7 @@ async def test_what_a_controller_cannot_do_is_logged_and_the_client_gets_its_ans
         made = await client.post(NAMESPACES, "a")
 
     assert made["kind"] == "Namespace"
-    assert "configmaps default/broken: what follows from a change failed" in caplog.text
+    assert "controller failed to handle a change of configmaps default/broken" in caplog.text
     assert (await client.send("GET", f"{NAMESPACES}/a/serviceaccounts/default"))["kind"] != "Status"
 
 

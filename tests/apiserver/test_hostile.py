@@ -413,7 +413,7 @@ def test_no_token_and_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> N
         response = send(application, "POST", path, headers=JSON, body=body)
 
     assert response.status == 500
-    assert "POST /api/v1/namespaces/default/secrets failed" in caplog.text
+    assert "request failed: POST /api/v1/namespaces/default/secrets" in caplog.text
     assert "sesame" not in caplog.text
     assert "hunter2" not in caplog.text
 

@@ -64,11 +64,14 @@ def test_every_command_has_help_with_examples_and_exit_codes(name: str) -> None:
         (["get", "pods", "-w"], "use: kinform watch"),
         (["get", "pods/a", "b"], "give pods/NAME or pods NAME, not both"),
         (["get", "pods", "a/b"], "'pods/a/b' has a name too many: give pods/NAME"),
-        (["get", "pods/"], "'pods/' is no kind and no object: give pods or pods/NAME"),
+        (["get", "pods/"], "'pods/' is neither a kind nor an object: give pods or pods/NAME"),
         (["watch", "pod/a/b"], "'pod/a/b' has a name too many: give pod/NAME"),
-        (["watch", "nodes,pods/"], "'pods/' is no kind and no object: give pods or pods/NAME"),
-        (["watch", "/a"], "'/a' is no kind and no object"),
-        (["watch", "apps/v1/"], "'apps/v1/' is no kind and no object"),
+        (
+            ["watch", "nodes,pods/"],
+            "'pods/' is neither a kind nor an object: give pods or pods/NAME",
+        ),
+        (["watch", "/a"], "'/a' is neither a kind nor an object"),
+        (["watch", "apps/v1/"], "'apps/v1/' is neither a kind nor an object"),
         (["get", "pods", "web", "-A"], "leave out -A"),
         (["get", "pods", "web", "-l", "a=b"], "not both"),
         (["get", "pods", "-n", "a", "-A"], "not both"),
@@ -77,7 +80,7 @@ def test_every_command_has_help_with_examples_and_exit_codes(name: str) -> None:
         (["get", "pods", "-o", "jsonpath={.a[}"], "at position 5"),
         (["get", "pods", "-o", "jsonpath="], "needs a template"),
         (["get", "pods", "-o", "xml"], "'xml' is none of table"),
-        (["watch", "--for", "soon"], "'soon' is no duration like 30s"),
+        (["watch", "--for", "soon"], "'soon' is not a duration like 30s"),
         (["watch", "--until", "ready"], "expected delete, condition=NAME"),
         (["watch", "--until", "jsonpath={.a[}=b"], "at position 5"),
         (["watch", "--until", "delete", "-o", "wire"], "leave out --until"),
@@ -204,7 +207,7 @@ async def test_a_server_without_a_token_is_told_where_it_comes_from(
     server = scene.client.config.server.partition("/~")[0]
     code, out, err = await run_command(*command, "--server", server, env=env)
     assert (code, out) == (1, "")
-    assert err == "error: the server wants to know who you are (Unauthorized); set KINFORM_TOKEN\n"
+    assert err == "error: the server requires credentials (Unauthorized); set KINFORM_TOKEN\n"
     env["KINFORM_TOKEN"] = "a-wrong-one"
     code, _, err = await run_command(*command, "--server", server, env=env)
     assert code == 1

@@ -151,7 +151,7 @@ async def test_a_lost_connection_is_told_and_the_watch_goes_on(
 async def test_a_demo_cluster_is_watched_where_there_is_none(tmp_path: Path) -> None:
     env = environment(tmp_path)
     async with kinform("watch", "--for", "3s", env=env) as command:
-        await command.complaint("no kubeconfig and no cluster: starting a demo cluster")
+        await command.complaint("no kubeconfig and no cluster found: starting a demo cluster")
         await command.line("ADDED", "pods/")
         code, _, complaints = await command.end()
     assert code == 0

@@ -148,7 +148,13 @@ class Application:
         except RecursionError:
             response = _refusal(request, status.bad_request("the body is nested too deeply"))
         except Exception as exc:
-            log.exception("%s %s failed", request.method, _without_token(request.path))
+            path = _without_token(request.path)
+            log.exception(
+                "request failed: %s %s",
+                request.method,
+                path,
+                extra={"method": request.method, "path": path},
+            )
             response = _refusal(request, status.internal(f"{type(exc).__name__}: see the log"))
         self.collector.settle()
         if self.cluster.storage.journal is not None:

@@ -77,7 +77,12 @@ class Collector:
             try:
                 self._react(resource, change)
             except Exception:  # as in a controller: a failure is logged, and the rest goes on
-                log.exception("%s %s: what follows from a change failed", resource, change.key)
+                log.exception(
+                    "controller failed to handle a change of %s %s",
+                    resource,
+                    change.key,
+                    extra={"resource": resource, "key": change.key},
+                )
 
     # --- the index
 

@@ -179,7 +179,7 @@ class _Server(web.Server):
         if not self._open.admit(handler, transport) and not self._has_warned:
             self._has_warned = True  # log it once
             most = f"{MAX_CONNECTIONS}, or half of what ulimit -n says"
-            log.warning("connection limit reached: a connection was closed (limit: %s)", most)
+            log.warning("connection limit reached, closing a connection", extra={"limit": most})
 
     def connection_lost(
         self, handler: web.RequestHandler, exc: BaseException | None = None

@@ -79,6 +79,6 @@ async def _live(world: World) -> None:
             world.forget_events()
         except Exception:
             # A task boundary: an exception would be lost, and one bad object must not end the demo.
-            log.exception("a step of the demo cluster failed")
+            log.exception("demo cluster step failed")
         step += 1
         await asyncio.sleep(PERIOD)

@@ -158,7 +158,7 @@ class World:
         try:
             return write()
         except StatusError as exc:
-            log.debug("the demo cluster was refused a write: %s", exc.message)
+            log.debug("demo cluster write refused", extra={"error": exc.message})
             return None
         finally:
             self._application.collector.settle()
