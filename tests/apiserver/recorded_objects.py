@@ -1,4 +1,4 @@
-"""What a real kube-apiserver 1.36 answered for objects of many kinds.
+"""Recorded answers of a real kube-apiserver 1.36 for objects of many kinds.
 
 ``tables`` has objects with the rows that it made of them, ``creates`` what was sent and what came
 back (the object, or the text of its refusal), ``updates`` the same with the object before.

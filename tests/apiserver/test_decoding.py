@@ -137,9 +137,7 @@ def container(**fields: object) -> Json:
         (b"xyz", "invalid character 'x' looking for beginning of value", "78797a"),
     ],
 )
-def test_what_is_no_json_is_refused_in_gos_words(
-    body: bytes, problem: str, shown: str | None
-) -> None:
+def test_invalid_json_is_refused_in_gos_words(body: bytes, problem: str, shown: str | None) -> None:
     shown = body.decode() if shown is None else shown
     before = "the object provided is unrecognized (must be of type ConfigMap): "
     before += "couldn't get version/kind; json parse error: "
@@ -166,7 +164,7 @@ def test_a_long_body_is_shown_by_its_beginning() -> None:
     )
 
 
-def test_a_list_is_no_object() -> None:
+def test_a_list_is_refused_as_an_object() -> None:
     assert refusal(CONFIG_MAP, b"[]").message == (
         "the object provided is unrecognized (must be of type ConfigMap): couldn't get "
         "version/kind; json parse error: json: cannot unmarshal array into Go value of type "
@@ -225,7 +223,7 @@ def test_maps_that_are_there_twice_are_one() -> None:
     assert (obj["data"], complaints) == ({"a": "1", "b": "2"}, ['duplicate field "data"'])
 
 
-def test_nobody_looks_into_raw_json() -> None:
+def test_raw_json_is_not_validated() -> None:
     body = b'{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{},"f:a":{}}}]}}'
     assert read(POD, body)[1] == []
 
@@ -629,7 +627,7 @@ OPERATIONS = "application/json-patch+json"
         ),
     ],
 )  # fmt: skip
-def test_what_is_no_patch_is_refused(media: str, body: bytes, message: str) -> None:
+def test_an_invalid_patch_is_refused(media: str, body: bytes, message: str) -> None:
     with pytest.raises(StatusError) as caught:
         decoding.decode_patch(body, media)
     assert (caught.value.code, caught.value.message) == (400, message)
@@ -648,7 +646,7 @@ def test_a_patch_has_no_more_than_ten_thousand_operations() -> None:
     )
 
 
-def test_complaints_about_patches_are_told_too() -> None:
+def test_complaints_about_patches_are_reported_too() -> None:
     merge = decoding.decode_patch(b'{"data":{"a":"x","a":"y"}}', MERGE)
     assert merge == ({"data": {"a": "y"}}, ['duplicate field "data.a"'])
     _, complaints = decoding.decode_patch(

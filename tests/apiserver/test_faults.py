@@ -1,4 +1,4 @@
-"""Which requests a fault hits, plans, and the file format: without a server."""
+"""Fault matching, fault plans, and the file format: without a server."""
 
 from __future__ import annotations
 

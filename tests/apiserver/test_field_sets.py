@@ -85,7 +85,7 @@ def test_a_set_is_valid(one: Paths) -> None:
         *({"k:1": {}}, {'i:"x"': {}}, {"f:a": {".": 1}}, {"f:a": {".": {"f:b": {}}}}),
     ],
 )
-def test_what_is_no_set_is_invalid(broken: object) -> None:
+def test_an_invalid_field_set_is_refused(broken: object) -> None:
     assert not field_sets.is_valid(broken)
 
 

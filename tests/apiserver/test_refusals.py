@@ -1,4 +1,4 @@
-"""How refusals are put: how often the server says what it found, and how it shows values."""
+"""The wording of refusals: how often an error is reported, and how values are shown."""
 
 from __future__ import annotations
 
