@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from kinform.apiserver import kinds, validation
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from tests.contract import record
 from tests.contract.case import STRICT_AREAS, Case, all_cases
 from tests.contract.runner import Outcome, run_all, run_embedded

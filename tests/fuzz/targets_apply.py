@@ -13,7 +13,7 @@ import msgspec
 from kinform.apiserver import decoding, field_sets, managed_fields, server_side_apply
 from kinform.apiserver.field_sets import FieldSet
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.schemas import Schema
 from kinform.apiserver.status import StatusError
 from tests.apiserver import recorded_apply

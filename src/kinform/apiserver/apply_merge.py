@@ -9,8 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from kinform.apiserver.field_sets import SELF, FieldSet, is_dict, is_list, paths
-from kinform.apiserver.field_shapes import LEAF, LIST, MAP, Shape, item_name
+from kinform.apiserver.field_sets import (
+    LEAF,
+    LIST,
+    MAP,
+    SELF,
+    FieldSet,
+    Shape,
+    is_dict,
+    is_list,
+    item_name,
+    paths,
+)
 from kinform.apiserver.json import Json, JsonValue, as_list
 
 __all__ = ["merge", "mistakes", "remove"]

@@ -16,7 +16,7 @@ import msgspec
 
 from kinform.apiserver import data
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = ["definition_name", "document"]
 

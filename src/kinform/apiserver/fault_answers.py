@@ -88,7 +88,7 @@ class Faults:
         """Answer a request with what its faults leave of the answer.
 
         Raises:
-            Broken: there is no answer.
+            Broken: the connection ends without an answer.
         """
         if self._plan.is_refusing:
             raise Broken(Ending.REFUSED)
@@ -201,7 +201,7 @@ class Faults:
 
     def _spoil_events(self, response: Response, effect: kinds.Effect) -> None:
         if effect == kinds.Gzip(together=True):
-            return  # what is there at the same time stays together
+            return  # events that are sent together stay together
         chunks = _chunks(response)
         match effect:
             case kinds.DuplicateEvents():
@@ -251,7 +251,7 @@ class Faults:
 
 
 def _is_behind(effect: kinds.Effect, request: Request) -> bool:
-    """Tell whether a replica that is behind answers a read."""
+    """Return whether a replica that is behind answers a read."""
     if isinstance(effect, kinds.StaleCache):
         return bool(request.option("resourceVersion"))
     return isinstance(effect, kinds.Stale)
@@ -289,7 +289,7 @@ def _status(
     reason = _REASONS.get(code, "") if effect.reason is None else effect.reason
     message = effect.message
     if message is None:
-        message = f"the server answers {code}, as a fault tells it to"
+        message = f"the server answers {code}: an injected fault"
     return StatusError(code, reason, message, details=dict(details) if details else None)
 
 

@@ -66,7 +66,7 @@ __all__ = [
 
 
 def refuse(*, duration: float | None = None, **match: Unpack[MatchOptions]) -> Fault:
-    """Nobody listens: connections are refused, for ``duration`` or until the fault is removed.
+    """The server does not listen: connections are refused, for ``duration`` or until removal.
 
     If it says which requests it hits, it begins with such a one, whose connection is reset, and
     once unless ``times`` is given; else it begins when it is added. While it lasts every new
@@ -144,7 +144,7 @@ def drip(*, size: int = 16, every: float = 0.1, **match: Unpack[MatchOptions]) -
 
 
 def gzip(*, together: bool = False, **match: Unpack[MatchOptions]) -> Fault:
-    """All bodies are compressed, watches as well, whatever the client accepts.
+    """All bodies are compressed, watches as well, even if the client does not accept it.
 
     That is what a proxy may do; kube-apiserver asks first. Each event of a watch is a gzip member
     of its own. With ``together``, events that are there at the same time come in one chunk, member
@@ -164,18 +164,18 @@ def truncate_frame(*, event: int = 1, **match: Unpack[MatchOptions]) -> Fault:
 def corrupt(*, event: int = 1, **match: Unpack[MatchOptions]) -> Fault:
     """The byte in the middle of a body, or of a watch's event number ``event``, becomes 0xff.
 
-    It is no UTF-8 then.
+    The body is then not UTF-8.
     """
     return Fault(fault_kinds.Corrupt(event=event), Match(**match))
 
 
 def duplicate_events(**match: Unpack[MatchOptions]) -> Fault:
-    """Watches tell every event twice, except for bookmarks and errors."""
+    """Watches send every event twice, except for bookmarks and errors."""
     return Fault(fault_kinds.DuplicateEvents(), Match(**match))
 
 
 def older_events(**match: Unpack[MatchOptions]) -> Fault:
-    """Watches tell, behind every change of an object, what they told of it before once more.
+    """Watches repeat, after every event of an object, the previous event of that object.
 
     So an older state comes after a newer one, as from a server that begins a watch too early.
     """

@@ -107,7 +107,7 @@ class Journal:
                 await self._commit()
             await self._commit()  # what came during the last one
         finally:
-            self._next.set_result(Unsaved("the server has stopped"))  # for whoever comes too late
+            self._next.set_result(Unsaved("the server has stopped"))  # for later callers of `saved`
             await offload(self._database.close)
 
     async def _commit(self) -> None:
@@ -123,7 +123,12 @@ class Journal:
             problem = None
         except sqlite3.Error as exc:
             problem = exc
-            log.error("cannot write to %s: %s", self._database.path, exc)  # noqa: TRY400 - said it
+            log.error(  # noqa: TRY400 - the message has the reason
+                "cannot write to the data file %s: %s",
+                self._database.path,
+                exc,
+                extra={"file": str(self._database.path), "error": str(exc)},
+            )
         finally:
             if problem is not None:
                 self._pending = {**batch.changes, **self._pending}

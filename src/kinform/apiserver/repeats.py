@@ -52,7 +52,7 @@ def text(value: JsonValue) -> str:
 
 
 def plain(value: JsonValue) -> JsonValue:
-    """Return a value as it is read: the last one of what is there twice."""
+    """Return a value as it is decoded: of repeated fields the last one."""
     if isinstance(value, dict):
         entries = as_dict(cast("object", value))
         return {name: plain(entry) for name, entry in entries.items()}

@@ -32,7 +32,7 @@ _GAP: Final = 2
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What the status line says."""
+    """The contents of the status line."""
 
     has_synced: bool
     objects: int
@@ -64,7 +64,7 @@ def _table(section: Section, width: int) -> Table:
     for name, one in zip(section.header, widths, strict=False):
         table.add_column(Text(name), no_wrap=True, overflow="ellipsis", width=one)
     for row in section.rows:
-        # Texts, never markup: what a label or an image is called is no command to us.
+        # Plain texts, never markup: names of labels and images must not be interpreted.
         cells = row[: len(widths)]
         table.add_row(*(Text(cell.text, _STYLES[cell.mark]) for cell in cells))
     return table

@@ -30,13 +30,13 @@ __all__ = ["Plan", "watch"]
 _LOOK: Final = 0.2
 """Seconds between two looks at how the connections are doing."""
 DEMO_TIME: Final = 30.0
-"""How long the demo is watched where nobody sits at a terminal."""
+"""Seconds for which the demo is watched without a terminal."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     words: Sequence[str]
     access: Access
@@ -51,7 +51,7 @@ class Plan:
 
 
 class _Finished(Exception):
-    """What was waited for is there."""
+    """The condition of --until is met."""
 
 
 async def watch(plan: Plan) -> int:
@@ -99,7 +99,7 @@ class _Watching:
         self._lines = Lines(plan.output, with_namespace=several, with_kind=len(wanted) > 1)
         self._board = Board(targets, wide=plan.output.is_wide, with_namespace=several)
         self._is_live = plan.is_terminal and plan.output.is_table
-        self._told_trouble: dict[Target, str] = {}
+        self._reported: dict[Target, str] = {}
 
     async def run(self) -> int:
         """Follow all feeds until the end; then tell how it went."""
@@ -142,7 +142,7 @@ class _Watching:
             raise _Finished
 
     async def _look_after(self) -> None:
-        """Notice what no change tells of: refusals, lost connections, conditions met at first."""
+        """Check for refusals, lost connections and conditions that are met from the start."""
         while True:
             for feed in self._feeds:
                 if feed.fatal is not None:
@@ -154,12 +154,12 @@ class _Watching:
 
     def _tell_trouble(self, feed: Feed) -> None:
         trouble = _words(feed)
-        told = self._told_trouble.get(feed.target, "")
-        if trouble and not told:
+        reported = self._reported.get(feed.target, "")
+        if trouble and not reported:
             warn(f"{trouble}; trying again")
-        elif told and not trouble:
+        elif reported and not trouble:
             warn(f"{feed.target.label}: connected again")
-        self._told_trouble[feed.target] = trouble
+        self._reported[feed.target] = trouble
 
     def _standing(self) -> Standing:
         statistics = [feed.informer.statistics() for feed in self._feeds]

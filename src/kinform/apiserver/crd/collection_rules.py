@@ -1,4 +1,4 @@
-"""What a schema may say of how lists and maps are merged: ``x-kubernetes-list-type`` and such."""
+"""Rules for the merge extensions of a schema: ``x-kubernetes-list-type`` and the like."""
 
 from __future__ import annotations
 

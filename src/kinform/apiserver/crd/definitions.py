@@ -328,7 +328,7 @@ def _preserving(spec: Json) -> list[FieldError]:
 
 
 def warnings(obj: Json) -> list[str]:
-    """Return what to tell who writes a definition: formats nobody checks, and what we cannot do.
+    """Return the warnings about a definition: unknown formats and unsupported features.
 
     CEL rules, conversion webhooks and a few regular expressions are stored and served, but not
     evaluated. Each place is named.

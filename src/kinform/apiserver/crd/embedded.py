@@ -25,7 +25,7 @@ def problems(node: structural.Node, obj: Json) -> list[FieldError]:
 
 
 def has_embedded(node: structural.Node) -> bool:
-    """Tell if there are embedded resources below a node, or if it is one."""
+    """Return whether there are embedded resources below a node, or if it is one."""
     known = node.has_embedded
     if known is None:
         children = [*node.properties.values(), node.values, node.items]

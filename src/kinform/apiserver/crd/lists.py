@@ -38,7 +38,7 @@ def _exact(value: JsonValue) -> bytes:
 
 
 def unchanged(node: structural.Node, new: JsonValue, old: JsonValue) -> bool:
-    """Tell if two values are the same to a schema: a list of type map has no order."""
+    """Return whether two values are the same to a schema: a list of type map has no order."""
     if is_object(new) and is_object(old):
         ours, theirs = new, old
         return ours.keys() == theirs.keys() and all(

@@ -1,4 +1,4 @@
-"""What a definition's schema must be: structural, and with defaults that obey it.
+"""Rules for the schema of a definition: it must be structural, and its defaults must match it.
 
 Three looks, as the server takes them: at the structure (`_structure`), at keywords that are not
 allowed or do not fit together (`_keywords`), and, if the structure is good, at the defaults.
@@ -213,7 +213,7 @@ def _pattern(schema: Json, path: str) -> list[FieldError]:
 
 
 def _is_int_or_string(schema: Json, child: Json, path: str) -> bool:
-    """Tell if an alternative is the one place where types may stand in a junctor."""
+    """Return whether an alternative is the one place where types may stand in a junctor."""
     if not schema.get("x-kubernetes-int-or-string"):
         return False
     in_any_of = schema.get("anyOf") == _INT_OR_STRING and ".anyOf[" in path

@@ -1,4 +1,4 @@
-"""What a definition says of a version beyond its schema: columns, scale, fields to select by."""
+"""Rules for a version of a definition beyond its schema: columns, scale, selectable fields."""
 
 from __future__ import annotations
 

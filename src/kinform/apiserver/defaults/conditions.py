@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kinform.apiserver.json import Json, as_dict, as_list
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = ["complete"]
 

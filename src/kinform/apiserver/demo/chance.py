@@ -1,4 +1,4 @@
-"""What happens in the demo cluster without a reason: crashes, more customers, new releases."""
+"""Random events of the demo cluster: crashes, more load, new releases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Chance", "next_image", "next_replicas"]
 
 _MANAGER: Final = "kinform-demo"
 _RARITY: Final = 0.15
-"""How likely something out of the ordinary is in a step."""
+"""The probability of a random event in a step."""
 _FEWEST: Final = 1
 _MOST: Final = 6
 

@@ -27,7 +27,7 @@ _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def is_ready(pod: Json) -> bool:
-    """Tell whether a pod serves."""
+    """Return whether a pod serves."""
     conditions = as_list(as_dict(pod.get("status")).get("conditions"))
     return any(it["type"] == "Ready" and it["status"] == "True" for it in conditions)
 
@@ -129,8 +129,8 @@ class Kubelets:
         if self._world.change(pod, bind, manager=_SCHEDULER, subresource="binding"):
             load[node] += 1
             meta = pod["metadata"]
-            told = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
-            self._world.tell(pod, "Scheduled", told, by=_SCHEDULER)
+            message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
+            self._world.tell(pod, "Scheduled", message, by=_SCHEDULER)
 
     # --- pods
 
@@ -199,8 +199,8 @@ def crash(world: World, pod: Json) -> None:
         container["restartCount"] += 1
         container["lastState"] = {"terminated": ended}
     world.set_status(pod, status, manager=_KUBELET)
-    told = f"Back-off restarting failed container {_first(pod)}"
-    world.tell(pod, "BackOff", told, by=_KUBELET, kind="Warning")
+    message = f"Back-off restarting failed container {_first(pod)}"
+    world.tell(pod, "BackOff", message, by=_KUBELET, kind="Warning")
 
 
 def _status(pod: Json, now: str, *, phase: str, state: Json, is_ready: bool = False) -> Json:

@@ -27,7 +27,7 @@ def conditions(obj: Json) -> list[Json] | None:
 
 @final
 class _Tally:
-    """What the containers of a pod add up to."""
+    """A summary of a pod's containers."""
 
     __slots__ = ("last_restart", "ready", "reason", "restarts")
 

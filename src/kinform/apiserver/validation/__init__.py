@@ -10,7 +10,7 @@ from typing import Final
 
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.validation import core, others, pods_update, rbac, statuses, workloads
 from kinform.apiserver.validation.metadata import (
     validate_metadata,
@@ -39,7 +39,7 @@ _PARTS: Final[Mapping[str, Mapping[str, Callable[[Json, Json], list[FieldError]]
 
 
 def has_rules(kind: Kind) -> bool:
-    """Tell whether a built-in kind is checked by rules of its own.
+    """Return whether a built-in kind is checked by rules of its own.
 
     Of the others the structure is checked, by their schema, and the metadata.
     """

@@ -40,7 +40,7 @@ def check_labels(labels: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def check_annotations(annotations: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge annotations: their keys in whatever case, and their size."""
+    """Validate annotations: their keys, in any case, and their size."""
     size = 0
     for key, value in annotations.items():
         if problems := qualified_name(key.lower()):
@@ -84,7 +84,7 @@ def check_label_selector(selector: Json, path: str, errors: list[FieldError]) ->
 
 
 def selector_matches(selector: Json, labels: Json) -> bool:
-    """Tell whether a well-formed selector selects ``labels``. An empty one selects everything."""
+    """Return whether a well-formed selector selects ``labels``. An empty one selects everything."""
     wanted: Json = selector.get("matchLabels") or {}
     if any(key not in labels or labels[key] != value for key, value in wanted.items()):
         return False

@@ -135,6 +135,7 @@ def label_value(text: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
+@functools.lru_cache(maxsize=8192)
 def config_key(text: str) -> tuple[str, ...]:
     """Judge a key of a ConfigMap or a Secret."""
     problems: list[str] = []

@@ -38,12 +38,12 @@ _ONLY_SIDECARS: Final = "may not be set for init containers without restartPolic
 
 
 class Surroundings(NamedTuple):
-    """What a container needs to be judged by, besides itself."""
+    """The parts of the pod that the validation of a container depends on."""
 
     volumes: Mapping[str, Json]
     """The well-formed volumes of its pod, by name."""
     grace: int
-    """How many seconds it has to stop."""
+    """The grace period of the pod, in seconds."""
 
 
 def check_containers(

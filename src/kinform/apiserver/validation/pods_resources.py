@@ -46,7 +46,7 @@ def check_resources(resources: Json, path: str, errors: list[FieldError]) -> Non
 
 @functools.lru_cache(maxsize=4096)
 def _is_plain(name: str, amount: str) -> bool:
-    """Tell whether there is nothing to say about so much of it, which is nearly always so."""
+    """Return whether there is nothing to say about so much of it, which is nearly always so."""
     return name in _STANDARD and parse(amount) >= 0
 
 
@@ -61,7 +61,7 @@ def _check_claims(claims: list[Json], path: str, errors: list[FieldError]) -> No
 
 
 def _is_extended(name: str) -> bool:
-    """Tell whether what is asked for can never be promised twice."""
+    """Return whether what is asked for can never be promised twice."""
     return name not in _STANDARD and ("/" in name or name.startswith(_HUGE))
 
 

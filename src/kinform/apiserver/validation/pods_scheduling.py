@@ -1,4 +1,4 @@
-"""Where a pod may run: affinity, tolerations, spreading and gates."""
+"""Scheduling constraints of a pod: affinity, tolerations, spreading and gates."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def _check_node_affinity(affinity: Json, path: str, errors: list[FieldError]) ->
             errors.append(required(at, "must have at least one node selector term"))
         for index, term in enumerate(terms):
             _check_node_term(term, f"{at}[{index}]", errors)
-    for index, wish in enumerate(affinity.get(_PREFERRED) or ()):
+    for index, preferred in enumerate(affinity.get(_PREFERRED) or ()):
         at = f"{path}.{_PREFERRED}[{index}]"
-        _check_weight(wish, at, errors)
-        _check_node_term(as_dict(wish.get("preference")), f"{at}.preference", errors)
+        _check_weight(preferred, at, errors)
+        _check_node_term(as_dict(preferred.get("preference")), f"{at}.preference", errors)
 
 
-def _check_weight(wish: Json, path: str, errors: list[FieldError]) -> None:
-    weight = wish.get("weight") or 0
+def _check_weight(preferred: Json, path: str, errors: list[FieldError]) -> None:
+    weight = preferred.get("weight") or 0
     if not 1 <= weight <= 100:
         errors.append(invalid(f"{path}.weight", weight, _WEIGHT))
 
@@ -90,10 +90,10 @@ def _check_node_field(one: Json, path: str, errors: list[FieldError]) -> None:
 def _check_pod_affinity(affinity: Json, path: str, errors: list[FieldError]) -> None:
     for index, term in enumerate(affinity.get(_REQUIRED) or ()):
         _check_pod_term(term, f"{path}.{_REQUIRED}[{index}]", errors)
-    for index, wish in enumerate(affinity.get(_PREFERRED) or ()):
+    for index, preferred in enumerate(affinity.get(_PREFERRED) or ()):
         at = f"{path}.{_PREFERRED}[{index}]"
-        _check_weight(wish, at, errors)
-        _check_pod_term(as_dict(wish.get("podAffinityTerm")), f"{at}.podAffinityTerm", errors)
+        _check_weight(preferred, at, errors)
+        _check_pod_term(as_dict(preferred.get("podAffinityTerm")), f"{at}.podAffinityTerm", errors)
 
 
 def _check_pod_term(term: Json, path: str, errors: list[FieldError]) -> None:

@@ -19,7 +19,7 @@ _MAY_NOT: Final = (
     "to 1 if it was previously negative)"
 )
 _GATED: Final = ("nodeSelector", "affinity")
-"""What can be changed as long as a pod waits behind gates."""
+"""The fields that can be changed while a pod has scheduling gates."""
 
 
 def validate_pod_update(new: Json, old: Json) -> list[FieldError]:

@@ -233,9 +233,9 @@ def _check_policies(spec: Json) -> list[FieldError]:
     inside = spec.get("internalTrafficPolicy")
     if inside is not None and inside not in {"Cluster", "Local"}:
         errors.append(not_supported("spec.internalTrafficPolicy", inside, ("Cluster", "Local")))
-    wish = spec.get("trafficDistribution")
-    if wish is not None and wish not in _DISTRIBUTIONS:
-        errors.append(unsupported("spec.trafficDistribution", wish, _DISTRIBUTIONS))
+    distribution = spec.get("trafficDistribution")
+    if distribution is not None and distribution not in _DISTRIBUTIONS:
+        errors.append(unsupported("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
     return errors
 
 

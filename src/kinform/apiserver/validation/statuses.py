@@ -22,7 +22,7 @@ class _Counts:
     """The rules of a status that counts replicas.
 
     Args:
-        counts: The counts, in the order in which they are looked at.
+        counts: The counts, in the order of the checks.
         parts: Those that count a part of ``replicas``, in the order of these errors.
         ready: What the ready ones are called.
     """
@@ -176,4 +176,4 @@ VALIDATE_STATUS: Final[Mapping[str, Callable[[Json, Json], list[FieldError]]]] =
     ),
     "horizontalpodautoscalers.autoscaling": _Counts("currentReplicas desiredReplicas"),
 }
-"""What to look at in an update of ``/status`` where the rules of other updates do not do."""
+"""The checks of an update of ``/status``, where they differ from those of other updates."""

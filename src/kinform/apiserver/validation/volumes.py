@@ -110,7 +110,7 @@ def claim_update(new: Json, old: Json) -> list[FieldError]:
     errors = claim(new)
     after, before = as_dict(new.get("spec")), as_dict(old.get("spec"))
     left, right = dict(after), dict(before)
-    # Whoever binds a claim names its volume; whoever makes the class, its class.
+    # The volume is set when a claim is bound, the class when the default class is applied.
     for field in ("volumeName", "storageClassName"):
         if not before.get(field):
             left.pop(field, None)

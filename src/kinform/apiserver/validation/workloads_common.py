@@ -1,4 +1,4 @@
-"""What the kinds that run pods have in common: selectors, templates and shares."""
+"""Rules common to the kinds that run pods: selectors, templates and percentages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 MISMATCH: Final = "`selector` does not match template `labels`"
-"""What is said of a template whose pods the selector does not find."""
+"""The message about a template whose pods the selector does not match."""
 
 
 def labels_of(template: Json) -> Json | None:

@@ -1,14 +1,18 @@
-r"""The grammar of kubectl's JSONPath templates: from text to a tree. Pure.
+r"""Kubernetes' JSONPath (``k8s.io/client-go/util/jsonpath``): the grammar, and finding values.
 
 A template is text with expressions in braces: ``{.metadata.name}``, ``{range .items[*]}``,
-``{end}``, ``{"\t"}``. What the tree means is in `kinform.cli.json_path`.
+``{end}``, ``{"\t"}``. `parse` makes a tree of it, `Evaluator` follows the tree's paths through
+decoded JSON. kubectl prints templates (`kinform.cli.json_path`), kube-apiserver reads printer
+columns and selectable fields (`kinform.apiserver.tables.json_path`).
 """
 
 from __future__ import annotations
 
+import operator
 import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias, final
+from typing import Any, Final, TypeAlias, assert_never, cast, final
 
 from kinform.errors import UsageError
 
@@ -16,6 +20,7 @@ __all__ = [
     "Compare",
     "Descend",
     "Each",
+    "Evaluator",
     "Field",
     "JsonPathError",
     "Literal",
@@ -117,9 +122,9 @@ class Path:
 @final
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant: a text of the template, or what a filter compares with."""
+    """A constant: a text of the template, or the operand of a filter."""
 
-    value: str | float | bool | None
+    value: str | int | float | bool | None
 
 
 @final
@@ -282,7 +287,7 @@ class _Parser:
             return Literal(self._quoted())
         if number := _NUMBER.match(self._text, self._at):
             self._at = number.end()
-            return Literal(float(number[0]))
+            return Literal(float(number[0]) if "." in number[0] else int(number[0]))
         for word, value in (("true", True), ("false", False), ("null", None)):
             if self._text.startswith(word, self._at):
                 self._at += len(word)
@@ -333,3 +338,144 @@ def _unescaped(character: str) -> str:
     if len(character) == 1:
         return character
     return _ESCAPES.get(character[1], character[1])
+
+
+_COMPARISONS: Final[Mapping[str, Callable[[Any, Any], object]]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def _nothing(_: int) -> None:
+    pass
+
+
+@final
+class Evaluator:
+    """Follows the paths of one template through decoded JSON.
+
+    Args:
+        text: The template, for messages.
+        is_strict: As kube-apiserver: a filter is for lists only and compares values of one type
+            only, else it is an error; the members of an object come in the order of their names.
+        spend: Called with the number of values that are visited. May raise to stop.
+    """
+
+    __slots__ = ("_is_strict", "_spend", "_text")
+
+    def __init__(
+        self, text: str, *, is_strict: bool = False, spend: Callable[[int], None] = _nothing
+    ) -> None:
+        self._text = text
+        self._is_strict = is_strict
+        self._spend = spend
+
+    def follow(self, steps: Sequence[Step], values: list[object]) -> list[object]:
+        """Return the values that the steps lead to, from each of ``values``, in order.
+
+        Members that do not exist lead to nothing.
+
+        Raises:
+            JsonPathError: an index is out of bounds, or is applied to something else than a list.
+        """
+        for step in steps:
+            if isinstance(step, Union):
+                ways = [self.follow(choice, values) for choice in step.choices]
+                values = [found for way in ways for found in way]
+            else:
+                values = [found for value in values for found in self._take(step, value)]
+            self._spend(1 + len(values))
+        return values
+
+    def _take(
+        self, step: Field | Each | Descend | Slice | Compare, value: object
+    ) -> Iterator[object]:
+        match step:
+            case Field(name):
+                if isinstance(value, Mapping) and name in value:
+                    yield value[name]
+            case Each():
+                yield from self._children(value)
+            case Descend():
+                yield from self._descendants(value)
+            case Slice():
+                yield from self._slice(step, value)
+            case Compare():
+                if self._is_strict and not isinstance(value, list):
+                    raise self._error("a filter needs a list")
+                for item in self._children(cast("object", value)):
+                    if self._holds(step, item):
+                        yield item
+            case _ as never:
+                assert_never(never)
+
+    def _slice(self, step: Slice, value: object) -> Iterator[object]:
+        if value is None:
+            return
+        if not isinstance(value, list):
+            raise self._error(f"there is no list to index, but {_type_name(value)}")
+        items = cast("list[object]", value)
+        size = len(items)
+        start = step.start or 0
+        start += size if start < 0 else 0
+        if not step.is_range:
+            if not 0 <= start < size:
+                raise self._error(f"index {step.start} is out of bounds: the list has {size} items")
+            yield items[start]
+            return
+        stop = size if step.stop is None else step.stop + (size if step.stop < 0 else 0)
+        if not 0 <= start <= stop <= size:
+            raise self._error(f"the slice is out of bounds: the list has {size} items")
+        yield from items[start : stop : step.step]
+
+    def _holds(self, compare: Compare, item: object) -> bool:
+        self._spend(1)
+        left = self._operand(compare.left, item)
+        if compare.right is None:
+            return bool(left)
+        right = self._operand(compare.right, item)
+        if not left or not right:
+            return False  # a missing value equals nothing, and differs from nothing
+        one: Any = left[0]
+        other: Any = right[0]
+        if self._is_strict and one.__class__ is not other.__class__:
+            raise self._error("incompatible types for comparison")
+        try:
+            return bool(_COMPARISONS[compare.operator](one, other))
+        except TypeError:  # a text is neither more nor less than a number
+            return False
+
+    def _operand(self, operand: Path | Literal, item: object) -> list[object]:
+        if isinstance(operand, Literal):
+            return [operand.value]
+        return self.follow(operand.steps, [item])
+
+    def _children(self, value: object) -> Iterator[object]:
+        if isinstance(value, Mapping):
+            members = cast("Mapping[str, object]", value)
+            if self._is_strict:
+                yield from (members[name] for name in sorted(members))
+            else:
+                yield from members.values()
+        elif isinstance(value, list):
+            yield from cast("list[object]", value)
+
+    def _descendants(self, value: object) -> Iterator[object]:
+        if isinstance(value, Mapping | list):
+            self._spend(1)
+            yield cast("object", value)
+            for child in self._children(cast("object", value)):
+                yield from self._descendants(child)
+
+    def _error(self, message: str) -> JsonPathError:
+        return JsonPathError(message, text=self._text)
+
+
+def _type_name(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a text" if isinstance(value, str) else "a plain value"
