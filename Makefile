@@ -45,7 +45,7 @@ examples: venv  ## the programs in examples/, on a control plane
 lint: venv      ## ruff: rules and format
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
-format: venv    ## let ruff mend what it can
+format: venv    ## repair what ruff can repair
 	$(PY) -m ruff check --fix . && $(PY) -m ruff format .
 
 types: pyright mypy verifytypes ## pyright strict, mypy strict, completeness of the public types

@@ -337,8 +337,8 @@ say(ready=True, versions={"tiny": "1"})
 for line in sys.stdin:
     command = json.loads(line)
     match command["do"]:
-        case "start": say(synced=True, objects=command["objects"], told=command["objects"])
-        case "expect": say(expecting=command["events"]); say(told=command["events"])
+        case "start": say(synced=True, objects=command["objects"], delivered=command["objects"])
+        case "expect": say(expecting=command["events"]); say(delivered=command["events"])
         case "release": say(released=True)
         case "quit": sys.exit(0)
         case _: say(unsupported=True)

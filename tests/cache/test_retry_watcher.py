@@ -275,7 +275,7 @@ async def test_an_unreadable_object_is_told_and_the_next_read_goes_on_behind_it(
 async def test_an_expired_version_is_the_end(at_start: bool) -> None:
     """CG-T04: one start, in whichever way it is told.
 
-    CG-T02 differs: client-go asks again for ever when it is told at the start (client-go#904).
+    CG-T02 differs: client-go retries forever if the start itself is refused (client-go#904).
     """
     source = FakeListWatch()
     source.add(named("a"))

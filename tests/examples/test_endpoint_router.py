@@ -42,7 +42,7 @@ class Scene:
 
     async def ready_pod(self, name: str, address: str, *, finalizers: tuple[str, ...] = ()) -> None:
         metadata = {"name": name, "labels": {"app": "vllm"}, "finalizers": finalizers}
-        spec = {"containers": [{"name": "main", "image": "nobody/runs-this"}]}
+        spec = {"containers": [{"name": "main", "image": "example/never-runs"}]}
         await self.pods.create({"metadata": metadata, "spec": spec})
         await self.set_ready(name, address)
 

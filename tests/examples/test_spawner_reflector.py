@@ -21,7 +21,7 @@ from tests.examples.support_programs import (
     run_program,
 )
 
-SPEC = {"containers": [{"name": "main", "image": "nobody/runs-this"}]}
+SPEC = {"containers": [{"name": "main", "image": "example/never-runs"}]}
 RUNNING = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
 MAX_SILENCE = 100.0
 

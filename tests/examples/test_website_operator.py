@@ -189,7 +189,7 @@ async def test_conditions_follow_the_status_of_the_deployment() -> None:
     async with scene() as here, here.operator():
         await here.make(replicas=2)
         assert await here.conditions() == {
-            "Available": ("False", "NobodyServes"),
+            "Available": ("False", "NoReplicas"),
             "Progressing": ("True", "RollingOut"),
             "Degraded": ("False", "AsExpected"),
         }
