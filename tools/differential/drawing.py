@@ -27,6 +27,7 @@ from tools.differential.script import (
 __all__ = ["DURATION", "HEALED", "THEMES", "draw"]
 
 DURATION: Final = 1500.0
+CROWD: Final = 300
 HEALED: Final = 500.0
 """When the last fault that has an end is over."""
 
@@ -50,12 +51,16 @@ def draw(seed: int) -> Script:
     theme = dice.choice([*THEMES, "opening", "short", "versions"])  # where most was found
     parts = THEMES[theme](dice)
     changes = parts.pop("changes", None) or _changes(dice)
+    if theme in _RELISTED and dice.random() < 0.4:
+        forced = _relists(dice, changes)
+        parts |= forced | {"faults": [*forced["faults"], *parts.get("faults", ())]}
     style = Style(
         nulls=dice.random() < 0.25,
         pretty=dice.random() < 0.2,
         reordered=dice.random() < 0.2,
         unknown_fields=dice.random() < 0.2,
-        pieces=dice.choice((0, 0, 0, 0, 11, 40, 150)),
+        pieces=dice.choice((0, 0, 0, 0, 11, 40, 150)) if len(changes) < CROWD else 0,
+        gzip=dice.choice((0, 0, 0, 1, 3)),
     )
     handlers: tuple[Handler, ...] = ("plain", "taskgroup", "timeout", "thread")
     drawn = Script(
@@ -74,11 +79,15 @@ def draw(seed: int) -> Script:
 # --- objects ----------------------------------------------------------------------------------
 
 
-def _changes(dice: Dice, *, pace: float | None = None, restores: int = 0) -> list[Change]:
+def _changes(
+    dice: Dice, *, pace: float | None = None, restores: int = 0, objects: int = 0
+) -> list[Change]:
     """Draw a history: some objects at first, changes until after the last fault, one at the end."""
-    keys = [f"{dice.choice('ab')}/{name}" for name in ("x", "y", "z", "q")[: dice.randint(1, 4)]]
+    objects = objects or dice.choice((1, 2, 3, 4, 10))
+    keys = [f"{dice.choice('ab')}/{name}" for name in range(objects)]
     pace = pace or dice.choice((3.0, 15.0, 60.0, 200.0))
-    times = [-1.0] * dice.randint(0, 5)
+    times = [-1.0] * (dice.randint(0, 5) if objects < 10 else 2 * objects)
+    steps = dice.choice((1, 3))  # versions after a restore are those before, or others
     now = 0.0
     while (now := now + dice.expovariate(1 / pace)) < HEALED + 200:
         times.append(round(now, 3))
@@ -89,7 +98,7 @@ def _changes(dice: Dice, *, pace: float | None = None, restores: int = 0) -> lis
     for n, at in enumerate(times):
         while marks and marks[0] < at:
             rv = _restore(dice, changes, marks.pop(0))
-        rv += dice.randint(1, 3)
+        rv += dice.randint(1, steps)
         changes.append(_change(dice, changes, keys, at=at, rv=rv, n=n))
     return changes
 
@@ -145,7 +154,7 @@ def _failure(dice: Dice, verbs: tuple[Verb, ...], when: Parts) -> Fault:
         return Fault(what, verbs, **when)
     code = dice.choice(tuple(_CODES))
     if code == 429 or (code == 503 and dice.random() < 0.3):
-        when = {**when, "retry_after": dice.choice((0, 1, 10, 30))}
+        when = {**when, "retry_after": dice.choice((0, 1, 10, 30, 60))}
     return Fault(what, verbs, code=code, reason=_CODES[code], **when)
 
 
@@ -243,11 +252,35 @@ def _bookmarks(dice: Dice) -> Parts:
     """Bookmarks are missing or odd; streamed lists have no end."""
     what = dice.choice(("no bookmarks", "odd bookmarks", "odd bookmarks", "no end bookmark"))
     fault = Fault(what, _WATCHES, code=dice.randint(0, 3))
-    return {"faults": [*_expiring(dice), fault]}
+    lost = Fault("lost", _WATCHES, after=dice.uniform(20, 200), times=3, until=HEALED)
+    return {"faults": [lost, fault]}
 
 
-def _expiring(dice: Dice) -> list[Fault]:
-    return [Fault("lost", _WATCHES, after=dice.uniform(20, 200), times=3, until=HEALED)]
+def _damaged(dice: Dice) -> Parts:
+    """Events of one object arrive damaged: once, twice, or for a while."""
+    when: Parts = dice.choice(({"times": 1}, {"times": 2}, {"since": 0.0}))
+    verbs: tuple[Verb, ...] = dice.choice((("watch",), ("watch",), _WATCHES))
+    since = {"since": dice.uniform(0, 100), "until": HEALED}
+    code, key = dice.randint(0, 1), dice.randint(0, 9)
+    fault = Fault("damaged", verbs, code=code, size=key, **(since | when))
+    end = Fault("closed", ("stream",), after=dice.uniform(5, 60), until=HEALED)
+    return {"faults": [fault, end], "changes": _changes(dice, pace=dice.choice((15.0, 60.0)))}
+
+
+def _behind(dice: Dice) -> Parts:
+    """The watch cache of the server is behind its storage, and watches end meanwhile."""
+    since = round(dice.uniform(0, 200), 3)
+    until = round(since + dice.choice((5.0, 40.0, 200.0)), 3)
+    drops = [round(since + dice.uniform(0, until - since), 3) for _ in range(dice.randint(1, 3))]
+    faults = [_OLD_SERVER] if dice.random() < 0.5 else []
+    return {"lags": [(since, until)], "drops": sorted(drops), "faults": faults}
+
+
+def _crowd(dice: Dice) -> Parts:
+    """So many objects that a list is not written in one go."""
+    changes = _changes(dice, pace=dice.choice((5.0, 20.0)), objects=CROWD)
+    faults = [_OLD_SERVER] if dice.random() < 0.5 else []
+    return {"changes": changes, "faults": faults, "page": dice.choice((0, 0, 100))}
 
 
 def _replayed(dice: Dice) -> Parts:
@@ -267,14 +300,20 @@ def _pages(dice: Dice) -> Parts:
 def _compacted(dice: Dice) -> Parts:
     """Watches break, and by the time that they are opened again their version has expired."""
     changes = _changes(dice, pace=dice.choice((3.0, 15.0)))
-    times = sorted(dice.uniform(10, HEALED) for _ in range(dice.randint(1, 3)))
-    newest = [max(one.rv for one in changes if one.at <= at) for at in times if changes[0].at <= at]
-    lost = Fault("lost", _WATCHES, after=dice.uniform(5, 15), until=HEALED)
-    away = [
-        _failure(dice, ("watch",), {"since": max(0.0, at - 40), "until": at + 1}) for at in times
-    ]
-    compactions = list(zip(times[-len(newest) :], newest, strict=True)) if newest else []
-    return {"changes": changes, "compactions": compactions, "faults": [*away, lost]}
+    return {"changes": changes, **_relists(dice, changes)}
+
+
+def _relists(dice: Dice, changes: list[Change]) -> Parts:
+    """Draw when watches end, fail for a while, and have expired by the time that they work."""
+    times = sorted(round(dice.uniform(10, HEALED - 50), 3) for _ in range(dice.randint(1, 3)))
+    faults: list[Fault] = []
+    compactions: list[tuple[float, int]] = []
+    for at in times:
+        until = round(at + dice.choice((5.0, 20.0, 40.0)), 3)
+        faults.append(_failure(dice, ("watch",), {"since": at, "until": until}))
+        newest = max((one.rv for one in changes if one.at <= until), default=1)
+        compactions.append((until, newest))
+    return {"drops": times, "compactions": compactions, "faults": faults}
 
 
 THEMES: Final[Mapping[str, Callable[[Dice], Parts]]] = {
@@ -293,4 +332,11 @@ THEMES: Final[Mapping[str, Callable[[Dice], Parts]]] = {
     "replayed": _replayed,
     "pages": _pages,
     "compacted": _compacted,
+    "damaged": _damaged,
+    "behind": _behind,
+    "crowd": _crowd,
 }
+_RELISTED: Final = frozenset(
+    {"calm", "cuts", "lists", "bookmarks", "replayed", "pages", "damaged", "crowd"}
+)
+"""Themes to which relists are added: by themselves they list once."""

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from tools.differential.compare import LATER, Difference, lag, staleness
 from tools.differential.outcome import Outcome
-from tools.differential.script import FOREVER, Fault, Script
+from tools.differential.script import FOREVER, Fault, Script, damaged_key
 
 __all__ = ["RULES", "Case", "Rule", "explained"]
 
@@ -73,12 +73,28 @@ def _silent(case: Case, difference: Difference) -> bool:
 
 
 def _replayed(case: Case, difference: Difference) -> bool:
-    kinds = {"invented", "client-go invented"}
-    return difference.kind in kinds and bool(case.faults("replayed"))
+    comes_back = difference.kind == "invented" and difference.text.endswith("after absence")
+    is_theirs = difference.kind == "client-go invented"
+    return (is_theirs or comes_back) and bool(case.faults("replayed"))
 
 
 def _bookmarks(case: Case, difference: Difference) -> bool:
     return difference.kind == "client-go invented" and bool(case.faults("odd bookmarks"))
+
+
+def _endless(case: Case, difference: Difference) -> bool:
+    return difference.kind in _THEIRS and bool(case.faults("no end bookmark"))
+
+
+def _quarantined(case: Case, difference: Difference) -> bool:
+    for fault in case.faults("damaged"):
+        if difference.kind == "stale":
+            window = (fault.until - fault.since) if fault.times > 2 else 0.0
+            return lag(case.script, case.ours) <= window + LATER
+        if difference.key == damaged_key(case.script, fault):
+            is_absence = difference.kind == "invented" and difference.text.startswith("absence")
+            return is_absence or difference.kind == "lost"
+    return False
 
 
 def _hot(case: Case, difference: Difference) -> bool:
@@ -185,6 +201,20 @@ RULES: Final[Sequence[Rule]] = (
         "A bookmark with an older version. client-go takes that version and applies old events "
         "again after the next opening; kinform keeps its own version.",
         _bookmarks,
+    ),
+    Rule(
+        "no end bookmark",
+        "A streamed list that never comes to its end bookmark. client-go waits for it, and has "
+        "nothing; kinform gives up and lists plainly.",
+        _endless,
+    ),
+    Rule(
+        "damaged",
+        "Events of one object are damaged on their way, so that they are not JSON or not UTF-8. "
+        "client-go reads wrong UTF-8 as replacement characters, and lists everything after what "
+        "is not JSON. kinform asks for the event again; if it is damaged again, the object counts "
+        "as unreadable: it is reported as deleted, and listed again after 10 s or more.",
+        _quarantined,
     ),
     Rule(
         "no pause",

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,6 +69,9 @@ type note struct {
 	Key   string  `json:"key"`
 	State string  `json:"state"`
 	Old   string  `json:"old"`
+
+	// Unknown says that the final state of a deleted object is unknown.
+	Unknown bool `json:"unknown"`
 }
 
 type outcome struct {
@@ -180,6 +184,7 @@ func (r *recorder) add(what string, obj, old any) {
 	if old != nil {
 		_, n.Old = describe(old)
 	}
+	_, n.Unknown = obj.(cache.DeletedFinalStateUnknown)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.notes = append(r.notes, n)
@@ -250,8 +255,13 @@ func (h *harness) RoundTrip(r *http.Request) (*http.Response, error) {
 		header.Set(name, value)
 	}
 	b := &body{ctx: r.Context(), plan: p, began: time.Now(), closed: make(chan struct{})}
+	var content io.ReadCloser = b
+	if header.Get("Content-Encoding") == "gzip" { // net/http's own transport does this too
+		header.Del("Content-Encoding")
+		content = &unpacked{body: b}
+	}
 	return &http.Response{
-		StatusCode: p.Status, Status: http.StatusText(p.Status), Header: header, Body: b, Request: r,
+		StatusCode: p.Status, Status: http.StatusText(p.Status), Header: header, Body: content, Request: r,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1,
 	}, nil
 }
@@ -293,6 +303,23 @@ func (b *body) until(at float64) error {
 func (b *body) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	return nil
+}
+
+// unpacked reads a compressed body, like the gzipReader of net/http.
+type unpacked struct {
+	*body
+	reader *gzip.Reader
+}
+
+func (u *unpacked) Read(into []byte) (int, error) {
+	if u.reader == nil {
+		reader, err := gzip.NewReader(u.body)
+		if err != nil {
+			return 0, err
+		}
+		u.reader = reader
+	}
+	return u.reader.Read(into)
 }
 
 func wait(ctx context.Context, closed <-chan struct{}, d time.Duration) error {
