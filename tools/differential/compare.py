@@ -233,6 +233,10 @@ def _times(script: Script, ours: Outcome, theirs: Outcome) -> Iterator[Differenc
     elif theirs.synced is not None and ours.synced > theirs.synced + allowed:
         text = f"after {ours.synced:.0f} s, client-go after {theirs.synced:.0f} s"
         yield Difference("synced", text=text)
+    else:
+        wholes = [one.whole for one in ours.asked if one.whole]
+        if ours.synced + 0.001 < min(wholes, default=FOREVER):
+            yield Difference("synced", text="before any list had arrived whole")
     mine, its = staleness(script, ours), staleness(script, theirs)
     if mine > its + allowed:
         yield Difference("stale", text=f"for {mine:.0f} s, client-go for {its:.0f} s")
@@ -245,7 +249,8 @@ def _listed(script: Script, ours: Outcome) -> Iterator[Difference]:
     """
     lists = [one for one in ours.asked if one.kind in {"list", "page", "stream"}]
     seen, true = normal_form(ours.notes or ()), truth(script)
-    for one, after in zip(lists, [*(one.at for one in lists[1:]), FOREVER], strict=True):
+    for place, one in enumerate(lists):
+        after = lists[place + 1].at if place + 1 < len(lists) else FOREVER
         then = one.whole + SHOWN_AFTER
         if not one.whole or after < one.whole + LATER or then > script.duration:
             continue
@@ -288,11 +293,21 @@ def _manners(script: Script, ours: Outcome, theirs: Outcome) -> Iterator[Differe
         if after.at < one.at + one.retry_after:
             text = f"{after.kind} {after.at - one.at:.1f} s after Retry-After: {one.retry_after}"
             yield Difference("too early", text=text, at=after.at)
+    yield from _refused(asked)
     for kind in ("list", "stream", "watch"):
         for one, after in pairwise(one for one in asked if one.kind == kind):
             if one.failed and after.at < one.at + PAUSE:
                 text = f"{kind} again {after.at - one.at:.2f} s after it failed"
                 yield Difference("too early", text=text, at=after.at)
+
+
+def _refused(asked: Sequence[Asked]) -> Iterator[Difference]:
+    """Find requests that repeat the version which the server has just refused."""
+    for one, after in pairwise(one for one in asked if one.kind != "probe"):
+        same = (one.kind == "watch") == (after.kind == "watch") and one.version == after.version
+        if one.refused and after.at >= one.refused and same and one.version not in {"", "0"}:
+            text = f"{after.kind} from {one.version} again"
+            yield Difference("refused version", text=text, at=after.at)
 
 
 def _backwards(script: Script, outcome: Outcome) -> Iterator[Difference]:

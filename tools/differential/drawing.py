@@ -71,6 +71,7 @@ def draw(seed: int) -> Script:
         style=style,
         aggregated=dice.random() < 0.7,
         handler=dice.choices(handlers, (85, 5, 5, 5))[0],
+        spread=dice.choice((0.0, 0.0, 0.5, 5.0)),
         name=dice.choices(("example.dev/v1/widgets", "widgets"), (8, 2))[0],
     )
     return msgspec.structs.replace(drawn, **parts)
@@ -105,7 +106,7 @@ def _changes(
 
 def _restore(dice: Dice, changes: list[Change], at: float) -> int:
     before = history(_bare(changes), at)
-    kept = before[: max(1, len(before) - dice.randint(0, 6))]
+    kept = before[: max(1, len(before) - dice.randint(0, 8))]
     rv = kept[-1].rv if kept else 1
     changes.append(Change(at, rv, "restore"))
     return rv
@@ -152,7 +153,7 @@ def _failure(dice: Dice, verbs: tuple[Verb, ...], when: Parts) -> Fault:
     what = dice.choice(ways)
     if what not in {"status", "page"}:
         return Fault(what, verbs, **when)
-    code = dice.choice(tuple(_CODES))
+    code = dice.choice((*_CODES, 403, 429, 503))
     if code == 429 or (code == 503 and dice.random() < 0.3):
         when = {**when, "retry_after": dice.choice((0, 1, 10, 30, 60))}
     return Fault(what, verbs, code=code, reason=_CODES[code], **when)
@@ -245,7 +246,12 @@ def _discovery(dice: Dice) -> Parts:
 def _restored(dice: Dice) -> Parts:
     """The storage is restored from a backup: versions go back."""
     changes = _changes(dice, restores=dice.randint(1, 2), pace=dice.choice((3.0, 15.0, 60.0)))
-    return {"changes": changes, "faults": [_OLD_SERVER] if dice.random() < 0.3 else []}
+    faults = [_OLD_SERVER] if dice.random() < 0.3 else []
+    if dice.random() < 0.6:  # the server is away for a while, and then as new as before, or newer
+        times = [one.at for one in changes if one.op == "restore"]
+        away = [Fault("refused", _EVERYTHING, at, at + dice.choice((5, 20, 60))) for at in times]
+        faults = [*away, *faults]
+    return {"changes": changes, "faults": faults}
 
 
 def _bookmarks(dice: Dice) -> Parts:
@@ -260,7 +266,7 @@ def _damaged(dice: Dice) -> Parts:
     """Events of one object arrive damaged: once, twice, or for a while."""
     when: Parts = dice.choice(({"times": 1}, {"times": 2}, {"since": 0.0}))
     verbs: tuple[Verb, ...] = dice.choice((("watch",), ("watch",), _WATCHES))
-    since = {"since": dice.uniform(0, 100), "until": HEALED}
+    since: Parts = {"since": dice.uniform(0, 100), "until": HEALED}
     code, key = dice.randint(0, 1), dice.randint(0, 9)
     fault = Fault("damaged", verbs, code=code, size=key, **(since | when))
     end = Fault("closed", ("stream",), after=dice.uniform(5, 60), until=HEALED)
@@ -273,6 +279,10 @@ def _behind(dice: Dice) -> Parts:
     until = round(since + dice.choice((5.0, 40.0, 200.0)), 3)
     drops = [round(since + dice.uniform(0, until - since), 3) for _ in range(dice.randint(1, 3))]
     faults = [_OLD_SERVER] if dice.random() < 0.5 else []
+    if dice.random() < 0.5:
+        faults.append(
+            Fault("status", ("watch",), since=since, until=until, code=410, reason="Expired")
+        )
     return {"lags": [(since, until)], "drops": sorted(drops), "faults": faults}
 
 
@@ -294,7 +304,7 @@ def _pages(dice: Dice) -> Parts:
     """Lists in pages, whose tokens expire."""
     fault = Fault("expired pages", ("list",), **_some(dice))
     faults = [_OLD_SERVER, *([fault] if dice.random() < 0.7 else []), *_closed(dice)]
-    return {"faults": faults, "page": dice.randint(1, 2)}
+    return {"faults": faults, "page": dice.randint(1, 4), "changes": _changes(dice, objects=10)}
 
 
 def _compacted(dice: Dice) -> Parts:

@@ -27,7 +27,7 @@ from kinform.rest.transport import Chunk, HttpRequest
 from kinform.sansio.gzip import GzipDecoder
 from kinform.testing import VirtualTimeLoop
 from tools.differential.outcome import Note, Outcome
-from tools.differential.script import Script
+from tools.differential.script import TEXT, Script
 from tools.differential.server import Plan, Server
 
 _FAILURES = {
@@ -159,7 +159,8 @@ class _Response:
 
 def _state(obj: Any) -> str:
     metadata = obj.metadata
-    return f"{metadata.uid}/{obj.resource_version}/{obj['spec']['n']}"
+    wrong = "" if obj["spec"]["text"] == TEXT else "/wrong text"
+    return f"{metadata.uid}/{obj.resource_version}/{obj['spec']['n']}{wrong}"
 
 
 async def _fail() -> None:

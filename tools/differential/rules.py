@@ -91,9 +91,12 @@ def _quarantined(case: Case, difference: Difference) -> bool:
         if difference.kind == "stale":
             window = (fault.until - fault.since) if fault.times > 2 else 0.0
             return lag(case.script, case.ours) <= window + LATER
-        if difference.key == damaged_key(case.script, fault):
+        key = damaged_key(case.script, fault)
+        if difference.kind == "client-go cache":
+            return case.theirs.cache.get(key, "").endswith("wrong text")
+        if difference.key == key:
             is_absence = difference.kind == "invented" and difference.text.startswith("absence")
-            return is_absence or difference.kind == "lost"
+            return is_absence or difference.kind in {"lost", "listed", *_THEIRS}
     return False
 
 

@@ -16,6 +16,7 @@ __all__ = [
     "FOREVER",
     "KIND",
     "PATH",
+    "TEXT",
     "Change",
     "Fault",
     "Handler",
@@ -29,6 +30,8 @@ __all__ = [
 
 Verb: TypeAlias = Literal["list", "stream", "watch", "discovery"]
 Handler: TypeAlias = Literal["plain", "taskgroup", "timeout", "thread"]
+TEXT = 'é\u2028\u0085\u20ac \\" {}[]'
+"""In every object: characters that are more than one byte, or look like JSON or ends of lines."""
 PATH = "/apis/example.dev/v1/widgets"
 KIND = "Widget"
 FOREVER = 1e9
@@ -100,6 +103,8 @@ class Script(Struct, frozen=True):
     """From when until when the server's watch cache receives nothing from the storage."""
     served: Sequence[tuple[float, Sequence[str]]] = ((0.0, ("v1", "v2")),)
     """From that time on, the API versions that are served."""
+    spread: float = 0.0
+    """Seconds in which the objects of a streamed list are sent."""
     page: int = 0
     """Lists with a limit have so many objects per page; 0: all."""
     aggregated: bool = True

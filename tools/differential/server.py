@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from tools.differential.script import (
     KIND,
     PATH,
+    TEXT,
     Change,
     Fault,
     Script,
@@ -60,6 +61,8 @@ class Asked(Struct, frozen=True):
     """What the answer asked for."""
     whole: float = 0.0
     """When all objects of a list had been sent; 0: they were not."""
+    refused: float = 0.0
+    """When the server has said that the version is too old or too large; 0: it did not."""
     invalid: str = ""
     """Why an API server refuses such a request, or client-go never sends it."""
 
@@ -81,6 +84,8 @@ class Plan(Struct, frozen=True):
     """When, after the head; not before the last chunk."""
     whole: float | None = None
     """When, after the head, the last object of a list has been sent; None: not in this answer."""
+    refuses: float | None = None
+    """When, after the head, the server says that the version is too old or too large."""
 
     def headers(self) -> dict[str, str]:
         """Return the head's fields."""
@@ -121,34 +126,35 @@ class Server:
             kind = "page"
         elif verb == "list" and query.get("limit") == "1":
             kind = "probe"
-        plan = self._answer(verb, parts.path, query, now, accept)
+        fault, modifiers = self._faults(verb, now)
+        if fault is not None and (refusal := _refusal(fault)) is not None:
+            plan = refusal
+        elif verb == "discovery":
+            plan = self._discovery(parts.path, now, aggregated="apidiscovery" in accept)
+        elif "v1" not in self.script.versions(now):
+            plan = _NO_PAGE
+        else:
+            if verb == "list":
+                plan = self._list(query, now, fault)
+            else:
+                plan = self._watch(query, now, fault, modifiers=modifiers, is_list=verb == "stream")
+            plan = self._packed(plan if fault is None else _damaged(plan, fault))
+        self._note(plan, kind, query, now=now)
+        return plan
+
+    def _note(self, plan: Plan, kind: str, query: Mapping[str, str], *, now: float) -> None:
+        is_whole = plan.whole is not None and plan.whole <= plan.ends
         asked = Asked(
             now,
             kind,
             version=query.get("resourceVersion", ""),
             failed=bool(plan.fails) or plan.status >= 400,
             retry_after=plan.retry_after,
-            whole=0.0 if plan.whole is None else now + plan.delay + plan.whole,
-            invalid="" if verb == "discovery" else _invalid(verb, query),
+            whole=now + plan.delay + (plan.whole or 0.0) if is_whole else 0.0,
+            refused=0.0 if plan.refuses is None else now + plan.delay + plan.refuses,
+            invalid=_invalid(kind, query),
         )
         self.asked.append(asked)
-        return plan
-
-    def _answer(
-        self, verb: Verb, path: str, query: Mapping[str, str], now: float, accept: str
-    ) -> Plan:
-        fault, modifiers = self._faults(verb, now)
-        if fault is not None and (plan := _refusal(fault)) is not None:
-            return plan
-        if verb == "discovery":
-            return self._discovery(path, now, aggregated="apidiscovery" in accept)
-        if "v1" not in self.script.versions(now):
-            return _NO_PAGE
-        if verb == "list":
-            plan = self._list(query, now, fault)
-        else:
-            plan = self._watch(query, now, fault, modifiers, is_list=verb == "stream")
-        return self._packed(plan if fault is None else _damaged(plan, fault))
 
     def _faults(self, verb: Verb, now: float) -> tuple[Fault | None, dict[str, Fault]]:
         """Return the first fault that acts on a request, and by name those that act beside it."""
@@ -201,7 +207,7 @@ class Server:
         if self.script.style.nulls:
             absent = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields")
             metadata |= dict.fromkeys((*absent, "deletionTimestamp", "generateName"))
-        spec = {"n": str(change.n), "text": 'é\u2028\u0085\u20ac \\" {}[]'}
+        spec = {"n": str(change.n), "text": TEXT}
         return {"apiVersion": f"{GROUP}/v1", "kind": KIND, "metadata": metadata, "spec": spec}
 
     def _bookmark(self, rv: str, *, ends_list: bool = False) -> bytes:
@@ -241,7 +247,7 @@ class Server:
             "metadata": metadata,
             "items": [self._object(change) for change in items[start : start + size]],
         }
-        whole = None if "continue" in metadata and metadata["continue"] else 0.0
+        whole = None if metadata.get("continue") else 0.0
         return self._paced(Plan(chunks=[(0.0, self._write(document))], whole=whole))
 
     # --- watches
@@ -251,8 +257,8 @@ class Server:
         query: Mapping[str, str],
         now: float,
         fault: Fault | None,
-        modifiers: Mapping[str, Fault],
         *,
+        modifiers: Mapping[str, Fault],
         is_list: bool,
     ) -> Plan:
         script, changes = self.script, self._history(self.script.cached(now))
@@ -274,26 +280,29 @@ class Server:
         damaged = modifiers.get("damaged")
         if is_list or not version:  # begins with the objects that exist
             items = [replace(one, op="ADDED") for _, one in sorted(held(changes).items())]
-            chunks += [(0.0, self._change(one, damaged)) for one in items]
-            if is_list and "odd bookmarks" in modifiers:  # one that does not end the list
-                chunks.insert(len(items) // 2, (0.0, self._bookmark(str(newest))))
+            events = [self._change(one, damaged) for one in items]
+            if "odd bookmarks" in modifiers:  # one that does not end the list
+                events.insert(len(events) // 2, self._bookmark(str(newest)))
             if is_list and "no end bookmark" not in modifiers:
-                chunks.append((0.0, self._bookmark(str(newest), ends_list=True)))
-                whole = 0.0
+                events.append(self._bookmark(str(newest), ends_list=True))
+                whole = script.spread if len(events) > 1 else 0.0
+            pause = script.spread / max(1, len(events) - 1)
+            chunks += [(place * pause, event) for place, event in enumerate(events)]
         else:
             start = version - (modifiers["replayed"].size if "replayed" in modifiers else 0)
             chunks += [(0.0, self._change(one, damaged)) for one in changes if one.rv > start]
         cached = script.cached(now)
         for one in script.changes:
             if cached < one.at and one.rv > start and one.op != "restore":
-                if (at := script.visible(one.at) - now) < ends:
+                after = chunks[-1][0] if chunks else 0.0
+                if (at := max(script.visible(one.at) - now, after)) < ends:
                     chunks.append((at, self._change(one, damaged)))
         chunks += self._bookmarks(now, ends, start=max(start, version), modifiers=modifiers)
         chunks.sort(key=lambda chunk: chunk[0])
         if "doubled" in modifiers:
             chunks = [chunk for chunk in chunks for _ in range(2)]
         end = "reset" if ends in restores else "eof"
-        plan = Plan(chunks=chunks, end=end, ends=ends, whole=None if damaged else whole)
+        plan = Plan(chunks=chunks, end=end, ends=ends, whole=whole)
         return self._paced(self._disturbed(plan, fault) if fault is not None else plan)
 
     def _change(self, change: Change, damage: Fault | None) -> bytes:
@@ -328,7 +337,7 @@ class Server:
         if self.script.seed % 2:
             return _status(410, "Expired", message)
         error = _failure(410, "Expired", message)
-        return Plan(chunks=[(0.0, self._event("ERROR", error))])
+        return Plan(chunks=[(0.0, self._event("ERROR", error))], refuses=0.0)
 
     def _disturbed(self, plan: Plan, fault: Fault) -> Plan:
         """Apply what happens in the events of a watch."""
@@ -343,7 +352,9 @@ class Server:
             case "error":
                 document = _failure(fault.code, fault.reason, "as the script says")
                 event = (fault.after, self._event("ERROR", document))
-                return replace(plan, chunks=[*sent, event], end="eof", ends=fault.after)
+                refuses = fault.after if fault.code == 410 else None
+                sent.append(event)
+                return replace(plan, chunks=sent, end="eof", ends=fault.after, refuses=refuses)
             case "unknown type":
                 event = (fault.after, self._event("SHRUGGED", {"kind": KIND}))
                 return replace(plan, chunks=[*sent, event], end="eof", ends=fault.after)
@@ -415,18 +426,20 @@ def _verb(path: str, query: Mapping[str, str]) -> Verb:
     return "stream" if query.get("sendInitialEvents") == "true" else "watch"
 
 
-def _invalid(verb: Verb, query: Mapping[str, str]) -> str:
+def _invalid(kind: str, query: Mapping[str, str]) -> str:
     """Return what an API server's validation says of a request, or what client-go never sends."""
     version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
-    if verb == "list":
+    if kind == "discovery":
+        return ""
+    if kind in {"list", "probe", "page"}:
         if match and (not version or "continue" in query):
             return "resourceVersionMatch without resourceVersion, or with continue"
         if "continue" in query and version not in {"", "0"}:
             return "resourceVersion with continue"
         return "sendInitialEvents without watch" if "sendInitialEvents" in query else ""
-    if (verb == "stream") != (match == "NotOlderThan"):
-        return f"resourceVersionMatch={match} for a {verb}"
-    if verb == "watch" and version in {"", "0"}:
+    if (kind == "stream") != (match == "NotOlderThan"):
+        return f"resourceVersionMatch={match} for a {kind}"
+    if kind == "watch" and version in {"", "0"}:
         return "a watch from no version"
     if query.get("allowWatchBookmarks") != "true":
         return "no bookmarks are asked for"
@@ -462,7 +475,8 @@ def _status(code: int, reason: str, message: str, *, retry_after: int = 0) -> Pl
     if retry_after:
         document["details"] = {"retryAfterSeconds": retry_after}
     chunks = [(0.0, json.dumps(document).encode())]
-    return Plan(status=code, retry_after=retry_after, chunks=chunks)
+    refuses = 0.0 if code == 410 else None
+    return Plan(status=code, retry_after=retry_after, chunks=chunks, refuses=refuses)
 
 
 def _too_large(newest: int) -> Plan:
@@ -470,7 +484,7 @@ def _too_large(newest: int) -> Plan:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     document["details"] = {"causes": [cause], "retryAfterSeconds": 1}
     chunks = [(0.0, json.dumps(document).encode())]
-    return Plan(delay=TOO_LARGE_AFTER, status=504, chunks=chunks)
+    return Plan(delay=TOO_LARGE_AFTER, status=504, chunks=chunks, refuses=0.0)
 
 
 _NO_PAGE: Final = Plan(
@@ -511,17 +525,22 @@ def _damaged(plan: Plan, fault: Fault) -> Plan:
         if fault.what != "slow":
             return plan
         at, data = 0.0, b""
+    whole = plan.whole if plan.whole is not None and plan.whole < at else None
     match fault.what:
         case "cut" | "broken" | "stalled":
             end = {"cut": "cut", "broken": "reset", "stalled": "silence"}[fault.what]
             left_of = [*chunks, (at, data[:left])]
-            return replace(plan, chunks=left_of, end=end, ends=at, whole=None)
+            return replace(plan, chunks=left_of, end=end, ends=at, whole=whole)
         case "garbage":
             wrong = data[:left] + b'\x00{"type":"' + data[left:]
-            return replace(plan, chunks=[*chunks, (at, wrong)], end="eof", ends=at, whole=None)
+            return replace(plan, chunks=[*chunks, (at, wrong)], end="eof", ends=at, whole=whole)
         case "slow":
             late = [(max(at, n * fault.after), data) for n, (at, data) in enumerate(plan.chunks)]
             ends = max(plan.ends, late[-1][0] if late else 0.0)
-            return replace(plan, chunks=late, end=plan.end, ends=ends, whole=None)
+            last = [
+                at for at, old in zip(late, plan.chunks, strict=True) if old[0] <= (plan.whole or 0)
+            ]
+            whole = last[-1][0] if last and plan.whole is not None else None
+            return replace(plan, chunks=late, end=plan.end, ends=ends, whole=whole)
         case _:
             return plan

@@ -38,6 +38,9 @@ var resource = schema.GroupVersionResource{Group: "example.dev", Version: "v1", 
 // maxRequests ends the script of a client that repeats requests without a pause.
 const maxRequests = 3000
 
+// text is in every object; see TEXT in tools/differential/script.py.
+const text = "é\u2028\u0085\u20ac \\\" {}[]"
+
 type script struct {
 	Seed     int64   `json:"seed"`
 	Duration float64 `json:"duration"`
@@ -110,11 +113,11 @@ func TestDifferential(t *testing.T) {
 }
 
 func read(in *bufio.Reader, into any) error {
-	text, err := in.ReadBytes('\n')
+	line, err := in.ReadBytes('\n')
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, into)
+	return json.Unmarshal(line, into)
 }
 
 func write(l line) error {
@@ -205,6 +208,9 @@ func describe(obj any) (string, string) {
 		return "", ""
 	}
 	n, _, _ := unstructured.NestedString(u.Object, "spec", "n")
+	if content, _, _ := unstructured.NestedString(u.Object, "spec", "text"); content != text {
+		n += "/wrong text"
+	}
 	return u.GetNamespace() + "/" + u.GetName(),
 		string(u.GetUID()) + "/" + u.GetResourceVersion() + "/" + n
 }
