@@ -48,7 +48,9 @@ _WATCHES: Final[tuple[Verb, ...]] = ("stream", "watch")
 def draw(seed: int) -> Script:
     """Return the script of a seed."""
     dice = random.Random(f"differential {seed}")
-    theme = dice.choice([*THEMES, "opening", "short", "versions"])  # where most was found
+    theme = dice.choice(
+        [*THEMES, "opening", "short", "versions", "restored"]
+    )  # where most was found
     parts = THEMES[theme](dice)
     changes = parts.pop("changes", None) or _changes(dice)
     if theme in _RELISTED and dice.random() < 0.4:
@@ -88,7 +90,9 @@ def _changes(
     keys = [f"{dice.choice('ab')}/{name}" for name in range(objects)]
     pace = pace or dice.choice((3.0, 15.0, 60.0, 200.0))
     times = [-1.0] * (dice.randint(0, 5) if objects < 10 else 2 * objects)
-    steps = dice.choice((1, 3))  # versions after a restore are those before, or others
+    steps = dice.choice(
+        (1, 1, 1, 3) if restores else (1, 3)
+    )  # versions after a restore are those before, or others
     now = 0.0
     while (now := now + dice.expovariate(1 / pace)) < HEALED + 200:
         times.append(round(now, 3))
@@ -245,11 +249,14 @@ def _discovery(dice: Dice) -> Parts:
 
 def _restored(dice: Dice) -> Parts:
     """The storage is restored from a backup: versions go back."""
-    changes = _changes(dice, restores=dice.randint(1, 2), pace=dice.choice((3.0, 15.0, 60.0)))
+    pace, objects = dice.choice((3.0, 15.0, 60.0)), dice.choice((1, 2, 4))
+    changes = _changes(dice, restores=dice.randint(1, 2), pace=pace, objects=objects)
     faults = [_OLD_SERVER] if dice.random() < 0.3 else []
     if dice.random() < 0.6:  # the server is away for a while, and then as new as before, or newer
         times = [one.at for one in changes if one.op == "restore"]
-        away = [Fault("refused", _EVERYTHING, at, at + dice.choice((5, 20, 60))) for at in times]
+        away = [
+            Fault("refused", _EVERYTHING, at, at + dice.choice((1, 2, 4)) * pace) for at in times
+        ]
         faults = [*away, *faults]
     return {"changes": changes, "faults": faults}
 

@@ -301,8 +301,12 @@ class Server:
         chunks.sort(key=lambda chunk: chunk[0])
         if "doubled" in modifiers:
             chunks = [chunk for chunk in chunks for _ in range(2)]
-        end = "reset" if ends in restores else "eof"
-        plan = Plan(chunks=chunks, end=end, ends=ends, whole=whole)
+        plan = Plan(chunks=chunks, ends=ends, whole=whole)
+        if ends in restores and script.seed % 2:
+            plan = replace(plan, end="reset")
+        elif ends in restores:
+            error = self._event("ERROR", _failure(410, "Expired", "etcd was restored"))
+            plan = replace(plan, chunks=[*chunks, (ends, error)], refuses=ends)
         return self._paced(self._disturbed(plan, fault) if fault is not None else plan)
 
     def _change(self, change: Change, damage: Fault | None) -> bytes:
