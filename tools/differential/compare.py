@@ -86,7 +86,7 @@ def compared(script: Script, ours: Outcome, theirs: Outcome) -> list[Difference]
     found += _times(script, ours, theirs)
     found += _listed(script, ours)
     found += _requests(script, ours, theirs)
-    found += _manners(script, ours, theirs)
+    found += _manners(script, ours)
     return found
 
 
@@ -152,12 +152,12 @@ def _jumped(
     mine: Seen, other: Seen, *, since: Mapping[str, float], outcome: Outcome
 ) -> Iterator[tuple[str, float]]:
     """Find states that the other client saw and this one jumped over without a relist."""
-    known = {state for _, state in mine}
+    shown = {state: at for at, state in mine if state in since and state}
     lists = [asked.at for asked in outcome.asked if asked.kind in {"list", "stream", "page"}]
     for _, state in other:
-        if state and state in since and state not in known:
-            before = max((at for at, _ in mine if at <= since[state]), default=0.0)
-            after = min((at for at, _ in mine if at > since[state]), default=FOREVER)
+        if state and state in since and state not in shown:  # between which two states?
+            before = max((shown[one] for one in shown if since[one] < since[state]), default=0.0)
+            after = min((shown[one] for one in shown if since[one] > since[state]), default=FOREVER)
             if not any(before <= at <= after for at in lists):
                 yield state, since[state]
 
@@ -280,14 +280,12 @@ def _requests(script: Script, ours: Outcome, theirs: Outcome) -> Iterator[Differ
         yield Difference("requests", text=f"{mine} lists and watches, client-go {its}")
 
 
-def _manners(script: Script, ours: Outcome, theirs: Outcome) -> Iterator[Difference]:
+def _manners(script: Script, ours: Outcome) -> Iterator[Difference]:
     """Find requests that no client should make: invalid, backwards, or too early."""
     for one in ours.asked:
         if one.invalid:
             yield Difference("invalid request", text=f"{one.kind}: {one.invalid}", at=one.at)
-    backwards = list(_backwards(script, ours))
-    if backwards and not any(_backwards(script, theirs)):
-        yield backwards[0]
+    yield from _backwards(script, ours)
     asked = [one for one in ours.asked if one.kind != "discovery"]
     for one, after in pairwise(asked):
         if after.at < one.at + one.retry_after:

@@ -43,6 +43,7 @@ _CODES: Final = {
 _OLD_SERVER: Final = Fault("status", ("stream",), code=422, reason="Invalid")
 _EVERYTHING: Final[tuple[Verb, ...]] = ("list", "stream", "watch", "discovery")
 _WATCHES: Final[tuple[Verb, ...]] = ("stream", "watch")
+_ALL: Final[tuple[Verb, ...]] = ("list", "stream", "watch")
 
 
 def draw(seed: int) -> Script:
@@ -197,7 +198,7 @@ def _errors(dice: Dice) -> Parts:
 def _cuts(dice: Dice) -> Parts:
     """Bodies break, stall, crawl, or have wrong bytes in them, at any byte."""
     what = dice.choice(("cut", "broken", "broken", "stalled", "garbage", "slow"))
-    verbs: tuple[Verb, ...] = dice.choice((_WATCHES, _WATCHES, ("list", "stream", "watch")))
+    verbs: tuple[Verb, ...] = dice.choice((_WATCHES, _WATCHES, _ALL))
     size = dice.choice((1, dice.randint(1, 400), dice.randint(1, 3000)))
     after = dice.choice((0.05, 1.0, 7.0))
     fault = Fault(what, verbs, size=size, after=after, **_some(dice))
@@ -214,6 +215,15 @@ def _lost(dice: Dice) -> Parts:
 def _lists(dice: Dice) -> Parts:
     """A server that cannot stream lists, and whose lists fail; watches end now and then."""
     return {"faults": [_OLD_SERVER, _failure(dice, ("list",), _some(dice)), *_closed(dice)]}
+
+
+def _forbidden(dice: Dice) -> Parts:
+    """A role is taken away and given back, for some verbs or all; watches end then."""
+    verbs: tuple[Verb, ...] = dice.choice((("list",), ("list", "stream"), _ALL, _ALL))
+    when = _window(dice)
+    fault = Fault("status", verbs, code=403, reason="Forbidden", **when)
+    drops = [when["since"]] if when["since"] else []
+    return {"faults": [fault, *([_OLD_SERVER] if dice.random() < 0.5 else [])], "drops": drops}
 
 
 def _outage(dice: Dice) -> Parts:
@@ -352,6 +362,7 @@ THEMES: Final[Mapping[str, Callable[[Dice], Parts]]] = {
     "damaged": _damaged,
     "behind": _behind,
     "crowd": _crowd,
+    "forbidden": _forbidden,
 }
 _RELISTED: Final = frozenset(
     {"calm", "cuts", "lists", "bookmarks", "replayed", "pages", "damaged", "crowd"}

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from tools.differential.compare import LATER, Difference, lag, staleness
 from tools.differential.outcome import Outcome
-from tools.differential.script import FOREVER, Fault, Script, damaged_key
+from tools.differential.script import FOREVER, Change, Fault, Script, damaged_key, history
 
 __all__ = ["RULES", "Case", "Rule", "explained"]
 
@@ -60,6 +60,24 @@ def _restored(case: Case, difference: Difference) -> bool:
     told_again = difference.kind == "grammar" and difference.text.endswith("as before")
     restores = [change for change in case.script.changes if change.op == "restore"]
     return bool(restores) and (told_again or difference.kind in _THEIRS)
+
+
+def _caught_up(case: Case, difference: Difference) -> bool:
+    """Whether versions were as high as before a restore by our first request that was answered."""
+    script = case.script
+    if difference.kind not in {"cache", "stale", "lost", "invented", "listed"}:
+        return False
+    for change in script.changes:
+        if change.op == "restore":
+            later = [one.at for one in case.ours.asked if one.at > change.at and not one.failed]
+            after = history(script, min(later, default=change.at))
+            if _newest(after) >= _newest(history(script, change.at - 0.001)):
+                return True
+    return False
+
+
+def _newest(changes: Sequence[Change]) -> int:
+    return max((change.rv for change in changes), default=0)
 
 
 def _silent(case: Case, difference: Difference) -> bool:
@@ -115,7 +133,8 @@ def _discovery(case: Case, difference: Difference) -> bool:
         return False
     if case.ours.synced is None:  # the version was gone before discovery answered
         return "v1" not in case.script.versions(case.script.duration)
-    return 1 < case.ours.synced <= max(ends) + 2 * LATER
+    served = [at for at, names in case.script.served if "v1" in names]
+    return 1 < case.ours.synced <= max(*ends, *served) + 2 * LATER
 
 
 def _budget(case: Case, difference: Difference) -> bool:
@@ -179,6 +198,14 @@ RULES: Final[Sequence[Rule]] = (
         review="One theme of fifteen restores etcd, and nearly every restore shows the difference. "
         "Each hit is a state that client-go missed, or an update that repeats a state because the "
         "versions before and after a restore cannot be compared (`Intake.distrust`).",
+    ),
+    Rule(
+        "restored and caught up",
+        "A server that was restored, and whose versions are as high as before when kinform reaches "
+        "it again. Nothing in its answers shows that its history is another "
+        "one: both clients go on from there. An object with the uid and the version that kinform "
+        "holds is the same object for it, also in a list.",
+        _caught_up,
     ),
     Rule(
         "silent",

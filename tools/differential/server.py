@@ -302,12 +302,15 @@ class Server:
         if "doubled" in modifiers:
             chunks = [chunk for chunk in chunks for _ in range(2)]
         plan = Plan(chunks=chunks, ends=ends, whole=whole)
-        if ends in restores and script.seed % 2:
-            plan = replace(plan, end="reset")
-        elif ends in restores:
-            error = self._event("ERROR", _failure(410, "Expired", "etcd was restored"))
-            plan = replace(plan, chunks=[*chunks, (ends, error)], refuses=ends)
+        plan = self._restored(plan) if ends in restores else plan
         return self._paced(self._disturbed(plan, fault) if fault is not None else plan)
+
+    def _restored(self, plan: Plan) -> Plan:
+        """End a watch as a server does that is restored: without a word, or with one."""
+        if self.script.seed % 2:
+            return replace(plan, end="reset")
+        error = self._event("ERROR", _failure(410, "Expired", "etcd was restored"))
+        return replace(plan, chunks=[*plan.chunks, (plan.ends, error)], refuses=plan.ends)
 
     def _change(self, change: Change, damage: Fault | None) -> bytes:
         if change not in self._events:
