@@ -27,6 +27,8 @@ from tests.security.support_children import Ears, children_are_heard
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+# The quick round runs on every Python version; the full round looks at more examples.
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=15)
 settings.register_profile("thorough", deadline=None, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "dev"))
 

@@ -112,15 +112,25 @@ def try_head(raw: bytes) -> Head | DecodeError:
     """
     found = try_strict(raw)
     # A type error may be a null, which means "not set". The slower pass is only for these.
-    if isinstance(found, DecodeError) and found.path and (clean := without_nulls(raw)) is not None:
-        found = try_strict(clean)
-        if not isinstance(found, DecodeError):
+    if isinstance(found, DecodeError) and found.path:
+        clean = without_nulls(raw)
+        if clean is None:  # the decoder stops at a type error, and may not have seen the damage
+            found.is_damaged = not _is_json(raw)
+        elif not isinstance(found := try_strict(clean), DecodeError):
             return _own(found)
     if not isinstance(found, DecodeError):
         return found
     saved = salvage(raw)
     found.key = str(saved.key) if saved.name else ""
     return found
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        msgspec.json.decode(raw, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return False
+    return True
 
 
 def try_strict(raw: bytes) -> Head | DecodeError:
