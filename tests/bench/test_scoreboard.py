@@ -17,10 +17,10 @@ from bench.scoreboard.judge import (
     Observation,
     Outcome,
     Verdict,
-    judged,
-    notes,
     delivered_as_update,
     delivered_twice,
+    judged,
+    notes,
 )
 from bench.scoreboard.record import Cell, Record
 from kinform.apiserver import faults
