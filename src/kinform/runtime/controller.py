@@ -81,10 +81,10 @@ class Controller:
         name: in logs, metrics, events, and as the field manager of ``ctx.apply``.
         reconcile: an ``async def``, or a ``def``, which runs in a thread.
         for_: the kind whose objects' names are reconciled: ``"example.com/v1/widgets"``, a model,
-                or a `KindSource` with more options.
-            owns: kinds whose objects are controlled (``ownerReferences``) by objects of that kind.
-            watches: other sources: `KindSource` with a ``map``, `TimerSource`, `StreamSource`,
-                `ChannelSource`, or your own `Source`.
+            or a `KindSource` with more options.
+        owns: kinds whose objects are controlled (``ownerReferences``) by objects of that kind.
+        watches: other sources: `KindSource` with a ``map``, `TimerSource`, `StreamSource`,
+            `ChannelSource`, or your own `Source`.
         workers: how many names are reconciled at a time.
         timeout: seconds after which a reconcile is cancelled and tried again later. A function
             in a thread cannot be cancelled: its name is not worked on again before it returns.
