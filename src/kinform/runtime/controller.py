@@ -1,7 +1,7 @@
 """Controller: sources add names to a queue, and workers reconcile them.
 
 controller-runtime: ``pkg/controller`` and ``pkg/builder``. Its parts: `WorkQueue` (each name at
-most once at a time, changes before the initial list, equal shares for namespaces), `Feed` (maps
+most once at a time, changes before the initial list, equal shares for namespaces), ``Feed`` (maps
 events to names), `Workers` and `Reconciler`.
 
 A `Manager` runs it: ``bind``, then ``begin`` to warm up (the caches sync), then ``work``, as soon
