@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 
 import pytest
 
-from kinform.tasks import apart, background, finish, gather, waits
+from kinform.tasks import CANCEL_TIMEOUT, apart, background, end_in_time, finish, gather, waits
 from kinform.testing import in_virtual_time
 
 
@@ -216,3 +217,64 @@ async def test_who_waits_apart_and_is_cancelled_is_cancelled_whatever_becomes_of
         assert waiting.cancelled()
         assert asked
     assert told == [1.0, 2.0]
+
+
+# --- tasks that must end in time
+
+
+async def deaf(release: asyncio.Event) -> None:
+    while not release.is_set():
+        try:
+            await release.wait()
+        except asyncio.CancelledError:
+            continue
+
+
+@in_virtual_time
+async def test_a_task_that_ignores_its_cancellation_is_abandoned_and_reported_once() -> None:
+    loop, release, reports = asyncio.get_running_loop(), asyncio.Event(), list[float]()
+    log: list[str] = []
+    tasks = [loop.create_task(deaf(release)), loop.create_task(deaf(release))]
+    obedient = loop.create_task(after(1000, "never", log))
+    await asyncio.sleep(1)
+    await end_in_time(*tasks, on_abandoned=lambda: reports.append(loop.time()))
+    await end_in_time(obedient, on_abandoned=lambda: reports.append(-1.0))
+    assert reports == [1 + CANCEL_TIMEOUT]
+    assert log == ["cancelled"]
+    assert not any(task.done() for task in tasks)
+    release.set()
+    await asyncio.wait(tasks)
+
+
+@in_virtual_time
+async def test_a_caller_that_is_cancelled_still_waits_for_tasks_that_end_in_time() -> None:
+    loop = asyncio.get_running_loop()
+    ended: list[float] = []
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(5)
+            ended.append(loop.time())
+
+    task = loop.create_task(slow())
+    await asyncio.sleep(1)
+    ending = loop.create_task(end_in_time(task, timeout=None))
+    await asyncio.sleep(1)
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    assert ended == [6.0]
+
+
+@in_virtual_time
+async def test_the_error_of_an_ended_task_is_not_reported_by_asyncio() -> None:
+    loop, reports = asyncio.get_running_loop(), list[object]()
+    loop.set_exception_handler(lambda _, context: reports.append(context))
+    failing = loop.create_task(after(0, ValueError("of the task")))
+    await asyncio.sleep(1)
+    await end_in_time(failing)
+    del failing
+    gc.collect()
+    assert reports == []
