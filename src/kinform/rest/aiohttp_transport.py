@@ -336,7 +336,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             # In a tunnel the proxy reads only the CONNECT; without one it reads the request.
             target = proxy_headers if self._url.scheme == "https" else headers
             target.append(("Proxy-Authorization", proxy.authorization))
-        data = request.body
+        data: bytes | io.BytesIO | AsyncIterable[bytes] | None = request.body
         if isinstance(data, bytes):
             data = io.BytesIO(data) if len(data) > _BIG_BODY else data
         elif data is not None:

@@ -29,7 +29,7 @@ class PatchType(enum.StrEnum):
     content_type: str
     """The content type of the body."""
 
-    def __new__(cls, value: str, content_type: str) -> Self:
+    def __new__(cls, value: str, content_type: str = "") -> Self:
         """Make a member with its content type."""
         member = str.__new__(cls, value)
         member._value_ = value
