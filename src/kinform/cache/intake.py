@@ -69,13 +69,14 @@ class _History(enum.Enum):
 class _PartialList(Generic[T]):
     """A list that is under way: the objects that it has brought so far."""
 
-    __slots__ = ("entries", "has_reused", "newest", "reuses", "unreadable")
+    __slots__ = ("entries", "has_reused", "newest", "newest_length", "reuses", "unreadable")
 
     def __init__(self, *, reuses: bool = False) -> None:
         self.entries: dict[ObjectName, Entry[T]] = {}
         self.unreadable: dict[ObjectName, DecodeError] = {}
         self.newest = ""
         """The newest version of its objects."""
+        self.newest_length = 0
         self.reuses = reuses
         """A known object of the same version is kept instead of a second copy."""
         self.has_reused = False
@@ -269,21 +270,28 @@ class Intake(Generic[T]):
             self._list_unreadable(Unreadable(entry.metadata, nameless))
             return
         seen, newest = entry.metadata.resource_version, under_way.newest
-        # Most objects are older than the newest so far: compared here, for a call costs more. The
-        # store calls `newest` for each object as well.
-        if len(seen) != len(newest) or seen > newest:
+        # Most objects are older than the newest so far, which is seen here without a call: a newer
+        # one is longer, or greater as text. The store calls `newest` for each object as well.
+        if seen > newest or seen[under_way.newest_length :]:
             under_way.newest = versions.newest(newest, seen)
+            under_way.newest_length = len(under_way.newest)
         held = self._known.get(key) if under_way.reuses and self._known is not None else None
         if held is not None and versions.same_version(held.metadata, entry.metadata):
-            under_way.unreadable.pop(key, None)
+            if under_way.unreadable:
+                under_way.unreadable.pop(key, None)
             under_way.entries[key] = held
             under_way.has_reused = True
-        elif (prepared := self._prepared(key, entry, under_way.unreadable)) is not None:
-            if self._settle is not None:
-                self._settle(prepared)
-            under_way.entries[key] = prepared
+            return
+        if self._transform is None and not under_way.unreadable:  # the usual case, without calls
+            prepared: Entry[T] | None = entry
         else:
+            prepared = self._prepared(key, entry, under_way.unreadable)
+        if prepared is None:
             under_way.entries.pop(key, None)
+            return
+        if self._settle is not None:
+            self._settle(prepared)
+        under_way.entries[key] = prepared
 
     def _list_unreadable(self, item: Unreadable) -> None:
         if item.type is _DELETED:
