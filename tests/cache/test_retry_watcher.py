@@ -470,7 +470,7 @@ async def test_a_server_that_sends_one_event_and_closes_is_opened_8_times_a_minu
 @in_virtual_time(max_turns=1_000_000)
 async def test_watches_that_a_proxy_ends_cleanly_after_10_seconds_are_reopened_at_once() -> None:
     source = FakeListWatch[Object]()
-    async with watcher(source) as events, background(anext(events)):  # type: ignore[arg-type]
+    async with watcher(source) as events, background(anext(events)):
         for _ in range(30):
             await asyncio.sleep(10)
             source.close_watches()
