@@ -289,7 +289,7 @@ def _status(
     reason = _REASONS.get(code, "") if effect.reason is None else effect.reason
     message = effect.message
     if message is None:
-        message = f"the server answers {code}: an injected fault"
+        message = f"the server answers {code}: injected by fault plan"
     return StatusError(code, reason, message, details=dict(details) if details else None)
 
 
