@@ -104,7 +104,7 @@ async def test_a_condition_that_is_not_met_in_time_is_a_failure(scene: Scene) ->
     )
     assert code == 1
     assert complaints == (
-        "error: the time is over: condition=Ready is not met by 2 of 2 objects: "
+        "error: timed out: condition=Ready is not met by 2 of 2 objects: "
         f"{scene.namespace}/web-0, {scene.namespace}/web-1\n"
     )
 

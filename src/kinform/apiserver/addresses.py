@@ -1,4 +1,4 @@
-"""Addresses and ports of services: which are taken, and which a service gets."""
+"""The allocator of Services' cluster addresses and node ports."""
 
 from __future__ import annotations
 

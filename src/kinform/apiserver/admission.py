@@ -1,4 +1,4 @@
-"""Admission: what a new object needs of others that are there already."""
+"""Admission: the defaults and checks of a new object that depend on other objects."""
 
 from __future__ import annotations
 

@@ -107,12 +107,12 @@ class Application:
         self.plan.start()
 
     def reload(self) -> None:
-        """Learn anew what follows from the storage, after it was loaded or restored."""
+        """Rebuild the state that is derived from the storage, after it was loaded or restored."""
         system.load_definitions(self.cluster)
         self.collector.rebuild()
 
     async def handle(self, request: Request) -> Response:
-        """Answer one request. What goes wrong is the answer, too.
+        """Answer one request. An error is answered, too.
 
         Raises:
             Broken: there is to be no answer; the connection ends.
@@ -124,7 +124,7 @@ class Application:
         return await self._handled(request)
 
     def _subject(self, request: Request) -> Subject:
-        """Tell what a request is about, as far as it is about objects."""
+        """Return the subject of a request; empty if it is not about objects."""
         try:
             where = route(self.cluster.kinds, _without_token(request.path))
         except (StatusError, NoSuchPath, paths.Unreadable):

@@ -1,4 +1,4 @@
-"""Autoscalers in their two forms: as version 2 stores them, and as version 1 shows them.
+"""Conversion of HorizontalPodAutoscalers between v1 and the stored v2.
 
 Version 1 has a field for the use of processors only. All else that version 2 says is there as
 annotations, so that nothing is lost on the way there and back.

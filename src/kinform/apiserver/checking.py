@@ -1,4 +1,4 @@
-"""Checking a decoded object against its kind: what it is, what is unknown, what is mistyped."""
+"""Strict decoding: checks of an object's kind, unknown fields and types."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class Collector:
         cluster.storage.observe(self._note)
 
     def rebuild(self) -> None:
-        """Learn everything anew, after the storage was loaded or restored.
+        """Rebuild the index, after the storage was loaded or restored.
 
         What was left to be done then is left to be done now: a backup may have been made between
         the end of an owner and the end of what it owned.

@@ -1,4 +1,4 @@
-"""Objects that one table keeps and several groups or versions serve, each in its own form.
+"""Conversion between the stored form of an object and that of a served version.
 
 Events are one such case: ``events.k8s.io`` calls by other names what the core group stores.
 Autoscalers are the other one: version 1 is narrower than version 2, which is stored. All other

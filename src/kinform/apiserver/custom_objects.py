@@ -1,4 +1,4 @@
-"""Objects of custom kinds, and the definitions of these kinds, on their way to the storage."""
+"""Custom objects and their definitions: the steps between decoding and storage."""
 
 from __future__ import annotations
 
@@ -71,13 +71,13 @@ def _whole(number: float) -> int | float:
 
 
 def validate(kind: Kind, obj: Json) -> list[FieldError]:
-    """Return what is wrong with a new custom object, its metadata aside."""
+    """Return the errors of a new custom object, its metadata aside."""
     custom = _custom(kind)
     return validating.validate(kind, custom.schema, obj)
 
 
 def validate_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of a custom object, its metadata aside."""
+    """Return the errors of a change of a custom object, its metadata aside."""
     custom = _custom(kind)
     return validating.validate_update(kind, custom.schema, new, old)
 

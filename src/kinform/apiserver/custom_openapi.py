@@ -1,4 +1,4 @@
-"""OpenAPI documents of custom kinds, made from the recorded one of two made-up kinds.
+"""OpenAPI documents of custom kinds, made from the recorded document of two sample kinds.
 
 The made-up kinds, one in namespaces and one not, have every subresource and names that occur
 nowhere else. Another kind's paths are theirs with the names exchanged, so operations, parameters

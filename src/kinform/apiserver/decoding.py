@@ -1,4 +1,4 @@
-"""Request bodies: bytes to objects, as far as the server trusts them.
+"""Decoding of request bodies: from bytes to validated objects.
 
 `decode` reads a body, `check` holds the object against its kind, `complain` decides what becomes
 of unknown and duplicate fields. For a create or an update that is::
@@ -90,12 +90,12 @@ def decode(
     api_version: str = "",
     is_custom: bool = False,
 ) -> tuple[Json, list[str]]:
-    """Return the object in a body, and what to say of fields that are there twice.
+    """Return the object in a body, and complaints about repeated fields.
 
-    ``kind`` is what the body has to be, for the refusal; without it the text is the bare one
-    that DeleteOptions get. A custom object must name its kind, and cannot be protobuf; another
-    one in protobuf is of that ``kind`` and ``api_version`` if it does not say so itself. Without
-    a content type a body is JSON. The complaints go to `check`, which knows which of them count.
+    ``kind`` is the expected kind, for the refusal; without it the refusal has the short text that
+    DeleteOptions get. A custom object must name its kind, and cannot be protobuf. A protobuf body
+    without a kind gets ``kind`` and ``api_version``. Without a content type a body is JSON. The
+    complaints go to `check`, which drops those about fields that are not read.
 
     Raises:
         StatusError: 415 for a form that cannot be read, 400 for a body that has no object in it.

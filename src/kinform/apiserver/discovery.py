@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are, in the two forms clients ask for.
+"""Discovery: the groups, versions and resources of the server, in both forms of the API.
 
 The older form is one document per group and per version; the aggregated form, which kubectl and
 client-go prefer, is one for ``/api`` and one for ``/apis``. Both are made from the kinds alone.
@@ -60,7 +60,7 @@ def document(kinds: Kinds, path: str, *, address: str) -> Json | None:
         kinds: what is served.
         path: ``/api``, ``/apis``, ``/api/v1``, ``/apis/apps`` or ``/apis/apps/v1``; a slash at
             the end does not matter.
-        address: this server's own ``host:port``, which ``/api`` tells its clients.
+        address: this server's own ``host:port``, which ``/api`` shows to clients.
     """
     parts = path.strip("/").split("/")
     match parts:
@@ -235,7 +235,7 @@ def _groups(kinds: Sequence[Kind]) -> Mapping[str, Mapping[str, list[Kind]]]:
 
 
 def _subresources(kind: Kind) -> Iterable[Subresource]:
-    # The server tells ``status`` before ``scale`` for custom kinds, all others by name.
+    # For custom kinds the server lists ``status`` before ``scale``, all others by name.
     return sorted(kind.subresources.values(), key=lambda it: it.name, reverse=bool(kind.custom))
 
 

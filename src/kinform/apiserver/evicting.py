@@ -1,4 +1,4 @@
-"""The ``eviction`` subresource: a deletion of a pod that disruption budgets have a say in."""
+"""The ``eviction`` subresource: deletion of a pod within its disruption budgets."""
 
 from __future__ import annotations
 

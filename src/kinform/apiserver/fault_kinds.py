@@ -441,7 +441,7 @@ def hint(name: str, known: Iterable[str]) -> str:
 
 
 def about_verb(verb: object, known: Iterable[str]) -> str | None:
-    """Return what is wrong with a verb, with all there are; None: nothing.
+    """Return the errors of a verb, with all there are; None: nothing.
 
     >>> about_verb("lst", ["get", "list"])
     "verb: there is no 'lst', did you mean 'list'? There are get, list"

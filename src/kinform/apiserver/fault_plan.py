@@ -218,11 +218,10 @@ def _is_at_once(fault: Fault) -> bool:
 def random_plan(*, seed: int, size: int = 8, resource: str | None = None) -> FaultPlan:
     """Return a plan of ``size`` faults of most kinds, at random: the same seed, the same faults.
 
-    Each happens a few times at most, early among the requests it is about, and none lasts for
-    ever: a client that waits long enough gets through. Left to be added by hand is what does
-    last (a clock that is wrong), and a restore, which no client can notice once new writes have
-    overtaken it; and what only some servers do: tell older events, or bookmarks of the past, and
-    answer from a cache that is behind. ``str(plan)`` is what a file of the same faults has in it.
+    Each happens a few times at most, early among the matching requests, and none lasts forever: a
+    client that retries long enough succeeds. Not included are permanent faults (a wrong clock),
+    restores, which no client can detect after newer writes, and faults of some servers only: older
+    events, bookmarks of the past, and stale caches. ``str(plan)`` is the text of a fault file.
 
     Args:
         resource: What they are about; None: everything.

@@ -1,4 +1,4 @@
-"""Sets of field paths, in the form in which ``managedFields`` writes them (FieldsV1).
+"""Field sets: sets of field paths in the form of ``managedFields`` (FieldsV1).
 
 A set is a tree of plain dicts: ``{"f:spec": {"f:replicas": {}}}`` holds ``.spec.replicas``. The
 names of branches say what they lead to: ``f:`` a field, ``k:`` the item of a list that has these
@@ -43,7 +43,7 @@ FieldSet: TypeAlias = Json
 """A set of field paths, as the JSON of a FieldsV1."""
 
 SELF: Final = "."
-"""The name that says of a branch with something below that it is in the set itself."""
+"""The name that marks a branch with children as a member of the set."""
 
 _ORDER: Final = {"f": 0, "k": 1, "v": 2, "i": 3}
 _TYPES: Final[dict[str, Any]] = {"k": dict[str, Any], "v": Any, "i": int}
@@ -207,9 +207,9 @@ def _without_self(branch: FieldSet) -> FieldSet:
 
 
 def _plain(branch: FieldSet) -> FieldSet | None:
-    """Return a branch in its only form, None if there is nothing in it.
+    """Return a branch in canonical form, None if it is empty.
 
-    What has nothing below says by being empty that it is in the set.
+    A member of the set without children is an empty dict.
     """
     return {} if len(branch) == 1 and SELF in branch else branch or None
 

@@ -147,7 +147,7 @@ class Identities:
         given = token.encode()
         if hmac.compare_digest(given, self._token):
             return ADMIN
-        # To look a digest up tells nothing of the tokens, however long it takes.
+        # The time of a lookup by digest reveals nothing about the tokens.
         user = self._users.get(_digest(given))
         return user if user is not None and self._is_there(user) else None
 
@@ -164,7 +164,7 @@ def _digest(token: bytes) -> bytes:
 
 
 def impersonated(request: Request) -> User | None:
-    """Return whom the client wants to be taken for, with no other groups than it asks for.
+    """Return the user that the client impersonates, with exactly the requested groups.
 
     Raises:
         StatusError: it asks for groups and the like, but for no name.

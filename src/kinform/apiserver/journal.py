@@ -1,4 +1,4 @@
-"""The journal: carries what is written in memory into the data file, off the loop.
+"""The journal: saves the writes in memory to the data file, in another thread.
 
 Writes do not wait for each other. All that is written while one batch is being committed is the
 next batch, so sixteen clients pay for one commit, not for sixteen.
@@ -77,7 +77,7 @@ class Journal:
         self._work.set()
 
     def reset(self) -> None:
-        """Learn that everything may have changed."""
+        """Save the whole storage again: it was restored."""
         self._is_everything = True
         self._work.set()
 

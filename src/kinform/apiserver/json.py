@@ -1,4 +1,4 @@
-"""JSON as the server handles it: decoded objects, read and changed in place."""
+"""Decoded JSON: types, access to nested fields, and Go's syntax errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902), with the server's own ideas of it.
+"""JSON patch (RFC 6902), with kube-apiserver's deviations.
 
 It is more lenient than the standard: to replace a field that is not there adds it, to copy one
 copies null, and an index below zero counts from the end.

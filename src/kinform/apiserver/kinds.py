@@ -157,7 +157,7 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
 
 @final
 class Kinds:
-    """A registry of kinds, changed as CustomResourceDefinitions come and go.
+    """A registry of kinds, which changes with the CustomResourceDefinitions.
 
     Built-in kinds stay. `put` and `remove` replace what is inside in one step each, so a reader
     in another thread sees the kinds before or after, never a mixture.
@@ -323,7 +323,7 @@ def _builtin_kinds() -> tuple[Kind, ...]:
 
 
 def _kind(group: str, version: str, resource: Json) -> Kind:
-    """Make a kind of what aggregated discovery says of it."""
+    """Make a kind from its entry in aggregated discovery."""
     name: str = resource["responseKind"]["kind"]
     plural: str = resource["resource"]
     found = [_subresource(group, version, it) for it in resource.get("subresources", ())]

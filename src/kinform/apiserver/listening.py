@@ -1,4 +1,4 @@
-"""A listening socket that can stop to listen, and begin again at the same port."""
+"""A listening socket that can close and reopen its port."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def take(owners: Owners, lost: FieldSet) -> Owners:
 
 
 def _starting(old: Json | None, new: Json, *, is_subresource: bool) -> Owners:
-    """Return whom the write finds: the client's entries if it brings any, else the stored ones."""
+    """Return the owners before a write: those that the client sends, or the stored ones."""
     stored = old["metadata"].get("managedFields") if old is not None else None
     if not is_subresource:
         metadata: JsonValue = new.get("metadata")
@@ -200,7 +200,7 @@ def _starting(old: Json | None, new: Json, *, is_subresource: bool) -> Owners:
 
 
 def decode(entries: JsonValue) -> Owners | None:
-    """Return ``managedFields`` by owner, None if they make no sense."""
+    """Return ``managedFields`` by owner, None if they are invalid."""
     owners: Owners = {}
     if not isinstance(entries, list):
         return owners

@@ -1,4 +1,4 @@
-"""The part of metadata that the server alone decides."""
+"""Object metadata: the fields that the server sets, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Creating and changing objects: everything between a decoded body and the storage.
+"""The registry's strategy: creating and updating objects, from a decoded body to the storage.
 
 The order of things is kube-apiserver's. Create: names, what the server alone sets, defaults,
 validation, ownership of fields, storage. Update: the same, with what may not change carried over
@@ -285,7 +285,7 @@ class Objects:
             meta["generation"] = 1
 
     def _generated_name(self, kind: Kind, meta: Json) -> str:
-        """Return a name with a new suffix; one that is taken is tried again, not for ever."""
+        """Return a name with a new suffix; a taken one is replaced, up to a number of attempts."""
         table, name = self._storage.table(kind.storage), ""
         for _ in range(_ATTEMPTS):
             name = meta["generateName"][:_NAME_LIMIT] + self._cluster.suffix()
@@ -441,7 +441,7 @@ def _prepare_custom(kind: Kind, new: Json, old: Json, *, subresource: str) -> No
 
 
 def keep_all_but_ephemeral(new: Json, old: Json) -> None:
-    """Leave of an update of a pod's ephemeral containers nothing else, in place."""
+    """Revert all changes of a pod but those of its ephemeral containers, in place."""
     containers = as_dict(new.get("spec")).get("ephemeralContainers")
     spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
     if containers:

@@ -1,4 +1,4 @@
-"""The older OpenAPI document, version 2, made from those of version 3.
+"""The OpenAPI document of version 2, made from those of version 3.
 
 kubectl asks for it only in protobuf, to compare (``kubectl diff``), and does without where the
 server has none. Other clients read the JSON: definitions with the group, version and kind they

@@ -1,4 +1,4 @@
-"""The query of a list or a watch, read and judged as kube-apiserver does."""
+"""Options in the query of a list, a watch or a write, validated as by kube-apiserver."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ def write_options(request: Request, options: str, *, is_apply: bool = False) -> 
 
 
 def dry_run_problem(values: list[str]) -> FieldError | None:
-    """Return what is wrong with a ``dryRun``: it is All, or nothing."""
+    """Return the errors of a ``dryRun``: it is All, or nothing."""
     if all(value == "All" for value in values):
         return None
     return field_errors.not_supported("dryRun", values, ["All"])

@@ -1,4 +1,4 @@
-"""The bodies of subresources, which are objects of kinds of their own."""
+"""The bodies of subresources: Binding, Eviction, Scale and TokenRequest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bodies in protobuf, in which Go's clients write the kinds that they know.
+"""Protobuf bodies, as Go clients send them for built-in kinds.
 
 Such a body is an envelope: four bytes that say so, then a message with the object's kind and its
 bytes. `unwrap` opens it, `read` makes of it the object that the client would have sent as JSON.

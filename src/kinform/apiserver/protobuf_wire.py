@@ -1,4 +1,4 @@
-"""Protobuf's wire format: bytes to JSON, by a table of what each message has.
+"""Protobuf's wire format: bytes to JSON, by a table of each message's fields.
 
 `read` goes through a message's fields; each is read by a function that is built from its line in
 the table (`kinform.apiserver.protobuf` has the tables of Kubernetes' kinds).

@@ -1,4 +1,4 @@
-"""Role-based access control: what roles and their bindings allow. Pure.
+"""Role-based access control: the authorizer for roles and bindings. Pure.
 
 A `Policy` is made of the roles and bindings as they are at one moment, and answers any number
 of questions. As in Kubernetes, rights only add up: a rule cannot forbid.

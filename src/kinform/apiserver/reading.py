@@ -1,4 +1,4 @@
-"""Lists: which state of the past or present they show, and which part of it. Pure.
+"""Lists: the state that a list shows, and its pages. Pure.
 
 Rule 1: what a list answers is one state of the whole, also over many pages.
 Rule 2: a state that is forgotten is refused, never replaced by another.

@@ -1,4 +1,4 @@
-"""Fields that are there twice in a value of a JSON patch: they stay as they are written.
+"""Repeated fields in the value of a JSON patch: they stay as they are written.
 
 The server does not look into a value that it moves to its place, so what is twice in it is twice
 in the result too, until that is read.

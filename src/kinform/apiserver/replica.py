@@ -1,4 +1,4 @@
-"""A replica: a second cluster that follows the first one, and is behind it.
+"""A replica: a second cluster that follows the first one with a delay.
 
 Its storage is one like any other, fed by the changes of the first. So lists and watches of it are
 true, as of a moment ago, and every one of their rules holds.
@@ -50,7 +50,7 @@ class Replica:
         return self._first.storage.epoch != self._epoch
 
     def note(self, resource: str, change: Change) -> None:
-        """Learn of a change, to show it later."""
+        """Queue a change, to apply it later."""
         self._pending.append((resource, change))
         if self._delay:
             loop = asyncio.get_running_loop()

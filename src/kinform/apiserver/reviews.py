@@ -1,4 +1,4 @@
-"""Reviews: questions about rights and identity, asked by creating an object that is not kept."""
+"""Reviews of access and identity: they are created to get an answer, and not stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ``scale`` subresource: reading and writing how many there should be."""
+"""The ``scale`` subresource: reading and writing the number of replicas."""
 
 from __future__ import annotations
 

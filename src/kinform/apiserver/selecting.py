@@ -1,4 +1,4 @@
-"""Selectors of lists and watches: read with kube-apiserver's own complaints, and matched.
+"""Selectors of lists and watches: parsing, with kube-apiserver's errors, and matching.
 
 `kinform.selectors` reads the same language for clients, and explains mistakes in its own words;
 here a mistake must be answered as the real server answers it.
@@ -333,7 +333,7 @@ def _builtin(qualified: str) -> frozenset[str]:
 
 
 def check(kind: Kind, field: str) -> None:
-    """Judge a field that a selector names. Of several, the server judges the least first.
+    """Validate a field that a selector names. Of several, the server judges the least first.
 
     Raises:
         StatusError: objects of this kind cannot be selected by it.

@@ -1,4 +1,4 @@
-"""`APIServer`: the embedded API server as people use it."""
+"""`APIServer`: the public class of the embedded API server."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ __all__ = ["APIServer"]
 class APIServer:
     """An API server in this process, on a loopback port.
 
-    It behaves as kube-apiserver 1.36 does, as far as ``docs/apiserver.md`` tells. There is no
-    scheduler and no kubelet: pods stay as their clients make them. Everything is in memory, and
+    It behaves as kube-apiserver 1.36; ``docs/apiserver.md`` lists the differences. There is no
+    scheduler and no kubelet: pods stay as clients create them. Objects are kept in memory, and
     with ``data`` in a file as well.
 
     Args:

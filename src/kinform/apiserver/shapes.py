@@ -1,4 +1,4 @@
-"""Shapes: what Go's types accept, and what they make of it. One walk over schema and value.
+"""Shapes: the Go types of built-in kinds. One walk over schema and value.
 
 A shape is made once of a schema. Reading a value through it returns the value as the server
 keeps it: unknown fields are dropped and reported, nulls are nothing, times and quantities have

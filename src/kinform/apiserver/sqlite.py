@@ -200,7 +200,7 @@ def _warn_of_others(file: Path) -> None:
 
 
 def _inspect(file: Path) -> None:
-    """Judge an existing file, through a connection that cannot change it."""
+    """Validate an existing file, through a connection that cannot change it."""
     with _explained(file), closing(_connect(file, "ro")) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()

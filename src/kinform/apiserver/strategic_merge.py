@@ -1,4 +1,4 @@
-"""Strategic merge patch: a merge patch that knows which lists merge, and by what key.
+"""Strategic merge patch: a merge patch that merges lists by their keys.
 
 A patch may hold directives beside fields: ``$patch`` (replace or delete), ``$retainKeys``,
 ``$setElementOrder/<list>`` and ``$deleteFromPrimitiveList/<list>``. They count only where there

@@ -1,4 +1,4 @@
-"""Requests that write: from a request and its route to what `Objects` and `Deletion` do."""
+"""The write verbs: create, update, patch and delete, down to `Objects` and `Deletion`."""
 
 from __future__ import annotations
 
@@ -263,7 +263,7 @@ def _checked(
 
 
 def _check_identity(kind: Kind, applied: Json) -> None:
-    """Make sure that a configuration says of what it is one."""
+    """Check that an applied configuration names its kind and version."""
     api_version, given = text(applied, "apiVersion"), text(applied, "kind")
     if api_version != kind.api_version or given != kind.kind:
         group_version = api_version if "/" in api_version else f"/{api_version}"

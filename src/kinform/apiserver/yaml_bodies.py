@@ -1,4 +1,4 @@
-"""YAML as the server reads it: YAML 1.1 with its many truths, but dates stay text.
+"""YAML bodies: YAML 1.1 as kube-apiserver reads it; dates stay text.
 
 What comes out is what JSON can say, for the server turns YAML into JSON before anything else.
 """

@@ -1,4 +1,4 @@
-"""The command group. Commands are imported when they are called or asked for help."""
+"""The command group. A command is imported when it is called or its help is shown."""
 
 from __future__ import annotations
 

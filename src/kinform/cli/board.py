@@ -66,7 +66,7 @@ class Board:
         """A change was not drawn yet; the painter resets it."""
 
     def apply(self, change: Change, *, now: float, wall: float) -> None:
-        """Take note of a change."""
+        """Apply a change."""
         lines = self._lines[change.target]
         line = lines.get(change.key)
         self.is_dirty = True
@@ -85,7 +85,7 @@ class Board:
             line.row, line.changed = change.row, now
 
     def is_flashing(self, now: float) -> bool:
-        """Tell whether a change is still being shown."""
+        """Return whether a change is still highlighted."""
         return now - self._last_change <= FLASH + 0.2  # a little longer, to draw it plain again
 
     def sections(self, *, now: float, wall: float, height: int) -> list[Section]:

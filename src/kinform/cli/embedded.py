@@ -1,4 +1,4 @@
-"""The embedded API server and its demo cluster, as the command uses them: the one seam."""
+"""The embedded API server and its demo cluster, as the command uses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A feed: one informer of the command, its changes as one type, and how it stands."""
+"""A feed: one informer of the command, its changes in one type, and its state."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Feed:
         return self._stream is not None and self._stream.has_synced
 
     async def follow(self, tell: Callable[[Change], object]) -> None:
-        """Tell every change until the informer stops."""
+        """Deliver every change until the informer stops."""
         await self.informer.wait_synced()
         async with contextlib.aclosing(self.informer.events()) as events:
             self._stream = events

@@ -1,4 +1,4 @@
-"""One line for each change, for pipes and files. Pure; remembers only how wide columns are."""
+"""Output of one line per change, for pipes and files. Pure, but for the column widths."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _STYLES: Final = {"": "", "new": "bold green", "changed": "bold black on yellow"
 _FRAME: Final = 0.1
 """Seconds between two looks at what has changed."""
 _FRAMES_OF_AGE: Final = 10
-"""After how many frames ages are drawn anew though nothing has changed."""
+"""The number of frames after which ages are redrawn without a change."""
 _GAP: Final = 2
 """Columns of the terminal between two of a table's."""
 

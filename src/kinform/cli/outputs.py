@@ -1,4 +1,4 @@
-"""``-o``: which form objects are shown in, and the text of one. Pure."""
+"""``-o``: the output formats of objects. Pure."""
 
 from __future__ import annotations
 

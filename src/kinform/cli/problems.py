@@ -1,4 +1,4 @@
-"""From exceptions to one line that says what is wrong and what to do. Pure."""
+"""Error messages: an exception as one line, with a hint. Pure."""
 
 from __future__ import annotations
 

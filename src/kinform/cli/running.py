@@ -91,7 +91,7 @@ def emit(text: str) -> None:
 
 
 def warn(text: str) -> None:
-    """Say something on stderr, in one line."""
+    """Print a message to stderr, in one line."""
     click.echo(f"kinform: {problems.one_line(text)}", err=True)
 
 

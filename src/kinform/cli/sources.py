@@ -200,7 +200,7 @@ class Tables:
         return table
 
     async def _refuse_if_gone(self) -> None:
-        """Tell the end of a kind, which empties the cache, from a 404 of another cause."""
+        """Distinguish the removal of a kind, which empties the cache, from another 404."""
         await self._wanted.client.find(str(self._wanted.target.resource.gvr), fresh=True)
 
 

@@ -1,4 +1,4 @@
-"""The figures of a watch: how many changes, how fast, how late. Pure: times are passed in."""
+"""Statistics of a watch: number, rate and lag of changes. Pure: times are arguments."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def _test_of(text: str) -> Callable[[Mapping[str, object]], bool]:
 
 
 def _has_condition(obj: Mapping[str, object], name: str, value: str) -> bool:
-    """Tell whether the status says so, of this generation of the object; case does not count."""
+    """Return whether a condition of the current generation has the value, ignoring case."""
     status = _members(obj.get("status"))
     generation = _members(obj.get("metadata")).get("generation")
     conditions = status.get("conditions")

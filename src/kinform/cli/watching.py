@@ -1,4 +1,4 @@
-"""The work of ``kinform watch``: informers, who shows their changes, and when it is over."""
+"""The implementation of ``kinform watch``: informers, the output of changes, and the end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Finished(Exception):
 
 
 async def watch(plan: Plan) -> int:
-    """Watch, until the time is over or the condition met; return the exit code."""
+    """Watch until the time has elapsed or the condition is met; return the exit code."""
     async with open_cluster(plan.access, demo=plan.demo, seed=plan.seed) as cluster:
         targets = await resolve(cluster.client, plan.words, verb="watch")
         selection = plan.selection
@@ -175,9 +175,9 @@ class _Watching:
         )
 
     async def _summary(self) -> int:
-        """Say how it went, at the end of the time; a condition that was not met is a failure."""
+        """Print the summary at the end of the time; a condition that was not met is a failure."""
         if self._plan.until is not None:
-            raise Problem(f"the time is over: {self._plan.until}")
+            raise Problem(f"timed out: {self._plan.until}")
         await self._cluster.settle()
         equal = [await feed.equals_fresh_list() is not None for feed in self._feeds]
         objects = sum(len(feed.informer.lister.list()) for feed in self._feeds)
@@ -197,7 +197,7 @@ def _words(feed: Feed) -> str:
 
 
 async def _in_time(time: float | None, *works: Coroutine[object, object, None]) -> None:
-    """Run ``works`` until the time is over; the first that fails ends them all."""
+    """Run ``works`` until the time has elapsed; the first failure ends all of them."""
     limit = asyncio.timeout(time)
     try:
         async with limit:

@@ -15,7 +15,7 @@ _SCALARS: Final = frozenset({"boolean", "integer", "number", "string"})
 
 
 def problems(schema: Json, path: str) -> list[FieldError]:
-    """Return what is wrong with the types of a list or a map, one node of a schema."""
+    """Return the errors of the types of a list or a map, one node of a schema."""
     return _maps(schema, path) + _lists(schema, path)
 
 

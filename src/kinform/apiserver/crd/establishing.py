@@ -1,4 +1,4 @@
-"""The status of a definition: which names it got, and if its kinds are served.
+"""The status of a definition: its accepted names, and whether its kinds are served.
 
 In kube-apiserver controllers do this just after a write; here it is part of the write.
 """

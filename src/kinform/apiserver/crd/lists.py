@@ -18,7 +18,7 @@ Key: TypeAlias = bytes
 
 
 def key_of(node: structural.Node, item: JsonValue) -> Key | None:
-    """Return what tells an item of a list of type map from others, None if nothing does."""
+    """Return the key of an item of a list of type map, None if it has none."""
     if node.list_type != "map" or not is_object(item):
         return None
     obj = item

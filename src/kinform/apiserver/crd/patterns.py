@@ -64,7 +64,7 @@ class _Wrong(Exception):
 
 
 def complaint(pattern: str) -> str:
-    """Return what Go says of a pattern that it cannot parse, ``""`` of a good one."""
+    """Return Go's error about a pattern that it cannot parse, ``""`` for a valid one."""
     try:
         _Translation(pattern, only_checks=True).run()
     except _Wrong as exc:
@@ -76,7 +76,7 @@ def complaint(pattern: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a text contains a match.
+    """Return a function that returns whether a text contains a match.
 
     It spends `kinform.apiserver.work`: the most steps that a match could take.
 

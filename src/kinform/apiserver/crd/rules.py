@@ -1,4 +1,4 @@
-"""The keywords of a schema, each as a function that finds what is wrong with a value.
+"""The keywords of a schema, each as a function that returns the errors of a value.
 
 The order of a node's rules is the order of the server's complaints: type, junctors, text, format,
 number, enumeration, and then what belongs to objects and lists.

@@ -1,4 +1,4 @@
-"""The ``scale`` subresource: how many there are of something, and how many there should be."""
+"""The ``scale`` subresource of custom kinds: the current and the wanted number of replicas."""
 
 from __future__ import annotations
 

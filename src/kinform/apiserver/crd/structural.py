@@ -1,4 +1,4 @@
-"""A structural schema, read once: what defaulting, pruning and validation walk along."""
+"""Structural schemas, compiled once: the tree that defaulting, pruning and validation walk."""
 
 from __future__ import annotations
 

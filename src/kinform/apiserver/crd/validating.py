@@ -1,4 +1,4 @@
-"""Custom objects against their schema, in the server's words.
+"""Validation of custom objects against their schema.
 
 Rule 1: every part is checked, so that all errors are reported at once.
 Rule 2: what was wrong before and has not changed is tolerated (`validate_update`), so that a
@@ -22,7 +22,7 @@ __all__ = ["problems", "validate", "validate_update"]
 
 
 def validate(kind: Kind, schema: Json, obj: Json) -> list[FieldError]:
-    """Return what is wrong with a new object, its metadata aside."""
+    """Return the errors of a new object, its metadata aside."""
     node = structural.compiled(schema)
     errors: Errors = []
     _checker(node).check(obj, "", errors)
@@ -35,7 +35,7 @@ def validate(kind: Kind, schema: Json, obj: Json) -> list[FieldError]:
 def validate_update(  # noqa: PLR0917 - what it is an object of, and the two states of it
     kind: Kind, schema: Json, new: Json, old: Json
 ) -> list[FieldError]:
-    """Return what is wrong with ``new`` and was not already so in ``old``.
+    """Return the errors of ``new`` and was not already so in ``old``.
 
     A part is the same part if it is the same field of an object, or has the same keys in a list
     of type map. Items of other lists have no identity: to change one is to change all.
@@ -60,7 +60,7 @@ def _without_metadata(obj: Json) -> Json:
 
 
 def problems(schema: Json, value: JsonValue, path: str) -> list[FieldError]:
-    """Return what is wrong with a value by itself, such as a default, at a path of its own."""
+    """Return the errors of a value by itself, such as a default, at a path of its own."""
     errors: Errors = []
     _checker(structural.compiled(schema)).check(value, path, errors)
     return errors

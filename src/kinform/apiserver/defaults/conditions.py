@@ -1,4 +1,4 @@
-"""Conditions, and what else a status lists: fields that are always there, empty or not."""
+"""Defaults of conditions and container statuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Services: their defaults, and the addresses and ports that they are given."""
+"""Services: defaults, and the allocation of addresses and ports."""
 
 from __future__ import annotations
 

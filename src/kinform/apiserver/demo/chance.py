@@ -46,7 +46,7 @@ class Chance:
         ]
 
     def step(self, *, is_quiet: bool) -> None:
-        """Let something happen, or not; if all is quiet, at least customers come and go."""
+        """Make a random change; if there is none, change the customers of a shop."""
         chance = self._world.random
         if chance.random() < _RARITY:
             chance.choice(self._happenings)()
@@ -130,7 +130,7 @@ class Chance:
         self._world.change(deployment, change, manager=_MANAGER)
 
     def _trade(self) -> None:
-        """Let customers come and go in one of the shops."""
+        """Change the number of customers of one of the shops."""
         shops = self._world.all(SHOPS)
         if not shops:
             return

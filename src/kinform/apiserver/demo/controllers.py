@@ -1,4 +1,4 @@
-"""The demo's controllers: deployments, replica sets and jobs get what they ask for.
+"""The demo's controllers: they create pods for deployments, replica sets and jobs.
 
 Each step reads all objects again, so changes by clients in between are taken into account.
 """

@@ -1,4 +1,4 @@
-"""The demo's scheduler and kubelets: nodes that live, and pods that start, end and go.
+"""The demo's scheduler and kubelets: they run nodes and pods.
 
 Everything a kubelet knows of a pod is in the pod's status; how long something takes is decided by
 chance in each step. So a demo that is stopped and started again goes on where it was.

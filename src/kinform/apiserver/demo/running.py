@@ -1,4 +1,4 @@
-"""`Demo`: the life of a demo cluster, step by step."""
+"""`Demo`: runs a demo cluster step by step."""
 
 from __future__ import annotations
 

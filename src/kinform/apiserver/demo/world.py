@@ -1,4 +1,4 @@
-"""The demo's access to the server: as a client's, without HTTP.
+"""The demo's access to the server: that of a client, without HTTP.
 
 Clients may delete or change anything at any time, so a refused write is
 expected: the next step tries again.

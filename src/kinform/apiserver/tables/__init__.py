@@ -101,7 +101,7 @@ def cells(kind: Kind, obj: Json, now: datetime) -> list[JsonValue]:
 
 
 def check_include(include: str) -> None:
-    """Judge the option ``includeObject``.
+    """Validate the option ``includeObject``.
 
     Raises:
         StatusError: it has no such value.

@@ -1,4 +1,4 @@
-"""Times as tables show them: how long ago, in two units at most."""
+"""Ages in tables: the time since a moment, in two units at most."""
 
 from __future__ import annotations
 

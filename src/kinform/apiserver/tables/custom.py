@@ -1,4 +1,4 @@
-"""Rows of custom kinds: the columns that their definition asks for, found by JSON path."""
+"""Rows of custom kinds: their printer columns, found by JSON path."""
 
 from __future__ import annotations
 

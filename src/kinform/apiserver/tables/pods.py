@@ -1,4 +1,4 @@
-"""The row of a pod: what is going on in it, in one word."""
+"""The row of a pod, with its status in one word."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation: what is wrong with an object, and with a change of one.
+"""Validation: the errors of a new object, and of an update.
 
 The errors are those of kube-apiserver, in its order and in its words: metadata first.
 """
@@ -47,7 +47,7 @@ def has_rules(kind: Kind) -> bool:
 
 
 def validate(kind: Kind, obj: Json) -> list[FieldError]:
-    """Return what is wrong with a new object with its defaults filled in, metadata included."""
+    """Return the errors of a new object with its defaults filled in, metadata included."""
     errors = validate_metadata(kind, obj)
     check = _VALIDATE.get(kind.storage)
     if check is not None:
@@ -56,7 +56,7 @@ def validate(kind: Kind, obj: Json) -> list[FieldError]:
 
 
 def validate_update(kind: Kind, new: Json, old: Json, *, subresource: str = "") -> list[FieldError]:
-    """Return what is wrong with a change from ``old`` to ``new``, metadata included.
+    """Return the errors of a change from ``old`` to ``new``, metadata included.
 
     A function in a table ``VALIDATE_UPDATE`` does the whole of it for its kind, the rules that
     hold at creation included; kinds without one are checked as new objects are. Some

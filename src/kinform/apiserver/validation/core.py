@@ -75,7 +75,7 @@ def _config_map_update(new: Json, old: Json) -> list[FieldError]:
 
 
 def _frozen(new: Json, old: Json, fields: tuple[str, ...]) -> list[FieldError]:
-    """Judge a change of what its owner has declared to be final."""
+    """Validate a change of what its owner has declared to be final."""
     if not old.get("immutable"):
         return []
     errors = [] if new.get("immutable") else [forbidden("immutable", _FROZEN)]
@@ -111,7 +111,7 @@ def _typed_secret(obj: Json, data: Json) -> list[FieldError]:
 
 
 def _not_json(octets: bytes) -> str:
-    """Return what is wrong with a text that has to be a JSON object, ``""`` if nothing is."""
+    """Return the errors of a text that has to be a JSON object, ``""`` if nothing is."""
     try:
         msgspec.json.decode(octets, type=dict[str, JsonValue])
     except (msgspec.DecodeError, UnicodeDecodeError):

@@ -40,7 +40,7 @@ _NEW_FOR_NODES: Final = frozenset({"default", "kube-system"})
 
 
 def validate(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a new Event."""
+    """Return the errors of a new Event."""
     is_new = "regarding" in obj
     when = obj.get("eventTime")
     if not is_new:
@@ -57,7 +57,7 @@ def validate(obj: Json) -> list[FieldError]:
 
 
 def validate_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of an Event. By its old name it may change at will."""
+    """Return the errors of a change of an Event. By its old name it may change at will."""
     if "regarding" not in new:
         return _about_own_namespace(new) if not new.get("eventTime") else []
     return validate(new) + [

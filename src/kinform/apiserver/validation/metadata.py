@@ -130,7 +130,7 @@ _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDele
 
 
 def validate_metadata(kind: Kind, obj: Json) -> list[FieldError]:
-    """Return what is wrong with the metadata of a new object."""
+    """Return the errors of the metadata of a new object."""
     looks = _looks_of(kind, "")
     is_strict = looks == _NOT_AGAIN or not _STRICT.isdisjoint(looks[0] + looks[1])
     metadata: Json = obj.get("metadata") or {}
@@ -142,7 +142,7 @@ def validate_metadata(kind: Kind, obj: Json) -> list[FieldError]:
 def validate_metadata_update(
     kind: Kind, new: Json, old: Json, *, subresource: str = ""
 ) -> list[FieldError]:
-    """Return what is wrong with a change of metadata, as often as the server says it.
+    """Return the errors of a change of metadata, as often as the server says it.
 
     What the server sets itself may be missing in ``new``, but not be different.
     """
@@ -207,7 +207,7 @@ def _look_change(after: Json, before: Json, errors: list[FieldError], *, is_stri
 def check_finalizers(
     finalizers: list[str], path: str, errors: list[FieldError], *, is_strict: bool = True
 ) -> None:
-    """Judge finalizers: qualified names, and not both ways to delete dependents.
+    """Validate finalizers: qualified names, and not both ways to delete dependents.
 
     Most built-in kinds are strict: a name of one part must be one of the server's own.
     """

@@ -26,7 +26,7 @@ _NO_OPERATOR: Final = "not a valid selector operator"
 
 
 def check_affinity(affinity: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge what attracts a pod to nodes and to other pods."""
+    """Validate what attracts a pod to nodes and to other pods."""
     if nodes := affinity.get("nodeAffinity"):
         _check_node_affinity(nodes, f"{path}.nodeAffinity", errors)
     for field in ("podAffinity", "podAntiAffinity"):
@@ -113,7 +113,7 @@ def _check_pod_term(term: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def check_tolerations(tolerations: list[Json], path: str, errors: list[FieldError]) -> None:
-    """Judge the taints that a pod bears."""
+    """Validate the taints that a pod bears."""
     for index, one in enumerate(tolerations):
         at = f"{path}[{index}]"
         key, operator = one.get("key") or "", one.get("operator") or ""
@@ -145,7 +145,7 @@ def _check_operator(operator: str, value: str, path: str, *, errors: list[FieldE
 
 
 def check_gates(gates: list[Json], path: str, errors: list[FieldError]) -> None:
-    """Judge what keeps a pod from being scheduled."""
+    """Validate what keeps a pod from being scheduled."""
     names: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name") or ""
@@ -157,7 +157,7 @@ def check_gates(gates: list[Json], path: str, errors: list[FieldError]) -> None:
 
 
 def check_spread(constraints: list[Json], path: str, errors: list[FieldError]) -> None:
-    """Judge how pods are spread over nodes."""
+    """Validate how pods are spread over nodes."""
     pairs = [(one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "")
              for one in constraints]  # fmt: skip
     for index, one in enumerate(constraints):

@@ -1,4 +1,4 @@
-"""Updates of pods: almost nothing of a pod can be changed."""
+"""Validation of pod updates: few fields of a pod can be changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _GATED: Final = ("nodeSelector", "affinity")
 
 
 def validate_pod_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of a pod, metadata aside."""
+    """Return the errors of a change of a pod, metadata aside."""
     errors: list[FieldError] = []
     after: Json = new.get("spec") or {}
     before: Json = old.get("spec") or {}
@@ -50,7 +50,7 @@ def validate_pod_update(new: Json, old: Json) -> list[FieldError]:
 
 
 def validate_ephemeral_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a pod's new ephemeral containers: there can only be more."""
+    """Return the errors of a pod's new ephemeral containers: there can only be more."""
     errors: list[FieldError] = []
     after: Json = new.get("spec") or {}
     check_pod_spec(after, "spec", errors)

@@ -1,4 +1,4 @@
-"""Validation of ``/status``: counts that cannot be, and changes that cannot happen."""
+"""Validation of ``/status``: invalid counts and transitions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Counts:
 
 
 def _negative(status: Json, counts: Sequence[str]) -> list[FieldError]:
-    """Return what is wrong with counts: they are less than nothing."""
+    """Return the errors of counts: they are less than nothing."""
     return [
         invalid(f"status.{count}", status[count], _NEGATIVE)
         for count in counts
@@ -96,7 +96,7 @@ def _uncounted(pods: Json) -> list[FieldError]:
 
 
 def _job_end(status: Json, true: set[str]) -> list[FieldError]:
-    """Judge the conditions of a job, and what must go with them."""
+    """Validate the conditions of a job, and what must go with them."""
     errors: list[FieldError] = []
     start, end = status.get("startTime"), status.get("completionTime")
     if {"Complete", "Failed"} <= true:
