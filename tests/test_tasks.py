@@ -91,7 +91,7 @@ async def test_what_is_to_be_finished_is_finished_whoever_is_cancelled() -> None
 
 @in_virtual_time
 async def test_a_failure_in_the_background_is_for_whoever_awaits_it() -> None:
-    """A failure nobody waits for must not end up in asyncio's log either."""
+    """A failure that no task awaits must not end up in asyncio's log either."""
     async with background(after(1, ValueError("unseen"))):
         await asyncio.sleep(2)
     with pytest.raises(ValueError, match="seen"):
@@ -105,7 +105,7 @@ async def test_who_had_no_turn_is_waited_for_however_late_it_is() -> None:
             await asyncio.sleep(0)
 
     work = asyncio.get_running_loop().create_task(some_turns())
-    asyncio.get_running_loop().call_soon(time.sleep, 0.02)  # somebody blocks the loop
+    asyncio.get_running_loop().call_soon(time.sleep, 0.02)  # blocks the loop
     for left in waits(0.01):
         if work.done():
             break
@@ -189,14 +189,14 @@ async def test_what_was_cancelled_elsewhere_is_not_the_cancellation_of_who_waits
 @in_virtual_time
 async def test_who_waits_apart_and_is_cancelled_is_cancelled_whatever_becomes_of_the_work() -> None:
     loop = asyncio.get_running_loop()
-    told: list[float] = []
+    reported: list[float] = []
 
     async def ignore() -> str:
         for _ in range(2):
             try:
                 await asyncio.sleep(1000)
             except asyncio.CancelledError:
-                told.append(loop.time())
+                reported.append(loop.time())
         return "swallowed"
 
     async def fail_when_cancelled() -> None:
@@ -216,7 +216,7 @@ async def test_who_waits_apart_and_is_cancelled_is_cancelled_whatever_becomes_of
         await asyncio.wait([waiting])
         assert waiting.cancelled()
         assert asked
-    assert told == [1.0, 2.0]
+    assert reported == [1.0, 2.0]
 
 
 # --- tasks that must end in time

@@ -295,8 +295,8 @@ def test_peers_are_chosen_by_name_or_label():
     assert peers.chosen([""]) == list(peers.PEERS)
     assert peers.chosen(["client-go"]) == [PROTOBUF, JSON]
     assert peers.chosen(["kinform raw"]) == [RAW]
-    with pytest.raises(ValueError, match="no peer 'nobody'"):
-        peers.chosen(["nobody"])
+    with pytest.raises(ValueError, match="no peer 'unknown'"):
+        peers.chosen(["unknown"])
 
 
 # --- programs

@@ -80,8 +80,8 @@ def test_a_peer_follows_all_commands(replay: Replay, peer: Peer, lists: str) -> 
     replay.serve(lists)
     with started(peer, replay.url, "--lists", lists, "--fields") as child:
         assert isinstance(then(child, "ready")["versions"], dict)
-        told = {"synced": True, "objects": PODS, "delivered": PODS}
-        assert ask(child, "start", "synced", objects=PODS) == told
+        answer = {"synced": True, "objects": PODS, "delivered": PODS}
+        assert ask(child, "start", "synced", objects=PODS) == answer
         _check_events(child, replay)
         lacks = _lacks(peer)
         for command in lacks:
@@ -137,7 +137,7 @@ def _check_relist(child: Child, replay: Replay, *, asks_for_bookmarks: bool) -> 
 
 
 def _check_controller(child: Child, replay: Replay, items: int) -> None:
-    """What the relist tells of unchanged pods is not taken for an event."""
+    """Unchanged pods of the relist do not count as events."""
     assert ask(child, "controller", "expecting", items=items) == {"expecting": items}
     replay.blast(items)
     done = then(child, "done")
@@ -189,7 +189,7 @@ def test_each_namespace_has_a_watch_that_lists_again(replay: Replay, peer: Peer)
         then(child, "ready")
         count = 20 * _NAMESPACES
         assert ask(child, "start", "synced", objects=count)["objects"] == count
-        eventually(lambda: replay.statistics()["open"] == _NAMESPACES)  # noted after it is told
+        eventually(lambda: replay.statistics()["open"] == _NAMESPACES)  # counted after the answer
         ask(child, "relisted", "expecting")
         assert ask(replay.child, "expire", "expired") == {"expired": _NAMESPACES}
         assert then(child, "relisted") == {"relisted": True, "objects": count}

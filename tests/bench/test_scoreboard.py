@@ -166,14 +166,14 @@ def test_what_a_record_has_is_not_done_again(
     resumed = record.load(tmp_path / "new" / "scoreboard.json")
     assert resumed.cells == _record().cells
     assert resumed.partial
-    assert "[" not in capsys.readouterr().err  # no cell was told of
+    assert "[" not in capsys.readouterr().err  # no cell was reported
 
 
 @pytest.mark.parametrize("option", ["--only", "--scenarios"])
-def test_a_name_that_is_nobodys_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_name_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        board.main([option, "nobody"])
-    assert "'nobody'" in capsys.readouterr().err
+        board.main([option, "unknown"])
+    assert "'unknown'" in capsys.readouterr().err
 
 
 # --- the scenarios

@@ -390,7 +390,7 @@ def test_the_folder_becomes_every_plan_beside_what_others_have_there(
 def test_a_file_is_replaced_and_never_written_into(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.make_equal({"a": file("old")})
-    (tmp_path / "reader").hardlink_to(tmp_path / "a")  # as one who has it open
+    (tmp_path / "reader").hardlink_to(tmp_path / "a")  # like a reader that has it open
     folder.make_equal({"a": file("new")})
     assert files_in(tmp_path) == {"a": "new", "reader": "old"}
 
