@@ -14,8 +14,7 @@ from kinform.cache.listwatch import ListWatch
 from kinform.objects import Object
 from kinform.rest.client import RESTClient
 from kinform.rest.connection import Connection
-from kinform.rest.headers import Headers
-from kinform.rest.transport import Chunk, HttpRequest, HttpResponse
+from kinform.rest.transport import Chunk, Headers, HttpRequest, HttpResponse
 
 __all__ = ["READ_SIZE", "Answer", "pieces", "source"]
 

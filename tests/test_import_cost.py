@@ -20,10 +20,11 @@ def output(code: str, env: Mapping[str, str] | None = None) -> list[str]:
     return done.stdout.split()
 
 
-def test_import_kinform_loads_no_other_module_of_ours_and_no_dependency() -> None:
+def test_import_kinform_loads_only_the_lazy_exports_and_no_dependency() -> None:
     loaded = output(LOADED.format("kinform"))
     assert not {"aiohttp", "asyncio", "msgspec", "yaml"}.intersection(loaded)
-    assert [name for name in loaded if name.startswith("kinform")] == ["kinform"]
+    ours = {name for name in loaded if name.startswith("kinform")}
+    assert ours == {"kinform", "kinform._lazy"}
 
 
 def test_import_kinform_sync_starts_nothing_and_loads_no_dependency() -> None:
@@ -35,7 +36,7 @@ def test_the_pytest_plugin_loads_no_other_module_of_ours() -> None:
     """Every pytest run loads it, of people who may not even know that kinform is installed."""
     loaded = output("import pytest;" + LOADED.format("kinform.testing.plugin"))
     ours = {name for name in loaded if name.startswith("kinform")}
-    assert ours == {"kinform", "kinform.testing", "kinform.testing.plugin"}
+    assert ours == {"kinform", "kinform._lazy", "kinform.testing", "kinform.testing.plugin"}
     assert not {"aiohttp", "asyncio", "cryptography", "msgspec", "yaml"}.intersection(loaded)
 
 
@@ -59,6 +60,7 @@ def test_a_group_of_models_loads_those_it_is_made_of_and_no_client() -> None:
     loaded = output(LOADED.format("kinform.clientset.rbac_v1"))
     assert {name for name in loaded if name.startswith("kinform")} == {
         "kinform",
+        "kinform._lazy",
         "kinform.clientset",
         "kinform.clientset.meta_v1",
         "kinform.clientset.rbac_v1",

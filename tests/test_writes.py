@@ -9,7 +9,7 @@ from kinform.errors import UsageError
 from kinform.finder import Found
 from kinform.meta import GroupVersionResource, ObjectName
 
-PODS = Found(GroupVersionResource("", "v1", "pods"), kind="Pod", namespaced=True)
+PODS = Found(GroupVersionResource("", "v1", "pods"), kind="Pod", namespaced=True, prefix="/api/v1")
 
 
 @pytest.mark.parametrize("body", [[1], "text", 7, None])

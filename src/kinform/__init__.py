@@ -9,8 +9,9 @@ To add a name: import it for the type checkers, say in ``_HOMES`` where it lives
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kinform import (
@@ -78,8 +79,7 @@ if TYPE_CHECKING:
     from kinform.rest.limits import RateLimiter, TokenBucketLimiter
     from kinform.rest.logs import LogStream
     from kinform.rest.mapping import APIResource
-    from kinform.rest.options import ListOptions
-    from kinform.rest.patch import PatchType
+    from kinform.rest.options import ListOptions, PatchType
     from kinform.rest.request import Request
     from kinform.rest.results import Bookmark, ListResult, WatchEvent
     from kinform.rest.transport import Transport
@@ -91,8 +91,8 @@ if TYPE_CHECKING:
     from kinform.runtime.kind_source import KindSource
     from kinform.runtime.leader_election import LeaderElector
     from kinform.runtime.manager import Manager
+    from kinform.runtime.reconciling import Result
     from kinform.runtime.recorder import EventRecorder
-    from kinform.runtime.result import Result
     from kinform.runtime.sources import ChannelSource, StreamSource, TimerSource
     from kinform.sansio.election_config import LeaderElection
     from kinform.sansio.watch import EventType
@@ -236,7 +236,7 @@ _HOMES: Final[dict[str, str]] = {
     "Object": "kinform.objects",
     "ObjectMeta": "kinform.meta",
     "ObjectName": "kinform.meta",
-    "PatchType": "kinform.rest.patch",
+    "PatchType": "kinform.rest.options",
     "QueueShutDown": "kinform.errors",
     "RESTClient": "kinform.rest.client",
     "RateLimiter": "kinform.rest.limits",
@@ -247,7 +247,7 @@ _HOMES: Final[dict[str, str]] = {
     "ResourceClient": "kinform.resource_client",
     "ResourceExpiredError": "kinform.errors",
     "ResourceVersionRegressed": "kinform.errors",
-    "Result": "kinform.runtime.result",
+    "Result": "kinform.runtime.reconciling",
     "SelectorError": "kinform.selectors",
     "ServerTimeoutError": "kinform.errors",
     "SharedInformer": "kinform.cache.informer",
@@ -277,7 +277,7 @@ _HOMES: Final[dict[str, str]] = {
     "strip_managed_fields": "kinform.transforms",
     "wait_for_cache_sync": "kinform.cache.waiting",
 }
-"""Where each name lives."""
+"""The module that defines each name."""
 
 _MODULES: Final = frozenset(
     {
@@ -294,21 +294,8 @@ _MODULES: Final = frozenset(
         "workqueue",
     }
 )
-"""The submodules that ``kinform.name`` loads by itself."""
+"""The submodules that are attributes of ``kinform`` without being imported."""
 
 
-if not TYPE_CHECKING:  # a checker that saw it would take every misspelt name for an object
-
-    def __getattr__(name: str) -> object:
-        if name in _HOMES:
-            value = getattr(import_module(_HOMES[name]), name)
-        elif name in _MODULES:
-            value = import_module(f"kinform.{name}")
-        else:
-            raise AttributeError(f"module 'kinform' has no attribute {name!r}")
-        globals()[name] = value  # found without us from now on
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES, modules=_MODULES)

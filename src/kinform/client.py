@@ -19,7 +19,7 @@ from kinform.errors import UsageError
 from kinform.finder import Finder
 from kinform.meta import GroupVersion, GroupVersionResource
 from kinform.objects import Object
-from kinform.resource import Resource, model_decoder, resource_of
+from kinform.resource import Resource, model_decoder, model_or_object, resource_of
 from kinform.resource_client import ALL_NAMESPACES, ResourceClient
 from kinform.rest import loading
 from kinform.rest.aiohttp_transport import AiohttpTransport
@@ -27,7 +27,6 @@ from kinform.rest.auth import Credentials
 from kinform.rest.client import RESTClient
 from kinform.rest.config import Config, CredentialPluginPolicy
 from kinform.rest.connection import Connection
-from kinform.rest.decoding import model_or_object
 from kinform.rest.discovery import Discovery
 from kinform.rest.limits import RateLimiter
 from kinform.rest.mapping import APIResource
@@ -44,7 +43,7 @@ T = TypeVar("T")
 
 
 class VersionInfo(msgspec.Struct, frozen=True):
-    """What ``/version`` says."""
+    """The response of ``/version``."""
 
     major: str = ""
     minor: str = ""
@@ -78,13 +77,13 @@ def connect(
         context: the kubeconfig context to use instead of the current one.
         kubeconfig: the file to read instead of the default ones.
         namespace: the default namespace, instead of the context's.
-        credential_plugin_policy: which programs a kubeconfig may have us run for credentials:
+        credential_plugin_policy: the programs that a kubeconfig may run for credentials:
             ``"AllowAll"``, ``"DenyAll"``, or a list of paths and names; by default all, as kubectl.
-        transport: what carries the requests, instead of HTTP sockets.
-        rate_limiter: makes requests wait their turn; none by default.
-        warning_handler: told of the server's warnings; by default each is logged once.
-        reconnect_rate: how many informers may reconnect per second, instead of what the
-            `Config` says (by default 5, or one for every 20 informers if that is more).
+        transport: sends the requests, instead of HTTP sockets.
+        rate_limiter: limits the rate of requests; none by default.
+        warning_handler: called with the server's warnings; by default each is logged once.
+        reconnect_rate: the limit of informers that reconnect per second, instead of that of the
+            `Config` (by default 5, or one for every 20 informers if that is more).
 
     Raises:
         UsageError: ``reconnect_rate`` is not positive.
@@ -115,12 +114,12 @@ class Client(Groups):
     Open it with ``async with``; it may be entered and left in different tasks, once. It belongs
     to the event loop and the process in which it is opened: a request from another loop, or from
     a forked child, is a `UsageError`. Everything made from it may be used by any task of that
-    loop, and is of no use after the block.
+    loop, and only while the client is open.
 
-    ``client.core_v1``, ``client.apps_v1`` and so on lead to typed clients of the built-in kinds.
+    ``client.core_v1``, ``client.apps_v1`` and so on are the typed clients of the built-in kinds.
 
     Raises:
-        ConfigError: on entering, if there is no usable configuration; says where it looked.
+        ConfigError: on entering, if no valid configuration was found; lists what was tried.
     """
 
     def __init__(
@@ -154,7 +153,7 @@ class Client(Groups):
         """Open the client, where ``async with`` does not fit; `aclose` must follow.
 
         Raises:
-            ConfigError: there is no usable configuration.
+            ConfigError: no valid configuration was found.
             UsageError: it was opened before.
         """
         if self._opening or self._closed:
@@ -180,7 +179,7 @@ class Client(Groups):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close every connection; requests under way fail. Calling it again does nothing."""
+        """Close every connection; requests in flight fail. Calling it again does nothing."""
         self._closed = True
         if self._connection is not None and not self._is_view:
             await self._connection.aclose()
@@ -191,12 +190,12 @@ class Client(Groups):
 
     @property
     def is_open(self) -> bool:
-        """Whether it was opened and not closed yet."""
+        """True while the client is open."""
         return self._connection is not None and not self._is_closed
 
     @property
     def config(self) -> Config:
-        """What this client was configured with."""
+        """The configuration of this client."""
         return self._opened(self._config)
 
     def rest(self, api_version: str | GroupVersion = "v1") -> RESTClient:
@@ -204,11 +203,12 @@ class Client(Groups):
         return RESTClient(self._opened(self._connection), api_version)
 
     def guarded(self, guard: Callable[[], None]) -> Client:
-        """Return the same client, but ``guard`` is asked before every write; after those it has.
+        """Return a view of this client that also calls ``guard`` before every write.
 
-        It is called when the connection is there, right before the first byte is sent; again for
-        each further attempt. What it raises reaches the caller, and nothing was sent. The view
-        is open as long as this client is, and need not be closed.
+        Guards are called in the order they were added, when the connection is ready, right before
+        the first byte is sent, and again for each retry. An exception of a guard reaches the
+        caller, and nothing was sent. The view is open as long as this client is, and need not be
+        closed.
         """
         view = copy.copy(self)
         view._connection = self._opened(self._connection).guarded(guard)  # noqa: SLF001 - ours
@@ -244,7 +244,7 @@ class Client(Groups):
             namespace: instead of the default one; `ALL_NAMESPACES` for all.
 
         Raises:
-            UsageError: kind or namespace cannot be named so, or the model cannot be decoded to.
+            UsageError: the name or the namespace is not valid, or the model is not supported.
         """
         return self._resource(resource, model, namespace=namespace)
 
@@ -270,7 +270,7 @@ class Client(Groups):
         if not isinstance(resource, str | GroupVersionResource):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
             raise UsageError(f"{resource!r} names no resource; give 'v1/pods' or a model class")
         chosen = model_or_object(model)
-        model_decoder(chosen)  # an unusable model is an error here, not at the first answer
+        model_decoder(chosen)  # an unusable model is an error here, not at the first response
         name = str(resource)
         finder = Finder(
             lambda fresh: self._opened(self._discovery).find(name, fresh=fresh),
@@ -331,15 +331,15 @@ class Client(Groups):
         Args:
             resource: as for `resource`. The kind need not exist yet: the informer waits for it.
             model: keep objects as this class instead of `Object`.
-            namespace: the only one to look at, instead of all; ``None`` is all as well.
+            namespace: the only namespace, instead of all; ``None`` is all as well.
             label_selector: the labels objects must have.
             field_selector: the fields objects must have.
-            metadata_only: have the server send metadata alone, which is far less.
+            metadata_only: request only the metadata of objects, which is far less.
             options: the keywords of `SharedInformer`.
 
         Raises:
-            SelectorError: a selector cannot be read.
-            UsageError: an option makes no sense, or kind or namespace cannot be named so.
+            SelectorError: a selector is not valid.
+            UsageError: an option, the name or the namespace is not valid.
         """
         selection = select(
             resource,
@@ -354,7 +354,7 @@ class Client(Groups):
     def informer_of(
         self, selection: Selection[T], **options: Unpack[InformerOptions[T]]
     ) -> SharedInformer[T]:
-        """Return an informer of what is selected: `informer` for those who pass it on."""
+        """Return an informer of a `Selection`; see `informer`."""
         named = isinstance(selection.resource, str)
         model = selection.model if named else None
         client = self._resource(selection.resource, model, namespace=selection.namespace)
@@ -370,19 +370,19 @@ class Client(Groups):
         )
 
     async def find(self, resource: str, *, fresh: bool = False) -> APIResource:
-        """Return what the server says about a resource named as in `resource`.
+        """Return the discovery entry of a resource named as in `resource`.
 
-        With ``fresh`` it is asked again, though it has said so before.
+        With ``fresh`` discovery runs again even if the resource is known.
 
         Raises:
-            UnknownResourceError: the server has nothing of that name.
+            UnknownResourceError: the server has no resource of that name.
             AmbiguousResourceError: several API groups have it.
-            NotFoundError: whoever answers knows of no resources at all.
+            NotFoundError: the discovery paths themselves are answered with 404.
         """
         return await self._opened(self._discovery).find(resource, fresh=fresh)
 
     async def api_resources(self) -> Sequence[APIResource]:
-        """Return every resource the server offers, asked anew."""
+        """Run discovery and return every resource of the server."""
         return (await self._opened(self._discovery).resources(fresh=True)).resources
 
     async def version(self) -> VersionInfo:
@@ -405,7 +405,7 @@ def open_connection(
     rate_limiter: RateLimiter | None = None,
     warning_handler: WarningHandler | None = None,
 ) -> Connection:
-    """Put together what a `Config` asks for. No I/O: files are read when first needed."""
+    """Create the connection described by a `Config`. No I/O: files are read at first use."""
     tls = TlsSource(config)
     if transport is None:
         transport = AiohttpTransport(

@@ -1,9 +1,8 @@
-"""The two seams to the world outside the event loop: `Clock` and `offload`.
+"""`Clock` and `offload`: boot time, wall time and blocking calls, replaceable in tests.
 
-Waiting always uses the running loop's own time. What the loop cannot tell (time that passed
-while the machine slept, and the time people read) comes from `current`, which asks the running
-loop for a clock of its own and falls back to the system's. A loop with virtual time therefore
-brings its clock along, and no function needs a clock argument.
+Timeouts and sleeps always use the running loop's own time. Other times (with suspend, and the wall
+clock) come from `current`: the ``clock`` attribute of the running loop, else the system's clock. A
+loop with virtual time therefore brings its own clock, and no function needs a clock argument.
 """
 
 from __future__ import annotations
@@ -22,18 +21,18 @@ _BOOT_CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)  # Linux 
 
 
 class Clock(Protocol):
-    """Time as the loop does not know it, and a way off the loop."""
+    """Times that the loop does not have, and a way to run blocking calls."""
 
     def boot(self) -> float:
         """Return seconds since some fixed point, counting time spent suspended."""
         ...
 
     def wall(self) -> float:
-        """Return seconds since 1970, as people and certificates count; it may jump."""
+        """Return seconds since 1970, as in certificates; it may jump."""
         ...
 
     async def offload(self, call: Callable[[], R]) -> R:
-        """Run a blocking ``call`` so that the loop goes on; see `offload`."""
+        """Run a blocking ``call`` without blocking the loop; see `offload`."""
         ...
 
 
@@ -55,7 +54,7 @@ class SystemClock:
 
 
 SYSTEM: Final[Clock] = SystemClock()
-"""The clock of every loop that brings none of its own."""
+"""The clock of every loop without a ``clock`` attribute."""
 
 
 def current() -> Clock:
@@ -69,9 +68,9 @@ def current() -> Clock:
 
 
 async def offload(call: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Run a call that may block (files, processes, compression) without stopping the loop.
+    """Run a call that may block (files, processes, compression) without blocking the loop.
 
     Under virtual time it runs inline, so that a simulation stays deterministic. Cancelling the
-    wait does not stop a call that has begun: give the call a deadline of its own.
+    wait does not stop a call that has begun: give the call its own deadline.
     """
     return await current().offload(lambda: call(*args, **kwargs))

@@ -1,33 +1,33 @@
-"""Every exception kinform raises. Whose fault it is decides the branch.
+"""Every exception of kinform, grouped by the origin of the failure.
 
 .. code-block:: text
 
     KinformError
-    ├── ApiError                    the server said no (status, reason, details, causes)
-    │   ├── UnauthorizedError       401: who are you?
-    │   ├── ForbiddenError          403: you may not
+    ├── ApiError                    the server refused (status, reason, details, causes)
+    │   ├── UnauthorizedError       401: missing or invalid credentials
+    │   ├── ForbiddenError          403: not allowed
     │   ├── NotFoundError           404
     │   ├── AlreadyExistsError      409 on create
-    │   ├── ConflictError           409: somebody else wrote first; read again, then write
+    │   ├── ConflictError           409: the object has changed; read again, then write
     │   ├── ResourceExpiredError    410: the version or continue token is too old; list again
-    │   ├── InvalidError            422 or 400: the request itself is wrong
+    │   ├── InvalidError            422 or 400: the request is not valid
     │   ├── TooManyRequestsError    429: wait ``retry_after``
     │   ├── ServerTimeoutError      504, or the server gave up waiting
-    │   └── UnavailableError        503, 502: nobody there to answer
-    ├── TransportError              no answer at all: connect, TLS, read, time-out (see ``failure``)
-    ├── DecodeError                 the server said something we cannot read (see ``path``)
-    ├── ResourceVersionRegressed    the server went back in time: restored from a backup
+    │   └── UnavailableError        503, 502: the server cannot answer now
+    ├── TransportError              no response: connect, TLS, read, timeout (see ``failure``)
+    ├── DecodeError                 the response cannot be decoded (see ``path``)
+    ├── ResourceVersionRegressed    the server's version went back: restored from a backup
     ├── SourceError                 a list or watch function of yours failed
     ├── ConfigError                 kubeconfig or environment; names the file and the key
-    ├── QueueShutDown               a work queue has nothing more to give: the worker can end
-    ├── TerminalError               raised by a reconcile: do not try this again
-    ├── LeadershipLost              the lease is somebody else's, or may be by now
-    └── UsageError                  you called it wrong
+    ├── QueueShutDown               a work queue is shut down and empty: the worker can end
+    ├── TerminalError               raised by a reconcile: do not retry
+    ├── LeadershipLost              another process holds the lease, or may hold it
+    └── UsageError                  the call itself is wrong
         ├── UnknownResourceError    no API resource has that name
         └── AmbiguousResourceError  several have it; ``candidates`` lists them
 
-Nothing foreign escapes: what aiohttp, ssl, yaml or msgspec raise is mapped once, with the
-original as ``__cause__``. No message ever holds a token or an object's payload.
+Exceptions of aiohttp, ssl, yaml and msgspec are mapped to these, with the original as
+``__cause__``. No message holds a token or an object's payload.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ class KinformError(Exception):
 
 
 class ApiError(KinformError):
-    """The server answered, and the answer is no.
+    """The server refused the request.
 
     Which subclass is raised follows the ``reason`` of the server's ``Status``, or the HTTP
     code where there is none (a proxy's HTML page, an empty body). ``code`` and ``reason``
     are always set; ``details`` and ``causes`` only if the server gave any.
 
-    Retry: only `TooManyRequestsError`, `ServerTimeoutError` and `UnavailableError` are
-    worth a second try with the same request.
+    Retry: only after `TooManyRequestsError`, `ServerTimeoutError` and `UnavailableError` may the
+    same request succeed later.
     """
 
     status: Status
@@ -119,22 +119,22 @@ class ApiError(KinformError):
 
     @property
     def message(self) -> str:
-        """The server's sentence for people."""
+        """The server's message."""
         return self.status.message or ""
 
     @property
     def details(self) -> StatusDetails | None:
-        """What the error is about: kind, name, causes."""
+        """The kind and name of the object, and the causes."""
         return self.status.details
 
     @property
     def causes(self) -> Sequence[StatusCause]:
-        """The single complaints, for example one per invalid field."""
+        """The single errors, for example one per invalid field."""
         return (self.status.details.causes or ()) if self.status.details else ()
 
     @property
     def is_resource_version_too_large(self) -> bool:
-        """Whether the server has not yet seen the resourceVersion we asked for."""
+        """True if the server has not reached the requested resourceVersion yet."""
         if any(cause.reason == "ResourceVersionTooLarge" for cause in self.causes):
             return True
         texts = [self.message, *(cause.message or "" for cause in self.causes)]
@@ -142,7 +142,7 @@ class ApiError(KinformError):
 
     @property
     def is_namespace_terminating(self) -> bool:
-        """Whether nothing can be made in that namespace any more, because it is being deleted."""
+        """True if the namespace is being deleted, so that nothing can be created in it."""
         if self.code != 403:
             return False
         reasons = {cause.reason for cause in self.causes}
@@ -160,15 +160,15 @@ class UnauthorizedError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """403: the user is known and may not do this."""
+    """403: the user is authenticated but not authorized."""
 
 
 class NotFoundError(ApiError):
-    """404: no such object, or no such API."""
+    """404: the object or the API does not exist."""
 
 
 class AlreadyExistsError(ApiError):
-    """409 on create: an object of that name is there."""
+    """409 on create: an object of that name exists."""
 
 
 class ConflictError(ApiError):
@@ -180,55 +180,55 @@ class ResourceExpiredError(ApiError):
 
 
 class InvalidError(ApiError):
-    """422 or 400: the request is wrong and will be wrong again; ``causes`` names the fields."""
+    """422 or 400: the request is not valid, a retry is useless; ``causes`` names the fields."""
 
 
 class TooManyRequestsError(ApiError):
-    """429: the server asks for patience; ``retry_after`` says how much, if it knows."""
+    """429: the server is overloaded; ``retry_after`` is the wait it asks for, if any."""
 
 
 class ServerTimeoutError(ApiError):
-    """504, or reason ``Timeout`` or ``ServerTimeout``: it gave up; a write may have been done."""
+    """504, or reason ``Timeout`` or ``ServerTimeout``; a write may have been done."""
 
 
 class UnavailableError(ApiError):
-    """503 or 502: the server, or what stands before it, cannot answer now."""
+    """503 or 502: the server, or a proxy before it, cannot answer now."""
 
 
 class TransportFailure(enum.StrEnum):
-    """Why there was no answer. Retry decisions rest on this, never on a message."""
+    """The reason for a missing response. Retry decisions use this, never a message."""
 
     DNS = "dns"
     """The host name has no address."""
     REFUSED = "refused"
-    """Nobody listens there. Nothing was sent."""
+    """The port is closed. Nothing was sent."""
     CONNECT = "connect"
     """No connection, for another reason. Nothing was sent."""
     TLS = "tls"
     """Handshake or certificate check failed. Nothing was sent."""
     PROXY = "proxy"
-    """The proxy said no. Nothing reached the server."""
+    """The proxy refused. Nothing reached the server."""
     CONNECT_TIMEOUT = "connect timeout"
     """No connection within the deadline. Nothing was sent."""
     TIMEOUT = "timeout"
     """Connected, then silence beyond the deadline."""
     RESET = "reset"
-    """The connection was reset, broken or closed before the answer."""
+    """The connection was reset, broken or closed before the response."""
     TRUNCATED = "truncated"
-    """The answer began and stopped before its end."""
+    """The response was cut off."""
     REDIRECT = "redirect"
-    """The server sent us elsewhere. We never follow."""
+    """The server sent a redirect, which is never followed."""
     PROTOCOL = "protocol"
-    """What came back is not HTTP."""
+    """The response is not HTTP."""
     CLOSED = "closed"
     """Our own client is closed."""
 
 
 class TransportError(KinformError):
-    """No answer: connect, TLS, read or time-out. ``__cause__`` holds the original.
+    """No response: connect, TLS, read or timeout. ``__cause__`` holds the original.
 
-    ``failure`` tells what happened. Only a request that certainly did not arrive, or that
-    changes nothing, is safe to send again.
+    ``failure`` is the reason. Only a request that certainly did not arrive, or that changes
+    nothing, is safe to send again.
     """
 
     def __init__(
@@ -246,11 +246,11 @@ class TransportError(KinformError):
 
 
 class DecodeError(KinformError):
-    """The server sent bytes we cannot read. The message holds no payload.
+    """The server sent bytes that cannot be decoded. The message holds no payload.
 
-    ``path`` is where in the JSON (``$.metadata.name``), if known; ``key`` the object's
-    ``namespace/name``, if known. ``is_damaged``: the bytes are no JSON at all, so that they are
-    hardly what the server has; asked again, it may send them whole.
+    ``path`` is the position in the JSON (``$.metadata.name``), if known; ``key`` the object's
+    ``namespace/name``, if known. ``is_damaged``: the bytes are not JSON at all, so they were
+    probably corrupted on the way; a new request may return them intact.
     """
 
     is_damaged: bool = False
@@ -276,7 +276,7 @@ class DecodeError(KinformError):
 class ResourceVersionRegressed(KinformError):
     """The server's version went back: its etcd was restored, or another server answered.
 
-    Everything is listed anew. ``before`` is what we had, ``now`` what the server has.
+    Everything is listed again. ``before`` is the version we had, ``now`` the server's.
     """
 
     def __init__(self, before: str, now: str) -> None:
@@ -293,11 +293,11 @@ class ResourceVersionRegressed(KinformError):
 
 @final
 class SourceError(KinformError):
-    """A function that lists, watches or stores failed in a way of its own: see ``__cause__``."""
+    """A list, watch or store function of the user failed: see ``__cause__``."""
 
 
 class ConfigError(KinformError):
-    """The kubeconfig or the environment is wrong. ``source`` names the file or variable."""
+    """The kubeconfig or the environment is not valid. ``source`` names the file or variable."""
 
     def __init__(self, message: str, *, source: str = "", key: str = "") -> None:
         super().__init__(message, source, key)
@@ -311,7 +311,7 @@ class ConfigError(KinformError):
 
 @final
 class QueueShutDown(KinformError):
-    """A work queue was shut down and has nothing more to give. Workers end with it."""
+    """A work queue was shut down and is empty. Workers end with it."""
 
     def __init__(self, name: str = "") -> None:
         super().__init__(name)
@@ -322,7 +322,7 @@ class QueueShutDown(KinformError):
 
 
 class TerminalError(KinformError):
-    """Raised by a reconcile that would fail again: it is not tried again before something changes.
+    """Raised by a reconcile that would fail again: no retry until the object changes.
 
     ``raise TerminalError("spec.replicas is negative") from error``
     """
@@ -330,7 +330,7 @@ class TerminalError(KinformError):
 
 @final
 class LeadershipLost(KinformError):
-    """This process does not lead, or cannot be sure of it any more: it must not write."""
+    """This process is not the leader, or cannot be sure to be: it must not write."""
 
     def __init__(self, message: str, *, lease: str = "") -> None:
         super().__init__(message, lease)
@@ -342,7 +342,7 @@ class LeadershipLost(KinformError):
 
 
 class UsageError(KinformError, RuntimeError):
-    """A call that cannot work: a fault in the calling program, not in the cluster."""
+    """A call that cannot work: a bug of the calling program, not a failure of the cluster."""
 
 
 @final
@@ -353,7 +353,7 @@ class UnknownResourceError(UsageError):
         nearest: similar names that exist.
         served_in: full names under which other versions of its API group serve the resource.
         is_gone: whether discovery of its API group was fresh and complete, and lists the resource
-            in no version. While false, the server may only be unable to tell.
+            in no version. While false, discovery may be incomplete.
     """
 
     def __init__(
@@ -394,7 +394,7 @@ class AmbiguousResourceError(UsageError):
 
 
 def _rebuild(kind: type[KinformError], args: tuple[object, ...]) -> KinformError:
-    """Make an error anew without its ``__init__``, whose arguments have names."""
+    """Recreate an error without its ``__init__``, whose arguments are keywords."""
     error = kind.__new__(kind, *args)
     error.args = args
     return error
@@ -431,7 +431,7 @@ _BY_CODE: Final[dict[int, type[ApiError]]] = {
 _LONGEST_MESSAGE: Final = 16_384
 _LONGEST_REASON: Final = 256
 _LONGEST_WAIT: Final = 2**31 - 1
-"""What ``retryAfterSeconds`` can be at most: an int32 on the server."""
+"""The largest ``retryAfterSeconds``: an int32 on the server."""
 _REASON_OF_CODE: Final[dict[int, str]] = {
     400: "BadRequest",
     401: "Unauthorized",
@@ -454,7 +454,7 @@ _REASON_OF_CODE: Final[dict[int, str]] = {
 def api_error(
     status: Status, *, method: str = "", url: str = "", retry_after: float | None = None
 ) -> ApiError:
-    """Return the `ApiError` of the class that ``status`` calls for.
+    """Return ``status`` as an `ApiError` of its class.
 
     The reason decides; the code where the reason is unknown; 429 always by its code, as
     client-go does.
@@ -468,7 +468,7 @@ def api_error(
 
 
 def _printable(status: Status) -> Status:
-    """Return ``status`` with texts that may be shown: no control characters, not endless."""
+    """Return ``status`` with printable texts: no control characters, of limited length."""
     message, reason = status.message or "", status.reason or ""
     if _is_showable(message, _LONGEST_MESSAGE) and _is_showable(reason, _LONGEST_REASON):
         return status
@@ -488,7 +488,7 @@ def _shown(text: str, longest: int) -> str:
 
 
 def status_of_code(code: int, *, method: str, message: str) -> Status:
-    """Return the `Status` for an answer that carries none, from its HTTP code alone."""
+    """Return the `Status` for a response without one, from its HTTP code alone."""
     reason = _REASON_OF_CODE.get(code) or ("InternalError" if code >= 500 else "Unknown")
     if code == 409 and method == "POST":
         reason = "AlreadyExists"

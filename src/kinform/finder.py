@@ -1,4 +1,4 @@
-"""Finder: which resource a name means on this server; looked up once, and again after a 404."""
+"""`Finder`: the resource behind a name; discovered once, and again after a 404."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from kinform.errors import ApiError, KinformError, NotFoundError, UnknownResourc
 from kinform.meta import GroupVersionResource
 from kinform.resource import Resource
 from kinform.rest.mapping import APIResource
+from kinform.rest.request import api_prefix, check_segment
 
 __all__ = ["Finder", "Found"]
 
@@ -18,19 +19,21 @@ _FROM_MEMORY: Final = False
 
 
 class Found(NamedTuple):
-    """What has to be known of a resource to ask for its objects."""
+    """The facts about a resource that requests for its objects need."""
 
     gvr: GroupVersionResource
     kind: str
     namespaced: bool
+    prefix: str
+    """The path of its API version, checked: ``/api/v1``."""
 
 
 @final
 class Finder:
-    """Tells which resource is meant; the server is asked when it is first needed.
+    """Finds the resource of a name by discovery, at the first request.
 
-    Given a `Resource`, nobody is asked at all. Otherwise ``find`` is: its argument tells whether
-    an answer from memory will not do.
+    Given a `Resource`, no discovery is needed. Otherwise ``find`` is called: its argument is
+    whether discovery must send a request instead of using its cache.
     """
 
     def __init__(
@@ -41,53 +44,49 @@ class Finder:
     ) -> None:
         self._find = None if isinstance(find, Resource) else find
         self._find_again = find_again
-        self._found: Found | None = _essence(find) if isinstance(find, Resource) else None
+        self.found: Found | None = _essence(find) if isinstance(find, Resource) else None
+        """The facts that requests use now; ``None`` before the first one."""
 
     async def __call__(self) -> Found:
-        """Return what was found.
+        """Return the facts, by discovery if necessary.
 
         Raises:
             UnknownResourceError: the server has nothing of that name.
             AmbiguousResourceError: several API groups have it.
         """
-        if self._found is None:
+        if self.found is None:
             assert self._find is not None
-            self._found = _essence(await self._find(_FROM_MEMORY))
-        return self._found
+            self.found = _essence(await self._find(_FROM_MEMORY))
+        return self.found
 
     @property
     def known(self) -> GroupVersionResource | None:
-        """The resource, if it was found and is not in doubt."""
-        return None if self._found is None else self._found.gvr
+        """The resource, if it was found."""
+        return None if self.found is None else self.found.gvr
 
     @property
     def namespaced(self) -> bool | None:
-        """Whether the objects have namespaces; ``None`` while nothing was found."""
-        return None if self._found is None else self._found.namespaced
-
-    @property
-    def found(self) -> Found | None:
-        """What requests use now; ``None`` before the first one."""
-        return self._found
+        """True if the objects are namespaced; ``None`` before discovery."""
+        return None if self.found is None else self.found.namespaced
 
     async def has_moved(self, error: ApiError, used: Found | None) -> bool:
-        """Return whether the path that was refused is not the resource's path any more.
+        """Return whether the path of the resource has changed since the refused request.
 
-        The server is asked for that, though not too often, unless ``error`` is about an object.
+        Discovery runs for that, rate limited, unless ``error`` is about an object.
 
         Args:
-            error: the answer.
-            used: what the request used: another request may have found the new path meanwhile.
+            error: the response.
+            used: the facts that the request used: another request may have found new ones since.
         """
         details = error.status.details
         if self._find_again is None or (details is not None and details.name):
             return False
-        used = used or self._found
-        if self._found != used:
+        used = used or self.found
+        if self.found != used:
             return True
-        with contextlib.suppress(KinformError):  # the error at hand says more
+        with contextlib.suppress(KinformError):  # the caller's error says more
             self._take(_essence(await self._find_again()))
-        return self._found != used
+        return self.found != used
 
     def _take(self, found: Found) -> None:
         """Use another version or scope of the resource, but never another resource.
@@ -95,12 +94,12 @@ class Finder:
         Discovery can be incomplete: if the server's core group does not answer for a moment,
         "pods" are those of metrics.k8s.io.
         """
-        if self._found is None or _identity(self._found) == _identity(found):
-            self._found = found
+        if self.found is None or _identity(self.found) == _identity(found):
+            self.found = found
 
     @contextlib.asynccontextmanager
     async def checked_if_not_found(self) -> AsyncGenerator[None]:
-        """Ask discovery anew after a 404: a CRD may be gone, or back with another scope.
+        """Run discovery again after a 404: a CRD may be deleted, or recreated with another scope.
 
         Raises:
             UnknownResourceError: discovery does not know the resource either.
@@ -118,9 +117,9 @@ class Finder:
         try:
             found = await find(_FRESH)
         except UnknownResourceError as exc:
-            # What was found before is kept: the next list shows whether it is still a 404.
+            # The facts are kept: the next list shows whether it is still a 404.
             raise exc from cause
-        except KinformError:  # it says nothing: the 404 is all that is known
+        except KinformError:  # discovery failed: the 404 is all that is known
             return
         self._take(_essence(found))
 
@@ -130,4 +129,6 @@ def _identity(found: Found) -> tuple[str, str, str]:
 
 
 def _essence(resource: APIResource | Resource[object]) -> Found:
-    return Found(resource.gvr, resource.kind, resource.namespaced)
+    gvr = resource.gvr
+    check_segment("resource", gvr.resource)
+    return Found(gvr, resource.kind, resource.namespaced, api_prefix(gvr.group_version))

@@ -1,7 +1,7 @@
-"""The shared vocabulary: names, versions and metadata, as Kubernetes calls them.
+"""Names, versions and metadata of Kubernetes objects, as values.
 
-Values only: no I/O, no behaviour beyond parsing and printing themselves. Field names on the
-wire are spelled out one by one, because mechanical camel-casing gets names like ``podIP`` wrong.
+Values only: no I/O, no behaviour beyond parsing and printing. Field names on the wire are
+written out, because mechanical camel-casing gets names like ``podIP`` wrong.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ class GroupVersion(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> GroupVersion:
-        """Read ``v1`` or ``apps/v1``, the form objects carry in ``apiVersion``.
+        """Parse ``v1`` or ``apps/v1``, the form of ``apiVersion``.
 
         Raises:
-            ValueError: if ``text`` has not one of these forms.
+            ValueError: if ``text`` has none of these forms.
         """
         group, _, version = text.rpartition("/")
         if not version or "/" in group or (not group and "/" in text):
@@ -81,7 +81,7 @@ class GroupVersionKind(NamedTuple):
 
 
 class GroupVersionResource(NamedTuple):
-    """A resource as it stands in URLs, for example ``apps/v1`` ``deployments``.
+    """A resource as written in URLs, for example ``apps/v1`` ``deployments``.
 
     >>> str(GroupVersionResource("apps", "v1", "deployments"))
     'apps/v1/deployments'
@@ -93,10 +93,10 @@ class GroupVersionResource(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> GroupVersionResource:
-        """Read ``v1/pods`` or ``apps/v1/deployments``.
+        """Parse ``v1/pods`` or ``apps/v1/deployments``.
 
         Raises:
-            ValueError: if ``text`` has not one of these forms.
+            ValueError: if ``text`` has none of these forms.
         """
         head, _, resource = text.rpartition("/")
         if not head or not resource:
@@ -115,9 +115,9 @@ class GroupVersionResource(NamedTuple):
 # A Struct, because caches have one for every object: a NamedTuple takes longer to make, is twice
 # as large, and the garbage collector would visit each for as long as the program runs.
 class ObjectName(msgspec.Struct, frozen=True, order=True, gc=False):
-    """Which object of a kind: its namespace (``""`` where the kind has none) and name.
+    """The namespace (``""`` for cluster-scoped kinds) and name of an object.
 
-    ``str()`` is client-go's key, ``namespace/name`` or ``name``. It can be taken apart, sorted,
+    ``str()`` is client-go's key, ``namespace/name`` or ``name``. It can be unpacked, sorted,
     and used as a key of dicts.
 
     >>> str(ObjectName("default", "web-0")), str(ObjectName("", "node-1"))
@@ -129,7 +129,7 @@ class ObjectName(msgspec.Struct, frozen=True, order=True, gc=False):
 
     @classmethod
     def parse(cls, key: str) -> ObjectName:
-        """Read ``namespace/name`` or ``name``.
+        """Parse ``namespace/name`` or ``name``.
 
         Raises:
             ValueError: if ``key`` has another form.
@@ -147,7 +147,7 @@ class ObjectName(msgspec.Struct, frozen=True, order=True, gc=False):
 
     @property
     def shown(self) -> str:
-        r"""The key as logs and terminals may show it: names of some kinds hold any character.
+        r"""The key without control characters, for logs and terminals: some kinds allow any name.
 
         >>> ObjectName("", "a\x1b[2Jb").shown
         'a\\x1b[2Jb'
@@ -157,7 +157,7 @@ class ObjectName(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 class OwnerReference(msgspec.Struct, frozen=True, gc=False):
-    """Who owns an object, as the garbage collector reads it."""
+    """The owner of an object, as used by the garbage collector."""
 
     api_version: str = field(name="apiVersion", default="")
     kind: str = ""
@@ -182,7 +182,7 @@ _read_unset: Final[Callable[[Raw], dict[str, str | None]]] = msgspec.json.Decode
 
 # gc=False: strings and their dicts have no cycles.
 class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1641 - dicts within
-    """The metadata every object carries, read without decoding the rest of it.
+    """The metadata of an object, decoded without the rest of it.
 
     Nothing is required: bookmarks have no name, some servers send null for labels. Text that is
     absent or null is ``""``; such collections are empty. A label, annotation or finalizer that is
@@ -190,8 +190,8 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1
     ``obj.at("metadata", "managedFields")`` reads it. Times stay as the server wrote them.
 
     Annotations may be large, and ``kubectl apply`` repeats all of an object in one: they stay
-    bytes until somebody looks, and are read at each look. So who keeps the metadata of an object
-    keeps its bytes.
+    bytes and are decoded at each access. So a reference to the metadata of an object keeps its
+    bytes alive.
     """
 
     name: str = ""
@@ -225,13 +225,13 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1
 
     @property
     def annotations(self) -> Mapping[str, str]:
-        """The annotations, read-only. `DecodeError` if they are not text by text."""
+        """The annotations, read-only. `DecodeError` if they are not a mapping of text to text."""
         held = self.raw_annotations
         if isinstance(held, Raw):
             try:
                 held = _annotations(held)
             except (msgspec.DecodeError, RecursionError) as exc:
-                from kinform.sansio import heads  # which reads metadata: not before it is needed
+                from kinform.sansio import heads  # here, because it imports this module
 
                 error = heads.decode_error(exc)
                 error.path = "$.metadata.annotations" + error.path.removeprefix("$")
@@ -246,16 +246,16 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1
 
     @property
     def finalizers(self) -> Sequence[str]:
-        """What still holds back the deletion."""
+        """The finalizers that still block the deletion."""
         return self.raw_finalizers or ()
 
     @property
     def controller(self) -> OwnerReference | None:
-        """The one owner that is marked as controller, if any."""
+        """The owner that is marked as controller, if any."""
         return next((ref for ref in self.owner_references if ref.controller), None)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same, in whichever form their annotations are kept."""
+        """Return whether both have the same content, in any form of their annotations."""
         if not isinstance(other, ObjectMeta):
             return NotImplemented
         if any(getattr(self, name) != getattr(other, name) for name in _COMPARED):
@@ -281,7 +281,7 @@ _COMPARED: Final = frozenset(ObjectMeta.__struct_fields__) - {"raw_annotations"}
 
 
 def _are_equal(one: ObjectMeta, other: ObjectMeta) -> bool:
-    """Compare annotations in two forms; those that cannot be read equal no others."""
+    """Compare annotations in two forms; those that cannot be decoded equal no others."""
     from kinform.errors import DecodeError
 
     try:
@@ -292,9 +292,9 @@ def _are_equal(one: ObjectMeta, other: ObjectMeta) -> bool:
 
 # A Struct, because one is made for every event: a NamedTuple costs four times as much.
 class Entry(msgspec.Struct, Generic[T], frozen=True, gc=False):
-    """An object and the metadata that was read from its bytes: what caches keep.
+    """An object and the metadata decoded from its bytes, as kept by caches.
 
-    ``T`` is never looked into; everything kinform must know of it stands in ``metadata``.
+    kinform never looks into ``T``; the fields it needs are in ``metadata``.
     """
 
     metadata: ObjectMeta
@@ -308,7 +308,7 @@ else:
 
 
 class ListMeta(msgspec.Struct, frozen=True, gc=False):
-    """The metadata of a list: the version it shows and the token for its next page.
+    """The metadata of a list: its version and the token for its next page.
 
     Text that is absent or null is ``""``.
     """
@@ -324,7 +324,7 @@ class ListMeta(msgspec.Struct, frozen=True, gc=False):
 
 
 class StatusCause(msgspec.Struct, frozen=True, gc=False):
-    """One complaint within a `Status`: which field, what is wrong."""
+    """One error within a `Status`: the field and the problem."""
 
     reason: str | None = None
     message: str | None = None
@@ -332,7 +332,7 @@ class StatusCause(msgspec.Struct, frozen=True, gc=False):
 
 
 class StatusDetails(msgspec.Struct, frozen=True):
-    """What a `Status` is about."""
+    """The object and the causes of a `Status`."""
 
     name: str | None = None
     group: str | None = None
@@ -343,7 +343,7 @@ class StatusDetails(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """The server's answer where it gives no object: success, or why not."""
+    """The server's response without an object: success, or the reason of a failure."""
 
     status: str | None = None
     code: int | None = None

@@ -1,12 +1,12 @@
-"""Parts: tasks that run until they are stopped, and what happens when one ends otherwise.
+"""Parts: the long-lived tasks of a manager or an informer, restarted when they end unexpectedly.
 
-Workers, the pumps of handlers, reflectors and sources are parts. A part that ends for any reason
-but a stop is an error: it is logged and counted, readiness fails for a minute, and the part is
-started again. More than five such ends within a minute are raised, by `Parts.keep_running` and by
-`Parts.failed`, which ends the manager.
+Workers, the tasks that call handlers, reflectors and sources are parts. A part that ends for any
+reason but a stop is an error: it is logged and counted, readiness fails for a minute, and the part
+is started again. More than five such ends within a minute are raised, by `Parts.keep_running` and
+by `Parts.failed`, which ends the manager.
 
-A manager's `Parts` counts the ends of all that runs within it: what is started in one of its tasks
-finds it by a context variable (`Parts.join`).
+A manager's `Parts` counts the ends of all parts within it: an informer or a controller that is
+started in one of the manager's tasks finds it by a context variable (`Parts.join`).
 """
 
 from __future__ import annotations
@@ -51,17 +51,17 @@ class Parts:
 
     @property
     def unexpected_ends(self) -> int:
-        """How many parts ended for another reason than a stop."""
+        """The number of times that a part ended for another reason than a stop."""
         return self._ends.total
 
-    # --- who belongs to whom
+    # --- ownership
 
     def own_context(self) -> None:
-        """Count the ends of whatever joins in this task, and in those it starts."""
+        """Become the owner of all `Parts` that join in this task, or in tasks started by it."""
         _owner.set(self)
 
     def join(self) -> None:
-        """Have the ends counted by the manager that runs this task as well, if there is one."""
+        """Report unexpected ends to the owner of this task's context as well, if it has one."""
         owner = _owner.get()
         self._parent = None if owner is self else owner
 
@@ -80,12 +80,12 @@ class Parts:
         Args:
             part: the name of the part, and of its task.
             work: is called again for each run.
-            backs_off: whether to wait before that, longer and longer.
-            fatal: errors that another run could not change. They are raised.
+            backs_off: whether to wait before another run, with exponential backoff.
+            fatal: errors that another run cannot fix. They are raised.
 
         Raises:
-            BaseException: what must end the process, a ``fatal`` error, or the error of the last
-                end when there were too many.
+            BaseException: an error that must end the process, a ``fatal`` error, or the error of
+                the last end when there were too many.
         """
         loop = asyncio.get_running_loop()
         backoff = Backoff()
@@ -105,44 +105,42 @@ class Parts:
                 await asyncio.sleep(backoff.delay(rand=random.random()))
                 backoff = backoff.failed()
 
-    def report(self, part: str, error: BaseException | None, *, counts: bool = True) -> None:
+    def report(self, part: str, error: BaseException | None) -> None:
         """Log and count the unexpected end of a part.
 
         Args:
             part: the name of the part.
             error: why it ended.
-            counts: whether it counts towards the limit.
 
         Raises:
             BaseException: ``error``, if there were too many such ends.
         """
         if error is None:
             error = UsageError(f"{part} ended without an error")
-        if counts:
-            log.error(
-                "part ended unexpectedly: %s: %s: %s",
-                part,
-                type(error).__name__,
-                error,
-                exc_info=error,
-                extra={"part": part, "owner": self.name},
-            )
+        log.error(
+            "part ended unexpectedly: %s: %s: %s",
+            part,
+            type(error).__name__,
+            error,
+            exc_info=error,
+            extra={"part": part, "owner": self.name},
+        )
         shown = part.replace(self.name, self.label)  # a name may hold a namespace and selectors
         end = PartEnd(shown, error, asyncio.get_running_loop().time())
-        if self._note(end, counts=counts):
+        if self._note(end):
             raise error
 
-    def _note(self, end: PartEnd, *, counts: bool) -> bool:
-        is_too_often = self._ends.note(end, counts=counts)
+    def _note(self, end: PartEnd) -> bool:
+        is_too_often = self._ends.note(end)
         if is_too_often and self._failure is None:
             self._failure = end.error
             self._has_failed.set()
         if self._parent is not None:
-            return self._parent._note(end, counts=counts)  # noqa: SLF001 - of the same class
+            return self._parent._note(end)  # noqa: SLF001 - of the same class
         return is_too_often
 
     def give_up(self, part: str, error: BaseException) -> None:
-        """Note that a part cannot run at all: `problem` reports it from now on."""
+        """Record that a part cannot run at all: `problem` reports it from now on."""
         self._ends.total += 1
         self._unusable[part] = error
         if self._parent is not None:
@@ -154,12 +152,12 @@ class Parts:
         assert self._failure is not None
         raise self._failure
 
-    # --- how it stands
+    # --- health
 
     def problem(self) -> str | None:
         """Return one sentence about parts that cannot run or ended within the last minute.
 
-        It names no objects and quotes no error: anyone may read a readiness report.
+        It names no objects and quotes no error: unauthenticated clients may read readiness.
         """
         for part, error in self._unusable.items():
             return f"{part} cannot run: {type(error).__name__}; see the log"
@@ -175,7 +173,10 @@ class Parts:
 
 
 def error_of(ended: asyncio.Task[None]) -> BaseException | None:
-    """Return why a task ended; ``None`` if it returned. A cancellation is a `UsageError`."""
+    """Return the error that ended a task; ``None`` if it returned.
+
+    A cancellation is a `UsageError`: kinform does not cancel its own parts in this way.
+    """
     if ended.cancelled():
         return UsageError(
             f"the task {ended.get_name()!r} was cancelled from outside kinform; stop the manager "

@@ -1,27 +1,38 @@
-"""`Resource`: which API resource, and as what its objects are read.
+"""`Resource`: an API resource and the model that its objects are decoded to.
 
-The rest of kinform is generic over ``T`` and never looks inside one: what it needs of an object
-it reads from the bytes, and a `Resource` value carries the way from bytes to ``T``.
+The rest of kinform is generic over ``T`` and never looks inside one: it reads the metadata it
+needs from the bytes, and a `Resource` value holds the decoder from bytes to ``T``.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Generic, TypeVar, cast, final, overload
+from typing import Final, Generic, TypeVar, cast, final, overload
 
 from kinform import models
 from kinform.errors import UsageError
-from kinform.meta import GroupVersionResource
+from kinform.meta import GroupVersionResource, ObjectMeta
 from kinform.models import is_projection, resource_of
 from kinform.objects import Object
-from kinform.sansio.heads import Body
+from kinform.sansio.heads import Body, Head
 
-__all__ = ["Resource", "body_reader", "encode", "is_projection", "model_decoder", "resource_of"]
+__all__ = [
+    "Resource",
+    "body_reader",
+    "decode_answer",
+    "encode",
+    "is_projection",
+    "model_decoder",
+    "model_or_object",
+    "resource_of",
+]
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 M = TypeVar("M")
+
+_NAMELESS: Final = ObjectMeta()
 
 
 @final
@@ -38,11 +49,11 @@ class Resource(Generic[T_co]):
     """
 
     gvr: GroupVersionResource
-    """Group, version and the plural name that stands in URLs."""
+    """Group, version and the plural name used in URLs."""
     kind: str
     """The kind of its objects, for example ``Deployment``."""
     namespaced: bool
-    """Whether its objects live in namespaces."""
+    """True if its objects live in namespaces."""
     model: type[T_co]
     """The class its objects are read as."""
     decode: Callable[[bytes], T_co] = dataclasses.field(repr=False)
@@ -88,7 +99,7 @@ class Resource(Generic[T_co]):
         """Return the object in ``body`` as ``T``. An `Object` costs no second pass.
 
         Raises:
-            DecodeError: whatever ``decode`` raised, with the object's key; no payload.
+            DecodeError: ``decode`` failed; it has the object's key and no payload.
         """
         if self.model is Object:
             return cast("T_co", Object(body.raw, body.head))
@@ -99,10 +110,10 @@ class Resource(Generic[T_co]):
 
 
 def model_decoder(model: type[T]) -> Callable[[bytes], T]:
-    """Return the function that reads one object's JSON as ``model``.
+    """Return the function that decodes one object's JSON to ``model``.
 
-    Members the model does not declare are skipped. The function raises what the model's library
-    raises; `Resource.read` and `Object.decode` turn that into `DecodeError`.
+    Members the model does not declare are skipped. The function raises the errors of the model's
+    library; `Resource.read` and `Object.decode` turn them into `DecodeError`.
 
     Raises:
         UsageError: if ``model`` is not a msgspec Struct, dataclass, TypedDict, attrs class,
@@ -113,32 +124,45 @@ def model_decoder(model: type[T]) -> Callable[[bytes], T]:
     return models.decoder_of(model)
 
 
-def body_reader(model: type[T]) -> Callable[[Body], T]:
-    """Return the function that `Resource.read` would be for ``model``, without a resource.
+def body_reader(model: type[T]) -> Callable[[bytes, Head], T]:
+    """Return the function that decodes an object's bytes, of known head, to ``model``.
 
-    It raises `DecodeError` for whatever goes wrong in reading, with the object's key.
+    It raises `DecodeError` for every failure, with the object's key.
 
     Raises:
         UsageError: if ``model`` is of no supported kind.
     """
+    if model is Object:  # the constructor itself: this is called for every event
+        return cast("Callable[[bytes, Head], T]", Object)
     decode = model_decoder(model)
 
-    def read(body: Body) -> T:
-        return models.read(decode, body.raw, meta=body.head.metadata)
+    def read(raw: bytes, head: Head) -> T:
+        return models.read(decode, raw, meta=head.metadata)
 
-    return cast("Callable[[Body], T]", _read_object) if model is Object else read
+    return read
 
 
-def _read_object(body: Body) -> Object:
-    return Object(body.raw, body.head)
+def model_or_object(model: type[T] | None) -> type[T]:
+    """Return ``model``, or `Object` if the caller gave none."""
+    return cast("type[T]", Object) if model is None else model
+
+
+def decode_answer(model: type[T], raw: bytes) -> T:
+    """Decode the body of a response to ``model``.
+
+    Raises:
+        DecodeError: the body does not match the model; the message shows no payload.
+        UsageError: ``model`` is not of a supported kind.
+    """
+    return models.read(model_decoder(model), raw.strip(), meta=_NAMELESS)  # it ends with a newline
 
 
 def encode(body: object) -> bytes:
     """Return the JSON to send for ``body``: an `Object`, a mapping, a list or a model.
 
-    An `Object` is sent as it came. A dict is written as it is, None as null. A model writes
-    what it declares under its wire names, *without* the members that are None: a model cannot
-    say null, and in a merge patch null deletes. Bytes become base64, as in a Secret.
+    An `Object` is sent unchanged. A dict is encoded as it is, None as null. A model is encoded with
+    the wire names of its members, *without* those whose value is None, because null deletes
+    in a merge patch. Bytes become base64, as in a Secret.
 
     >>> encode({"spec": {"replicas": 2, "paused": None}})
     b'{"spec":{"replicas":2,"paused":null}}'

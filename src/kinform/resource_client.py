@@ -1,6 +1,6 @@
-"""`ResourceClient`: everything one can do with one kind of object, typed.
+"""`ResourceClient`: all verbs for one resource, typed.
 
-Reads give ``T``. Writes take what can be JSON; what the server answers is ``T`` again.
+Reads return ``T``. Writes take anything that can be encoded as JSON and return ``T``.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class ResourceClient(
     Deletes[T],
     DeletesCollections[T],
 ):
-    """One kind of object in one namespace (or all). Made by `Client.resource`; costs nothing.
+    """One resource in one namespace (or all). Made by `Client.resource`; cheap to create.
 
-    Nothing is sent before the first ``await``, which also looks the kind up. Any name may be
-    given as an `ObjectName`, whose namespace then counts.
+    Nothing is sent before the first ``await``, which also runs discovery. A name may be
+    given as an `ObjectName`, whose namespace is then used.
 
     Every method raises `ApiError` when the server refuses, `TransportError` when it does not
-    answer, `DecodeError` when its answer cannot be read, and `UsageError` for calls that cannot
-    work; these are not repeated below.
+    answer, `DecodeError` when its response cannot be decoded, and `UsageError` for calls that
+    cannot work; these are not repeated below.
     """
 
     def in_namespace(self, namespace: str) -> ResourceClient[T]:
@@ -61,7 +61,7 @@ class ResourceClient(
 
     @property
     def metadata_only(self) -> ResourceClient[Object]:
-        """Read only metadata (``PartialObjectMetadata``): far less to send and to keep."""
+        """A client that reads only metadata (``PartialObjectMetadata``), which is far less."""
         return self._copy(Object, partial="PartialObjectMetadata")
 
     def _copy(

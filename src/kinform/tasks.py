@@ -1,4 +1,4 @@
-"""Tasks with an owner: tied to a block, or to a call that waits for all of them.
+"""Helpers for asyncio tasks with an owner: a block, or a call that waits for all of them.
 
 Rule: ``Task.cancelling()`` is never evidence of a cancellation. Before Python 3.13 it stays at 1
 after a ``TaskGroup`` whose child failed, and user code can leave it at any value. Evidence is a
@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import itertools
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -23,15 +24,19 @@ from collections.abc import (
 from typing import Final, Generic, TypeVar, cast, final
 
 __all__ = [
+    "CANCEL_TIMEOUT",
     "SharedCalls",
     "apart",
     "background",
+    "end_in_time",
     "ended",
     "finish",
     "gather",
     "waits",
 ]
 
+CANCEL_TIMEOUT: Final = 0.25
+"""Seconds that a cancelled task gets to end before it is abandoned."""
 _TURNS: Final = 20
 
 K = TypeVar("K", bound=Hashable)
@@ -42,12 +47,12 @@ R = TypeVar("R")
 async def background(
     work: Coroutine[object, object, R], *, patience: int | None = None
 ) -> AsyncGenerator[asyncio.Task[R]]:
-    """Run ``work`` beside the block; when the block is left it is cancelled and waited for.
+    """Run ``work`` beside the block; leaving the block cancels it and waits for its end.
 
-    In any case: who is cancelled meanwhile ends when ``work`` has, as with a ``TaskGroup``; or,
-    after ``patience`` cancellations all in all, leaves it to itself. Unlike a ``TaskGroup`` it may
-    stand in an async generator: it belongs to no task, so the block may be left in another one.
-    Its failure is seen by whoever awaits the task, and only there.
+    A caller that is cancelled during that wait still waits for the end of ``work``, as with a
+    ``TaskGroup``; after ``patience`` cancellations in total it stops waiting. Unlike a
+    ``TaskGroup`` it can be used in an async generator: it belongs to no task, so the block may be
+    left in another one. Its failure is raised only where the task is awaited.
     """
     task = asyncio.get_running_loop().create_task(work)
     left_by_cancellation = 0
@@ -61,7 +66,7 @@ async def background(
         left = None if patience is None else patience - left_by_cancellation
         await ended(task, patience=left)
         if not task.cancelled():
-            task.exception()  # taken note of: a failure nobody awaited is not an event-loop error
+            task.exception()  # retrieved, so that asyncio does not log it
 
 
 async def apart(
@@ -69,13 +74,13 @@ async def apart(
 ) -> asyncio.Task[R]:
     """Run ``work`` in a task of its own, wait for its end, and return that task, which is done.
 
-    For user code. Whatever ``work`` does to its task (a leftover ``cancelling()`` count, a
-    swallowed cancellation), the caller's task is not affected: a ``CancelledError`` raised here is
+    For user code. Nothing that ``work`` does to its task (a leftover ``cancelling()`` count, a
+    swallowed cancellation) affects the caller's task: a ``CancelledError`` raised here is
     always the caller's own cancellation. If ``work`` itself ended by ``CancelledError``, because
-    something it awaited was cancelled, the returned task says so (``task.cancelled()``).
+    something it awaited was cancelled, ``task.cancelled()`` of the returned task is true.
 
     Each cancellation of the caller calls ``on_cancel`` and cancels ``work``. It is raised when
-    ``work`` has ended, whatever the result of ``work`` is. Other tasks always get a turn.
+    ``work`` has ended, regardless of its result. Other tasks always run in between.
     """
     loop = asyncio.get_running_loop()
     is_coroutine = asyncio.iscoroutine(work)
@@ -113,9 +118,9 @@ def _wake(waiter: asyncio.Future[None], _: object) -> None:
 
 
 async def ended(task: asyncio.Task[R], *, patience: int | None = None) -> None:
-    """Wait until a task that was cancelled has ended; cancelled meanwhile, wait all the same.
+    """Wait until a cancelled task has ended, even if this wait is cancelled.
 
-    ``patience``: not if the task that waits is cancelled so often meanwhile.
+    After ``patience`` cancellations of the wait it gives up.
     """
     await _all_ended((task,), patience=patience)
 
@@ -134,11 +139,49 @@ async def _all_ended(tasks: Collection[asyncio.Task[R]], *, patience: int | None
         raise cancelled
 
 
-def waits(seconds: float) -> Iterator[float]:
-    """Yield how long to wait for something, again and again until ``seconds`` have passed.
+async def end_in_time(
+    *tasks: asyncio.Task[R],
+    timeout: float | None = CANCEL_TIMEOUT,
+    on_abandoned: Callable[[], object] | None = None,
+) -> None:
+    """Cancel ``tasks`` and wait for their end, for at most ``timeout`` seconds if it is given.
 
-    And some turns of the loop: if it was held up for all that time, by a busy machine or a callback
-    that blocks, it is not the fault of those who had no turn.
+    A task cannot be ended against its will: user code may swallow its cancellation. So that a stop
+    always ends, a task that still runs after ``timeout`` is abandoned, and ``on_abandoned`` is
+    called once, to log it. The result of every task counts as retrieved, also that of an abandoned
+    one. A caller that is cancelled meanwhile waits all the same; the cancellation is raised last.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    left: list[asyncio.Task[R]] = [task for task in tasks if not task.done()]
+    for task in left:
+        task.cancel()
+    for task in tasks:
+        task.add_done_callback(_retrieve)
+    for seconds in itertools.repeat(None) if timeout is None else waits(timeout):
+        if not left:
+            break
+        try:
+            await asyncio.wait(left, timeout=seconds)
+        except asyncio.CancelledError as exc:
+            cancelled = exc
+        left = [task for task in left if not task.done()]
+    if left and on_abandoned is not None:
+        on_abandoned()
+    if cancelled is not None:
+        raise cancelled
+
+
+def _retrieve(task: asyncio.Task[R]) -> None:
+    """Retrieve the exception of a task that nothing awaits, so that asyncio does not log it."""
+    if not task.cancelled():
+        task.exception()
+
+
+def waits(seconds: float) -> Iterator[float]:
+    """Yield the remaining time of a wait, repeatedly until ``seconds`` have passed.
+
+    Then yield 0 for some iterations of the loop: if the loop was blocked for all that time, by a
+    busy machine or a blocking callback, the awaited tasks had no chance to run.
     """
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
@@ -149,17 +192,17 @@ def waits(seconds: float) -> Iterator[float]:
 
 
 async def finish(work: Coroutine[object, object, R]) -> R:
-    """Run ``work`` to its end and return its result; cancelled meanwhile, wait all the same.
+    """Run ``work`` to its end and return its result, even if the caller is cancelled.
 
-    For what must not stay half done. The cancellation is raised when ``work`` has ended, whatever
-    has come of that.
+    For work that must not be interrupted. The cancellation is raised when ``work`` has ended,
+    regardless of its result.
     """
     task = asyncio.get_running_loop().create_task(work)
     try:
         await ended(task)
     except asyncio.CancelledError:
         if not task.cancelled():
-            task.exception()  # taken note of: there is something else to be raised
+            task.exception()  # retrieved, so that asyncio does not log it
         raise
     return task.result()
 
@@ -197,17 +240,17 @@ def _has_failed(task: asyncio.Task[R]) -> bool:
 
 @final
 class SharedCalls(Generic[K, R]):
-    """Lets everybody who wants the same thing at the same time share one call for it.
+    """Shares one call between concurrent callers with the same key (Go: singleflight).
 
-    The first to ask makes the call; the others wait for what comes of it, a failure included. If
-    the first is cancelled, one of the others makes the call. Nothing is remembered afterwards.
+    The first caller makes the call; the others wait for its result or failure. If the first is
+    cancelled, one of the others makes the call. Results are not kept.
     """
 
     def __init__(self) -> None:
         self._under_way: dict[K, asyncio.Future[R]] = {}
 
     async def call(self, key: K, work: Callable[[], Awaitable[R]]) -> R:
-        """Return what ``work()`` returns, called by this task or by another that wants ``key``."""
+        """Return the result of ``work()``, called by this task or by another with ``key``."""
         while (outcome := self._under_way.get(key)) is not None:
             await asyncio.wait([outcome])  # cancelling this wait does not touch the outcome
             if not outcome.cancelled():
@@ -218,7 +261,7 @@ class SharedCalls(Generic[K, R]):
             outcome.set_result(result)
         except Exception as exc:
             outcome.set_exception(exc)
-            outcome.exception()  # taken note of: perhaps nobody waits for it
+            outcome.exception()  # retrieved, so that asyncio does not log it without a waiter
             raise
         finally:
             del self._under_way[key]

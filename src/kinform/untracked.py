@@ -1,7 +1,7 @@
-"""Objects that no cycle can go through, kept out of the garbage collector's sight.
+"""`untrack`: exclude objects that cannot be part of a cycle from garbage collection.
 
-A full collection visits every container there is, and holds up the event loop meanwhile: for 65 ms
-with a cache of 100,000 pods. It could never free one of them that their reference counts do not.
+A full collection visits every container and blocks the event loop meanwhile: for 65 ms with a
+cache of 100,000 pods. It could free none of them that their reference counts do not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _found() -> Callable[[object], None]:
 
 
 untrack: Final = _found()
-"""Let the collector pass over an object: one that holds nothing that could lead back to it.
+"""Exclude an object from garbage collection; it must hold no reference that leads back to it.
 
-CPython alone has it (``PyObject_GC_UnTrack``); elsewhere nothing is done.
+Only CPython has it (``PyObject_GC_UnTrack``); elsewhere nothing is done.
 """

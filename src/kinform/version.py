@@ -1,4 +1,4 @@
-"""The version, in the one place that the build and the User-Agent both read."""
+"""The version of kinform, read by the build and the User-Agent."""
 
 from __future__ import annotations
 

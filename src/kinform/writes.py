@@ -1,10 +1,9 @@
-"""What goes into the body of a write, and the checks that keep it from doing harm. Pure."""
+"""The bodies of writes and their checks. Pure."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -13,50 +12,26 @@ from kinform.errors import DecodeError, UsageError
 from kinform.finder import Found
 from kinform.meta import ObjectName
 from kinform.objects import Object
-from kinform.resource import encode, is_projection
-from kinform.rest.decoding import decode_answer
-from kinform.rest.options import query_pairs
+from kinform.resource import decode_answer, encode, is_projection
 from kinform.sansio import json_patch
 from kinform.sansio.heads import read_head
 
-__all__ = ["Content", "FieldValidation", "Propagation", "WriteOptions"]
+__all__ = ["Content", "Propagation"]
 
 T = TypeVar("T")
 
 Content: TypeAlias = dict[str, object]
-FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
-"""What the server does about unknown or doubled fields."""
 Propagation: TypeAlias = Literal["Background", "Foreground", "Orphan"]
-"""What happens to the objects that the deleted one owns."""
+"""The treatment of the objects that the deleted one owns."""
 
 _GUARD: Final = "/metadata/resourceVersion"
 
 
-@dataclass(frozen=True, slots=True)
-class WriteOptions:
-    """The query parameters of a write."""
-
-    field_manager: str | None = None
-    field_validation: FieldValidation | None = None
-    dry_run: bool = False
-    force: bool = False
-
-    def query(self) -> Mapping[str, str]:
-        """Return the parameters by their names on the wire."""
-        values = {
-            "fieldManager": self.field_manager,
-            "fieldValidation": self.field_validation,
-            "dryRun": "All" if self.dry_run else None,
-            "force": self.force or None,
-        }
-        return dict(query_pairs(values))
-
-
 def content_of(body: object) -> Content:
-    """Return the JSON object that ``body`` (dict, `Object`, model) stands for, as an own copy.
+    """Return ``body`` (dict, `Object`, model) as a JSON object, always a copy.
 
     Raises:
-        UsageError: it is no JSON object.
+        UsageError: it is not a JSON object.
     """
     try:
         return msgspec.json.decode(encode(body), type=Content)
@@ -91,7 +66,7 @@ _TYPE_META: Final = {"apiVersion", "kind"}
 
 
 def name_of(content: Content, namespace: str) -> ObjectName:
-    """Return which object ``content`` is, in ``namespace`` unless it names its own.
+    """Return the name of the object ``content``, in ``namespace`` unless it names its own.
 
     Raises:
         UsageError: it has no name, or names another namespace than the client's.
@@ -120,10 +95,10 @@ def namespace_of(content: Content, namespace: str) -> str:
 
 
 def refuse_managed_fields(content: Content) -> None:
-    """Refuse to apply an object as it was read: the server would take every field as ours.
+    """Refuse to apply an object as it was read: we would become the owner of every field.
 
     Raises:
-        UsageError: there are ``managedFields``.
+        UsageError: ``managedFields`` is set.
     """
     if _metadata(content).get("managedFields"):
         raise UsageError(
@@ -139,7 +114,7 @@ def delete_options(
     resource_version: str | None = None,
     dry_run: bool = False,
 ) -> Content:
-    """Return the body of a DELETE; what is ``None`` is left to the server."""
+    """Return the body of a DELETE; options that are ``None`` are not sent."""
     seconds = None if grace_period is None else max(0, round(grace_period))
     conditions = {"uid": uid, "resourceVersion": resource_version}
     preconditions = {key: value for key, value in conditions.items() if value is not None}
@@ -155,12 +130,13 @@ def delete_options(
 
 
 def is_gone(body: bytes) -> bool:
-    """Whether an answer to a delete says that the object is gone.
+    """Return whether the response to a DELETE shows that the object was removed.
 
-    It is a ``Status``, or the object's last state; one that lingers has a deletionTimestamp.
+    The response is a ``Status``, or the object's last state; an object that still exists has a
+    deletionTimestamp.
 
     Raises:
-        DecodeError: the answer is no object at all.
+        DecodeError: the response is not an object.
     """
     head = read_head(body.strip())
     return head.kind == "Status" or head.metadata.deletion_timestamp is None
@@ -169,11 +145,11 @@ def is_gone(body: bytes) -> bool:
 def guarded_patch(
     current: bytes, model: type[T], change: Callable[..., object]
 ) -> list[json_patch.Operation]:
-    """Return the JSON patch for what ``change`` does to ``current``; empty if it does nothing.
+    """Return the changes that ``change`` makes to ``current`` as a JSON patch; empty if none.
 
     The patch carries the version it was made from, so that the server refuses it (409) if the
-    object has changed meanwhile. A model's undeclared fields are not touched: the difference
-    between the model before and after is carried over to the whole object.
+    object has changed since. A model's undeclared fields are not touched: the difference
+    between the model before and after is applied to the whole object.
     """
     whole = content_of_answer(current)
     version = _metadata(whole).get("resourceVersion")
@@ -194,7 +170,7 @@ def guarded_patch(
             json_patch.as_json(content_of(new)),
         )
         after = cast("Content", rebased)
-    # The version is ours to say: a manifest written from scratch has none, or an older one.
+    # We set the version: a manifest written from scratch has none, or an older one.
     after["metadata"] = {**_metadata(after), "resourceVersion": version}
     operations = json_patch.diff(json_patch.as_json(whole), json_patch.as_json(after))
     guard = {"op": "replace", "path": _GUARD, "value": json_patch.as_json(version)}
@@ -202,7 +178,7 @@ def guarded_patch(
 
 
 def _changed(given: object, answer: object) -> object:
-    """Return what a change function made of ``given``: its answer, or ``given`` itself."""
+    """Return the result of a change function: its return value, or ``given`` itself."""
     if answer is None:
         return given
     if inspect.iscoroutine(answer):
@@ -220,10 +196,10 @@ def version_of(body: bytes) -> str:
 
 
 def content_of_answer(raw: bytes) -> Content:
-    """Return the object the server sent, as an own copy.
+    """Return the object in a response, always a copy.
 
     Raises:
-        DecodeError: it is no object, or cannot be read.
+        DecodeError: it is not an object, or cannot be decoded.
     """
     try:
         return msgspec.json.decode(raw, type=Content)

@@ -179,7 +179,7 @@ async def test_until_ends_where_a_resuming_watch_does() -> None:
 
 @in_virtual_time
 async def test_no_condition_is_a_mistake() -> None:
-    with pytest.raises(UsageError, match="give a condition"):
+    with pytest.raises(UsageError, match="no condition is given"):
         await until(FakeListWatch(), "1")
 
 

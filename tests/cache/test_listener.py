@@ -255,6 +255,46 @@ async def test_a_handler_that_cancels_the_task_that_calls_it_is_reported_and_mis
     assert "was cancelled from outside" in record.getMessage()
 
 
+@pytest.mark.parametrize("cut_short", ["+a@1", "-a@1"])
+@in_virtual_time
+async def test_an_event_whose_async_callback_is_cut_short_by_the_end_of_its_task_is_delivered_again(
+    cut_short: str,
+) -> None:
+    """With a filter: the update to a@2 leaves the selection, so the handler receives a delete."""
+    begun: list[str] = []
+    finished: list[str] = []
+
+    async def callback(event: Event[str]) -> None:
+        (word,) = words([event])
+        begun.append(word)
+        await asyncio.sleep(1)
+        finished.append(word)
+
+    async def cancel_tasks_of_the_handler() -> None:
+        while cut_short not in begun:  # noqa: ASYNC110 - in virtual time
+            await asyncio.sleep(0.1)
+        for task in asyncio.all_tasks():
+            if task.get_name() == "handler slow":
+                task.cancel()
+
+    slow = handler(
+        on_add=callback,
+        on_update=callback,
+        on_delete=callback,
+        filter=lambda obj: obj == "a@1",
+        name="slow",
+    )
+    processor: Processor[str] = Processor(name="pods")
+    processor.add(slow, present=(), synced=True)
+    async with running(processor), background(cancel_tasks_of_the_handler()):
+        processor.distribute([new("a"), changed("a")])
+        await asyncio.sleep(10)
+        (figures,) = processor.statistics()
+    assert finished == ["+a@1", "-a@1"]
+    assert begun.count(cut_short) == 2
+    assert (figures.delivered, figures.errors) == (2, 0)
+
+
 @in_virtual_time
 async def test_a_handler_whose_task_ends_again_and_again_ends_the_processor_with_the_cause(
     caplog: pytest.LogCaptureFixture,

@@ -14,13 +14,14 @@ import pytest
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
 from kinform.cache.store import Store
-from kinform.cache.turns import MAX_PROBE_AGE
+from kinform.cache.turns import MAX_PROBE_AGE, Turns
 from kinform.errors import ResourceVersionRegressed
 from kinform.objects import Object
 from kinform.rest.limits import reconnect_limiter
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult
 from kinform.sansio.ratelimit import reconnect_rate
+from kinform.tasks import background, gather
 from kinform.testing import FakeListWatch, in_virtual_time
 from kinform.testing.fake_list_watch import FakeRequest
 from tests.cache.support_reflector import CUT, REFUSED, Front, Told, config, is_probe, said, until
@@ -324,6 +325,64 @@ async def test_open_watches_of_one_resource_share_their_probes_and_none_takes_th
         assert len(fleet.made_at("probe")) <= 1000 / 10, "3 or 4 of each would be 350"
         assert not any(told.errors for told in fleet.told)
         assert Counter(one.statistics().lists for one in fleet.reflectors) == {1: 100}
+
+
+@in_virtual_time
+async def test_informers_that_know_more_than_a_shared_probe_wait_for_one_newer_probe() -> None:
+    """It was sent before they listed: that it shows an older version is no regression."""
+    fleet = Fleet(0)
+    turns = [Turns(fleet.front, rand=random.random) for _ in range(20)]
+    versions = ["5", "9"]
+
+    async def send() -> str:
+        version = versions.pop(0)
+        await asyncio.sleep(0.5)
+        return version
+
+    first = await turns[0].probe(send, "5")
+    for one in turns[1:]:
+        one.learned("9")
+    answers = await gather(*(one.probe(send, "9") for one in turns[1:]))
+    assert first.version == "5"
+    assert {answer.version for answer in answers} == {"9"}
+    assert not versions, "one probe for all of them"
+
+
+@in_virtual_time
+async def test_a_probe_that_was_sent_before_a_list_is_no_regression_when_it_is_answered() -> None:
+    fleet = Fleet(0)
+    first, second = (Turns(fleet.front, rand=random.random) for _ in range(2))
+    versions = ["5", "9"]
+
+    async def send() -> str:
+        version = versions.pop(0)
+        await asyncio.sleep(0.5)
+        return version
+
+    async with background(first.probe(send, "5")):
+        await asyncio.sleep(0.1)
+        second.learned("9")
+        assert (await second.probe(send, "9")).version == "9"
+
+
+@in_virtual_time(max_turns=1_000_000)
+async def test_a_shared_probe_that_hangs_delays_the_informers_by_10_seconds() -> None:
+    fleet = Fleet(20)
+    async with fleet.running():
+        await asyncio.sleep(100)
+        plain, hung = fleet.front.list, list[float]()
+
+        async def first_hangs(options: ListOptions) -> ListResult[Object]:
+            if is_probe(options) and not hung:
+                hung.append(now())
+                await asyncio.sleep(1e6)
+            return await plain(options)
+
+        fleet.front.list = first_hangs  # type: ignore[method-assign]
+        fleet.source.close_watches()
+        await until(lambda: fleet.source.open_watches == 0)
+        await until(fleet.is_connected, within=20)
+        assert now() - hung[0] <= 10 + 1.6 + 20 / 5 + 1, "the limit, a backoff and the turns"
 
 
 @in_virtual_time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import weakref
+from collections import Counter
 from typing import Any, Final
 
 import pytest
@@ -288,6 +289,59 @@ async def test_a_list_without_end_is_given_up(empty: bool) -> None:
     with pytest.raises(DecodeError, match="nothing new"):
         await Reflector(source, Store(), options=PLAIN).list_and_watch()
     assert len(source.requests) < 1_100
+    assert busiest_second(source) <= 35, "the first pages at once, then 10 a second"
+    assert asyncio.get_running_loop().time() >= 90
+
+
+def busiest_second(source: Script) -> int:
+    counts = Counter(int(one.at) for one in source.requests)
+    return max(counts.values())
+
+
+@pytest.mark.parametrize("promised", [100, None])
+@in_virtual_time(max_turns=2_000_000)
+async def test_a_list_that_goes_on_beyond_what_the_server_promised_is_paced(
+    promised: int | None,
+) -> None:
+    """Ever new tokens, and ever new objects: 1 in each page."""
+
+    class Endless(Script):
+        async def list(self, options: ListOptions) -> ListResult[Any]:
+            await super().list(options)
+            number = len(self.requests)
+            metadata = ListMeta(
+                resource_version="9", continue_token=f"t{number}", remaining_item_count=promised
+            )
+            return ListResult([entry(f"c{number}", 1)], metadata=metadata, kind="PodList")
+
+    source = Endless(lists=[listed(1)])
+    async with running(Reflector(source, Store(), options=PLAIN)):
+        await asyncio.sleep(30)
+    at_once = 4_000 if promised is None else 100
+    assert at_once <= len(source.requests) <= at_once + 30 + 30 * 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("counts", [True, False], ids=["remainingItemCount", "a selector"])
+@in_virtual_time(max_turns=2_000_000)
+async def test_a_list_of_2000_pages_does_not_wait_between_them(counts: bool) -> None:
+    """As one of a million objects in pages of 500."""
+
+    class Large(Script):
+        async def list(self, options: ListOptions) -> ListResult[Any]:
+            await super().list(options)
+            number = int(options.continue_token or 0) + 1
+            metadata = ListMeta(
+                resource_version="9",
+                continue_token=str(number) if number < 2000 else "",
+                remaining_item_count=2000 - number if counts else None,
+            )
+            return ListResult([entry(f"c{number}", 1)], metadata=metadata, kind="PodList")
+
+    source, store = Large(lists=[listed(1)]), Store[Any]()
+    async with running(Reflector(source, store, options=PLAIN)):
+        await asyncio.sleep(0.1)
+        assert len(store) == 2000
 
 
 @in_virtual_time

@@ -138,7 +138,7 @@ async def test_a_source_without_versions_cannot_be_compared() -> None:
     )
     async with SharedInformer(source) as informer:
         await informer.wait_synced(30)
-        with pytest.raises(UsageError, match="shows no version"):
+        with pytest.raises(UsageError, match="has no resource version"):
             await informer.verify()
 
 

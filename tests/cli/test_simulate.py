@@ -272,11 +272,11 @@ def test_help_lists_every_fault_with_what_it_does(capsys: pytest.CaptureFixture[
         (["--check", "simulated_shop:order_is_done"], "--check is about what --program does"),
         (["--workload", "simulated_shop:BROKEN"], "--workload is about what --program does"),
         ([*IDLE, "--workload", "nowhere:WIDGETS"], "cannot load 'nowhere:WIDGETS': ModuleNotF"),
-        ([*IDLE, "--workload", "simulated_shop:idle"], "is no Workload, but of type function"),
-        (["--schedule", "simulated_shop.py"], "simulated_shop.py: this is no schedule"),
+        ([*IDLE, "--workload", "simulated_shop:idle"], "is not a Workload, but of type function"),
+        (["--schedule", "simulated_shop.py"], "simulated_shop.py: not a schedule"),
         (["--schedule", "none.json"], "'none.json' does not exist"),
-        ([*IDLE, "--faults", "restor"], "there is no fault 'restor'; did you mean 'restore'? (see"),
-        (["--faults", "nothing like it"], "there is no fault 'nothing like it' (see: kinform "),
+        ([*IDLE, "--faults", "restor"], "unknown fault 'restor'; did you mean 'restore'? (see"),
+        (["--faults", "nothing like it"], "unknown fault 'nothing like it' (see: kinform "),
     ],
 )
 def test_what_cannot_be_run_is_said_in_one_line(shop: Shop, args: list[str], words: str) -> None:

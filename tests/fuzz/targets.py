@@ -143,13 +143,23 @@ TARGETS = {
         Target(
             name="status",
             run=targets_reading.fuzz_status,
-            files=("rest/responses.py", "kinform/errors.py", "sansio/retry.py", "rest/headers.py"),
+            files=(
+                "rest/responses.py",
+                "kinform/errors.py",
+                "sansio/retry.py",
+                "rest/transport.py",
+            ),
             tokens=(*_JSON, *_STATUS),
         ),
         Target(
             name="headers",
             run=targets_reading.fuzz_headers,
-            files=("rest/warnings.py", "sansio/retry.py", "rest/headers.py", "email/_parseaddr.py"),
+            files=(
+                "rest/warnings.py",
+                "sansio/retry.py",
+                "rest/transport.py",
+                "email/_parseaddr.py",
+            ),
             tokens=(
                 *_words("299 - , : GMT Wed, 21 Oct 2026 07:28:00 +0000 -0000 Jan 9999"),
                 b'"',

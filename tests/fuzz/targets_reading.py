@@ -14,7 +14,7 @@ from kinform.errors import ApiError, DecodeError
 from kinform.meta import ObjectMeta
 from kinform.objects import Object
 from kinform.rest import responses, warnings
-from kinform.rest.headers import Headers
+from kinform.rest.transport import Headers
 from kinform.sansio import heads, scan
 from kinform.sansio.retry import MAX_RETRY_AFTER, Purpose, retry_after, retry_delay
 from kinform.storage import Codec, Packer

@@ -207,7 +207,9 @@ async def test_a_token_file_that_cannot_be_read_again_keeps_the_old_token(
         for _ in range(5):
             await asyncio.sleep(50)
             assert await credentials.headers() is before
-    assert [record.message for record in caplog.records] == ["the last token stays in use"]
+    assert [record.message for record in caplog.records] == [
+        "token file cannot be read, the last token stays in use"
+    ]
     if token_file.is_dir():
         token_file.rmdir()
     token_file.write_text("two", encoding="utf-8")
@@ -217,7 +219,13 @@ async def test_a_token_file_that_cannot_be_read_again_keeps_the_old_token(
 
 @pytest.mark.parametrize(
     "harm, says",
-    list(zip(HARM, ["is empty", "is no token", "no such file", "is a directory"], strict=True)),
+    list(
+        zip(
+            HARM,
+            ["is empty", "does not hold a token", "no such file", "is a directory"],
+            strict=True,
+        )
+    ),
 )
 @in_virtual_time
 async def test_a_token_file_that_cannot_be_read_at_first_is_an_error(
@@ -444,7 +452,7 @@ async def test_a_failed_renewal_keeps_the_token_to_its_end(
     for _ in range(3):
         assert await token_of(credentials) == "one"
     assert plugin.runs == 2, "a failing plugin is not run for every request"
-    assert "its last credential still holds" in caplog.text
+    assert "its last credential is still valid" in caplog.text
     clock.advance(50)
     with pytest.raises(ConfigError, match="failed with exit code 1"):
         await credentials.headers()

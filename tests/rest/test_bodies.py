@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kinform.errors import TransportError, TransportFailure
-from kinform.rest.bodies import BodyParser
+from kinform.rest.aiohttp_hooks import BodyParser
 from kinform.rest.transport import HttpResponse
 from tests.support.transports import NewTransport, body_of, get, transports
 from tests.support.wire import WireConnection, WireRequest, WireServer

@@ -134,7 +134,7 @@ async def test_a_missing_ca_file_is_an_error_before_the_plugin_runs(plugin: Plug
 
 async def test_an_extension_that_is_no_json_is_an_error(plugin: Plugin) -> None:
     config = plugin.config(provide_cluster_info=True, cluster_extension={"x": object()})
-    assert "cluster extension that is no JSON" in (await error_of(config)).message
+    assert "cluster extension that is not JSON" in (await error_of(config)).message
 
 
 async def test_arguments_and_environment_arrive_unharmed(plugin: Plugin, tmp_path: Path) -> None:

@@ -427,10 +427,10 @@ V1 = {"apiVersion": "client.authentication.k8s.io/v1", "command": "x"}
         pytest.param(
             {"clusters": [{"name": "a"}, {"name": "a"}]},
             "clusters[1].name",
-            "'a' stands there twice",
+            "'a' is listed twice",
             id="twice",
         ),
-        pytest.param('"just text"', "", "is no kubeconfig", id="text"),
+        pytest.param('"just text"', "", "is not a kubeconfig", id="text"),
     ],
 )
 def test_an_error_names_the_file_the_key_and_the_cure(

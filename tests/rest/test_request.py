@@ -28,8 +28,7 @@ from kinform.errors import (
 from kinform.objects import Object
 from kinform.rest.client import RESTClient
 from kinform.rest.limits import TokenBucketLimiter
-from kinform.rest.options import ListOptions
-from kinform.rest.patch import PatchType
+from kinform.rest.options import ListOptions, PatchType
 from kinform.testing import in_virtual_time
 from tests.support.scripted import Answer, ScriptedTransport, Step, answer, connection
 

@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from kinform.rest.headers import Headers
 from kinform.rest.sockets import Lookups, Sockets
+from kinform.rest.transport import Headers
 
 
 async def test_lookups_of_one_name_at_a_time_share_one_answer() -> None:

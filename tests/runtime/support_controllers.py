@@ -13,7 +13,7 @@ from kinform.runtime.context import Context
 from kinform.runtime.controller import Controller
 from kinform.runtime.kind_source import AnyKind, KindSource
 from kinform.runtime.manager import Manager
-from kinform.runtime.result import Result
+from kinform.runtime.reconciling import Result
 
 MAPS = "v1/configmaps"
 SECRETS = "v1/secrets"

@@ -55,7 +55,7 @@ class Replica:
         return self.elector.is_leader
 
     async def lead(self) -> None:
-        """Lead until somebody ends it, and note when."""
+        """Lead until cancelled, and record when."""
         self.began, self.ended = now(), None
         try:
             await asyncio.get_running_loop().create_future()

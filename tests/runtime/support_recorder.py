@@ -21,13 +21,13 @@ POD = Object.from_dict(
             "uid": "8c1a",
             "resourceVersion": "7",
         },
-        "spec": {"nodeName": "not to be told"},
+        "spec": {"nodeName": "not to be published"},
     }
 )
 
 
 class Scene:
-    """A server, a client and a recorder that nobody runs yet."""
+    """A server, a client and a recorder that is not started yet."""
 
     def __init__(self, server: APIServer, client: Client, recorder: EventRecorder) -> None:
         self.server = server
@@ -43,7 +43,7 @@ class Scene:
         found: list[dict[str, Any]] = [event.to_dict() for event in await events.list()]
         return sorted(found, key=lambda it: it["metadata"]["name"].rpartition(".")[2])
 
-    async def told(self, namespace: str = "default") -> list[tuple[str, int]]:
+    async def written(self, namespace: str = "default") -> list[tuple[str, int]]:
         """Return reason and count of these events."""
         return [(event["reason"], event["count"]) for event in await self.events(namespace)]
 

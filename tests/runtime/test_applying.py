@@ -194,8 +194,8 @@ async def test_kinds_without_namespaces_have_a_status_too() -> None:
         body: dict[str, Any] = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
         node = await apply(client, body, field_manager=MANAGER)
         status = {"capacity": {"cpu": "4"}}
-        told = await apply_status(client, node, status=status, field_manager=MANAGER)
-        assert (str(told.key), told.at("status", "capacity", "cpu")) == ("n1", "4")
+        applied = await apply_status(client, node, status=status, field_manager=MANAGER)
+        assert (str(applied.key), applied.at("status", "capacity", "cpu")) == ("n1", "4")
 
 
 @in_virtual_time

@@ -22,8 +22,7 @@ from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
 from kinform.runtime.mapping import to_label
 from kinform.runtime.predicates import all_of, generation_changed, labels_changed
-from kinform.runtime.reconciling import is_async
-from kinform.runtime.result import Result
+from kinform.runtime.reconciling import Result, is_async
 from kinform.runtime.sources import TimerSource
 from kinform.runtime.statistics import Outcome
 from kinform.testing import in_virtual_time, virtual_time
@@ -249,11 +248,12 @@ async def test_a_failure_is_tried_again_later_and_later_until_it_succeeds(
     assert waits == pytest.approx([0.005 * 2**n for n in range(12)], abs=1e-3)
     assert [ctx.attempt for ctx in log.contexts] == list(range(13))
     assert (outcomes[Outcome.ERROR], outcomes[Outcome.SUCCESS]) == (12, 1)
-    told = [record for record in caplog.records if "default/a" in record.message]
-    assert len(told) == 12
-    assert [bool(record.exc_info) for record in told] == [True] + [False] * 11
+    logged = [record for record in caplog.records if "default/a" in record.message]
+    assert len(logged) == 12
+    assert [bool(record.exc_info) for record in logged] == [True] + [False] * 11
     assert (
-        told[0].message == "default/a: failed (attempt 1), to be tried again: ValueError: not yet"
+        logged[0].message
+        == "default/a: reconcile failed (attempt 1), will be retried: ValueError: not yet"
     )
 
 
@@ -274,7 +274,9 @@ async def test_what_is_hopeless_is_not_tried_again_before_something_changes(
             assert len(log.names) == 1
             await maps.patch("a", {"data": {"k": "1"}})
             await log.called(2)
-    assert "given up until something changes: spec.size is negative" in caplog.text
+    assert (
+        "terminal error, not retried until something changes: spec.size is negative" in caplog.text
+    )
 
 
 @in_virtual_time
@@ -350,7 +352,7 @@ async def test_what_it_awaits_may_be_cancelled_without_ending_the_worker() -> No
 
 
 @in_virtual_time
-async def test_one_that_hangs_occupies_one_worker_and_is_told_of(
+async def test_a_reconcile_that_hangs_occupies_one_worker_and_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def hang(_ctx: Context, name: kinform.ObjectName) -> None:
@@ -371,8 +373,8 @@ async def test_one_that_hangs_occupies_one_worker_and_is_told_of(
             assert one.statistics().active == 1
             await maps.patch("bad", {"data": {"k": "1"}})  # and never twice at once
             await asyncio.sleep(10)
-    told = [record.message for record in caplog.records if "worked on for" in record.message]
-    assert [text.split()[-2] for text in told] == ["60", "120", "240", "480", "960"]
+    logged = [record.message for record in caplog.records if "slow reconcile" in record.message]
+    assert [text.split()[-2] for text in logged] == ["60", "120", "240", "480", "960"]
 
 
 @in_virtual_time
@@ -403,9 +405,9 @@ async def test_a_conflict_is_no_riddle(caplog: pytest.LogCaptureFixture) -> None
         await client.resource(MAPS, namespace="default").create(named("a"))
         async with running(client, controller(log)):
             await log.called(2)
-    (told,) = [record for record in caplog.records if "to be tried again" in record.message]
-    assert (told.levelno, told.exc_info) == (logging.INFO, None)
-    assert "ConflictError" in told.message
+    (logged,) = [record for record in caplog.records if "will be retried" in record.message]
+    assert (logged.levelno, logged.exc_info) == (logging.INFO, None)
+    assert "ConflictError" in logged.message
 
 
 class Fatal(BaseException):
@@ -499,8 +501,8 @@ async def test_waiting_for_a_kind_without_a_cache_is_a_mistake_that_is_named() -
             await log.called(1)
             await asyncio.sleep(5)
     assert errors == [
-        "test: there is no cache that Secret default/s would come to; it has v1/configmaps",
-        "test: there is no cache of v1/secrets; it has v1/configmaps. Add it to owns or watches",
+        "test: no cache receives Secret default/s; it has v1/configmaps",
+        "test: no cache of v1/secrets; it has v1/configmaps. Add it to owns or watches",
     ]
 
 
@@ -544,7 +546,7 @@ async def test_what_it_applies_is_owned_and_its_events_are_recorded() -> None:
 def test_no_change_is_missed_and_no_name_is_worked_on_twice_at_once(
     steps: Sequence[tuple[int, float, bool]], workers: int
 ) -> None:
-    """After the last change each object was reconciled by somebody who saw that change."""
+    """After the last change each object was reconciled once more, and saw that change."""
 
     async def scenario() -> None:
         seen: dict[str, str] = {}
@@ -592,7 +594,7 @@ async def nothing(_ctx: Context, _name: kinform.ObjectName) -> None: ...
         ({"workers": 0}, "workers is 0; expected at least 1"),
         ({"timeout": 0.0}, "timeout is 0.0; expected seconds"),
         ({"owns": "v1/pods"}, r"owns is 'v1/pods'; expected a list, perhaps \['v1/pods'\]"),
-        ({"watches": ["v1/pods"]}, "watches has 'v1/pods', which is no source"),
+        ({"watches": ["v1/pods"]}, "watches has 'v1/pods', which is not a source"),
         ({"watches": [KindSource("v1/pods")]}, "watches has v1/pods without a map"),
         ({"for_": "not a kind"}, "'not a kind' names no resource"),
         ({"for_": 7}, "7 names no kind; give 'v1/pods', a model or a KindSource"),
@@ -617,7 +619,7 @@ def test_what_a_source_is_made_of_is_checked() -> None:
 
 @pytest.mark.parametrize("after", [0, -1.0, float("nan"), float("inf")])
 def test_a_result_must_say_when(after: float) -> None:
-    with pytest.raises(kinform.UsageError, match="with a back-off, raise an error"):
+    with pytest.raises(kinform.UsageError, match="with backoff, raise an error"):
         Result(requeue_after=after)
 
 
@@ -692,7 +694,7 @@ async def test_a_hopeless_error_in_a_task_group_is_hopeless(
         async with running(client, controller(log)):
             await asyncio.sleep(3600)
     assert log.names == ["a"]
-    assert "given up until something changes: TerminalError" in caplog.text
+    assert "terminal error, not retried until something changes: TerminalError" in caplog.text
 
 
 @in_virtual_time
@@ -708,7 +710,7 @@ async def test_a_predicate_that_fails_lets_the_event_pass(
         await client.resource(MAPS, namespace="default").create(named("a"))
         async with running(client, controller(log, for_=source)):
             await log.called(1)
-    assert "v1/configmaps: the predicate failed, and default/a passes" in caplog.text
+    assert "v1/configmaps: predicate failed, the event of default/a passes" in caplog.text
 
 
 async def yielding(_ctx: object, _name: object) -> AsyncIterator[None]:

@@ -265,28 +265,28 @@ STEPS = st.lists(st.tuples(st.integers(0, 3), st.sampled_from(["ensure", "remove
 def test_writers_with_old_caches_never_lose_or_keep_anothers_finalizer(
     steps: list[tuple[int, str]], seed: int
 ) -> None:
-    """All at once, all from the same first state: each finds its own wish at the end."""
+    """All at once, all from the same first state: each finds its own result at the end."""
     run(check_writers(dict(steps), seed))
 
 
-async def check_writers(wishes: dict[int, str], seed: int) -> None:
+async def check_writers(actions: dict[int, str], seed: int) -> None:
     finalizers = [Finalizer(f"example.com/f{number}") for number in range(4)]
     async with APIServer(port=None, seed=seed) as server, server.connect() as client:
         maps = client.resource("v1/configmaps", namespace="default")
         first = await made(maps, *finalizers[:2])
         server.faults.add(faults.latency(0.001, jitter=0.02))
 
-        async def writer(number: int, wish: str) -> None:
+        async def writer(number: int, action: str) -> None:
             finalizer = finalizers[number]
-            await (finalizer.ensure if wish == "ensure" else finalizer.remove)(maps, first)
+            await (finalizer.ensure if action == "ensure" else finalizer.remove)(maps, first)
 
         async with asyncio.TaskGroup() as group:
-            for number, wish in wishes.items():
-                group.create_task(writer(number, wish))
+            for number, action in actions.items():
+                group.create_task(writer(number, action))
         expected = {
             finalizer.name
             for number, finalizer in enumerate(finalizers)
-            if wishes.get(number, "ensure" if number < 2 else "remove") == "ensure"
+            if actions.get(number, "ensure" if number < 2 else "remove") == "ensure"
         }
         found = (await maps.get("a")).metadata.finalizers
         assert sorted(found) == sorted(expected)

@@ -149,7 +149,7 @@ async def test_a_cache_that_has_synced_and_fell_silent_is_not_well() -> None:
         assert informers_check([informer])() is None  # as patient as a quiet watch
         await asyncio.sleep(600)
         wrong = informers_check([informer])()
-        assert wrong is not None  # with the last error: of the watch, or of a look at the version
+        assert wrong is not None  # with the last error: of the watch, or of a version probe
         assert wrong.startswith("pods has heard nothing for 700 s (TransportError: ")
         source.heal()
         await asyncio.sleep(30)

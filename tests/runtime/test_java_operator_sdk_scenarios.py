@@ -1,4 +1,4 @@
-"""What java-operator-sdk tests of its informers, played on controllers and informers of ours.
+"""java-operator-sdk's tests of its informers, run against kinform's controllers and informers.
 
 java-operator-sdk: ``InformerEventSourceTest``, ``ControllerEventSourceTest``,
 ``InternalEventFiltersTest``, ``MappersTest``, ``PrimaryToSecondaryIndexTest``,

@@ -162,7 +162,7 @@ async def test_cancelled_twice_it_waits_no_more_and_gives_nothing_back() -> None
 
 @in_virtual_time
 async def test_one_that_is_cancelled_while_its_first_write_is_under_way_undoes_it() -> None:
-    """CG-L14: the write was done, but nobody knew."""
+    """CG-L14: the write was done, but its response was lost."""
     async with cluster() as there:
         a = await there.replica("a")
         a.wire.loses_answers = True
@@ -253,7 +253,7 @@ async def test_health_is_about_what_goes_on_though_the_lease_ran_out() -> None:
             async with background(b.elector.run(b.lead)):
                 await asyncio.sleep(10)
                 assert a.elector.healthy(0)  # renewed just now
-                assert b.elector.healthy(0)  # somebody else leads
+                assert b.elector.healthy(0)  # another candidate leads
                 a.wire.is_cut = True
                 await asyncio.sleep(14)
                 assert not a.leads()

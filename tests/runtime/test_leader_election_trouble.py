@@ -212,7 +212,7 @@ async def test_whatever_is_answered_nothing_is_asked_hot_and_it_ends_well(fault:
 )
 @in_virtual_time
 async def test_a_request_is_sent_once_whatever_the_server_asks_for(fault: Fault) -> None:
-    """What the client would repeat, the election decides on."""
+    """The election decides about retries, not the client."""
     async with cluster() as there:
         a = await there.replica("a")
         inject(there, fault)
@@ -227,7 +227,7 @@ async def test_a_request_is_sent_once_whatever_the_server_asks_for(fault: Fault)
 async def test_the_same_failure_is_one_line(
     verb: faults.Verb, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also of one who may read the lease and not write it."""
+    """Also of a candidate that may read the lease and not write it."""
     caplog.set_level(logging.INFO, "kinform")
     async with cluster() as there:
         a = await there.replica("a")
@@ -260,15 +260,15 @@ async def test_a_leader_ends_when_it_sees_that_somebody_wrote_another_holder() -
         a = await there.replica("a")
         async with background(a.elector.run(a.lead)) as running:
             await until(lambda: a.began)
-            await there.edit(holderIdentity="somebody")
+            await there.edit(holderIdentity="another")
             edited = now()
-            with pytest.raises(LeadershipLost, match="it is held by 'somebody' now"):
+            with pytest.raises(LeadershipLost, match="it is held by 'another' now"):
                 await running
             assert a.ended is not None
             assert a.ended - edited <= 2.01
-            assert (await there.lease())["holderIdentity"] == "somebody"
-            assert a.leaders == ["a", "somebody"]
-        # Nobody of that name is there: it runs out like any other.
+            assert (await there.lease())["holderIdentity"] == "another"
+            assert a.leaders == ["a", "another"]
+        # No candidate has that identity: the lease expires like any other.
         async with background(a.elector.run(a.lead)):
             await until(a.leads, within=20)
             assert (await there.lease())["leaseTransitions"] == 1

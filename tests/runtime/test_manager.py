@@ -1,4 +1,4 @@
-"""Managers: how programs of controllers start, lead, tell of themselves and stop."""
+"""Managers: how programs of controllers start, lead, report and stop."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from kinform.runtime.context import Context
 from kinform.runtime.controller import Controller
 from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
-from kinform.runtime.result import Result
+from kinform.runtime.reconciling import Result
 from kinform.runtime.sources import StreamSource, TimerSource
 from kinform.testing import in_virtual_time, virtual_clock
 from tests.runtime.support_controllers import (
@@ -108,7 +108,7 @@ async def test_a_reconcile_that_ignores_its_cancellation_is_left_behind(
             await log.called(1)
             began = clock()
         assert clock() - began < 3
-        assert "test: left behind, for it ignores its cancellation: default/a" in caplog.text
+        assert "test: reconcile ignores its cancellation and is abandoned: default/a" in caplog.text
         release.set()
         await asyncio.sleep(1)
 
@@ -163,7 +163,7 @@ async def test_what_makes_no_sense_is_refused() -> None:
             Manager("http://localhost")  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="unexpected keyword argument 'leader_electon'"):
             Manager(client, leader_electon=LEASE)  # type: ignore[call-arg]
-        with pytest.raises(kinform.UsageError, match="is no Controller"):
+        with pytest.raises(kinform.UsageError, match="is not a Controller"):
             Manager(client).add(print)  # type: ignore[arg-type]
         async with Manager(client, signals=False) as manager:
             manager.add(controller(Log()))
@@ -244,7 +244,7 @@ async def test_one_works_and_the_other_has_everything_ready() -> None:
             await one.called(2)
             (waiting,) = second.controllers
             assert waiting.is_warm
-            assert len(waiting.queue) == 0  # it would grow, and nobody would empty it
+            assert len(waiting.queue) == 0  # it would grow without workers
             assert one.contexts[0].fencing_number.isdigit()
             assert not two.names
 
@@ -534,7 +534,7 @@ async def test_events_that_cannot_be_sent_hold_up_the_end_once_however_many_cont
 
 
 class Fatal(BaseException):
-    """What must end the process."""
+    """An error that must end the process."""
 
 
 @in_virtual_time

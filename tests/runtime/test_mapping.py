@@ -1,4 +1,4 @@
-"""Which names an object and an event mean."""
+"""Mapping functions: the names that an object or an event maps to."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_owners_without_namespace_own_everywhere_and_others_only_in_theirs() -> 
 
 @pytest.mark.parametrize("kind", ["Deployment", "apps/", "", "a/b/c/d", "/v1/Pod"])
 def test_what_is_no_kind_is_refused_at_once(kind: str) -> None:
-    with pytest.raises(UsageError, match=r"is no kind like 'v1/Pod' or 'apps/v1/Deployment'"):
+    with pytest.raises(UsageError, match=r"is not a kind like 'v1/Pod' or 'apps/v1/Deployment'"):
         to_owner(kind)
 
 
@@ -152,7 +152,7 @@ def test_each_name_comes_once_in_the_order_of_its_first(
     ids=["text", "texts", "tuples", "number"],
 )
 def test_what_is_no_name_is_refused(bad: object) -> None:
-    with pytest.raises(UsageError, match=r"which is no ObjectName; ObjectName\('namespace'"):
+    with pytest.raises(UsageError, match=r"which is not an ObjectName; ObjectName\('namespace'"):
         names_in(bad)
 
 

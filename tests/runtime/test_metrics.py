@@ -1,4 +1,4 @@
-"""What Prometheus reads: the names others have chosen, and no more series than there should be."""
+"""Prometheus metrics: the names of client-go and controller-runtime, and a bounded series count."""
 
 from __future__ import annotations
 
@@ -317,12 +317,12 @@ async def test_the_guide_has_every_metric_and_no_other() -> None:
     guide = Path(__file__).parents[2] / "docs" / "guides" / "operations.md"
     text = (await offload(guide.read_text, encoding="utf-8")).partition("## Metrics")[2]
     table = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
-    told = {name for cell in table for name in re.findall("`([a-z_]+)`", cell)}
+    documented = {name for cell in table for name in re.findall("`([a-z_]+)`", cell)}
     ours = {
         f"{metric.name}_total" if metric.type == "counter" else metric.name
         for metric in Collector(Source()).describe()
     }
-    assert told == ours
+    assert documented == ours
 
 
 # --- in other threads

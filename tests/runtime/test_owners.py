@@ -66,8 +66,8 @@ def test_a_reference_says_who_controls_and_waits() -> None:
 def test_an_owner_that_does_not_say_its_kind_must_be_told(owner: Object) -> None:
     with pytest.raises(UsageError, match=r"give kind='Deployment', api_version='apps/v1'"):
         owner_reference(owner)
-    told = owner_reference(owner, kind="Website", api_version="example.com/v1")
-    assert told == owner_reference(website())
+    named_kind = owner_reference(owner, kind="Website", api_version="example.com/v1")
+    assert named_kind == owner_reference(website())
 
 
 def test_an_owner_that_was_never_created_owns_nothing() -> None:
@@ -151,8 +151,8 @@ def test_control_is_told_by_uid() -> None:
     assert not is_controlled_by(owned, website(uid="u2"))
     merely = Object.from_dict(config_map(owner_reference(website(), controller=False)))
     assert not is_controlled_by(merely, website())
-    nobody = {"metadata": {"ownerReferences": [{"controller": True}]}}
-    assert not is_controlled_by(nobody, website(uid=""))
+    unowned = {"metadata": {"ownerReferences": [{"controller": True}]}}
+    assert not is_controlled_by(unowned, website(uid=""))
 
 
 UIDS = st.lists(st.sampled_from(["u1", "u2", "u3", "u4"]), unique=True)
@@ -211,8 +211,8 @@ def test_a_model_without_a_kind_must_be_told() -> None:
     site = Site(ObjectMeta(name="site", namespace="shop", uid="u1"))
     with pytest.raises(UsageError, match=r"^Site shop/site does not say its kind; give kind="):
         owner_reference(site)
-    told = owner_reference(site, kind="Website", api_version="example.com/v1")
-    assert told == owner_reference(website())
+    named_kind = owner_reference(site, kind="Website", api_version="example.com/v1")
+    assert named_kind == owner_reference(website())
 
 
 def test_what_an_owner_holds_is_not_in_the_complaint() -> None:

@@ -1,4 +1,4 @@
-"""Which events pass: tables, and what holds for any event."""
+"""Predicates: tables of events that pass, and properties that hold for any event."""
 
 from __future__ import annotations
 

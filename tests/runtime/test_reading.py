@@ -1,4 +1,4 @@
-"""What a reconcile may read: a cache that has not synced is not an empty one."""
+"""Reads of a reconcile: a cache that has not synced is not an empty one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""EventRecorder: what the server has in the end, in both API groups."""
+"""EventRecorder: the Events that the server finally has, in both API groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kinform import Object
 from kinform.apiserver import APIServer, faults
 from kinform.clientset import core_v1, meta_v1
 from kinform.errors import UsageError
-from kinform.runtime.event_arguments import reference_of
+from kinform.runtime.event_bodies import reference_of
 from kinform.runtime.recorder import EventRecorder, ObjectReference
 from kinform.testing import in_virtual_time, virtual_time
 from tests.runtime.support_recorder import POD, scene
@@ -95,7 +95,7 @@ async def test_an_event_that_is_gone_is_created_anew_with_its_count() -> None:
         await s.client.resource("v1/events", namespace="default").delete_collection()
         s.say()
         await asyncio.sleep(1)
-        assert await s.told() == [("Pulled", 2)]
+        assert await s.written() == [("Pulled", 2)]
 
 
 @in_virtual_time
@@ -120,12 +120,12 @@ async def test_an_object_about_which_there_is_too_much_to_say_is_told_of_less() 
             s.say(f"Reason{n}")
         s.recorder.event(NODE, "Normal", "Other", "this one is heard")
         await asyncio.sleep(1)
-        assert await s.told() == [*((f"Reason{n}", 1) for n in range(25)), ("Other", 1)]
+        assert await s.written() == [*((f"Reason{n}", 1) for n in range(25)), ("Other", 1)]
         assert s.recorder.statistics().dropped_spam == 15
         await asyncio.sleep(600)
         s.say("Reason39")  # what was held back was counted
         await asyncio.sleep(1)
-        assert ("Reason39", 2) in await s.told()
+        assert ("Reason39", 2) in await s.written()
 
 
 @in_virtual_time
@@ -229,7 +229,7 @@ async def test_a_series_whose_event_is_gone_is_created_anew() -> None:
     assert event["series"]["count"] == 3
 
 
-# --- whatever happens, everything is counted
+# --- every occurrence is counted
 
 
 async def reported_under_faults(history: list[tuple[str, float]], failures: int, api: Any) -> None:
@@ -243,7 +243,7 @@ async def reported_under_faults(history: list[tuple[str, float]], failures: int,
                 await asyncio.sleep(pause)
             assert await s.recorder.drain(3600) == 0
         if api == "v1":
-            counts = [count for _, count in await s.told()]
+            counts = [count for _, count in await s.written()]
         else:
             events = await modern_events(s.client)
             counts = [event.get("series", {"count": 1})["count"] for event in events]
@@ -286,7 +286,7 @@ async def recorder() -> AsyncIterator[EventRecorder]:
         (("web-0", "Normal", "Failed", "m"), "about an Object or an ObjectReference, not a str"),
         (({"kind": "Pod"}, "Normal", "Failed", "m"), "kind 'Pod' and name ''"),
         (({"metadata": {"name": "a"}}, "Normal", "Failed", "m"), "kind '' and name 'a'"),
-        (({"metadata": 1}, "Normal", "Failed", "m"), "is no dict"),
+        (({"metadata": 1}, "Normal", "Failed", "m"), "is not a dict"),
         (({"kind": 1, "name": "a"}, "Normal", "Failed", "m"), "kind must be a string, got int"),
     ],
 )
@@ -351,7 +351,7 @@ def test_a_model_is_what_an_event_can_be_about() -> None:
     metadata = meta_v1.ObjectMeta(
         name="web-0", namespace="default", uid="8c1a", resource_version="7"
     )
-    pod = core_v1.Pod(metadata=metadata, spec=core_v1.PodSpec(node_name="not to be told"))
+    pod = core_v1.Pod(metadata=metadata, spec=core_v1.PodSpec(node_name="not to be published"))
     assert reference_of(pod) == reference_of(POD)
     with pytest.raises(UsageError, match=r"kind 'Pod' and name ''; .* give ObjectReference\("):
         reference_of(core_v1.Pod())

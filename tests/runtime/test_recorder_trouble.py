@@ -1,4 +1,4 @@
-"""EventRecorder when the server is slow, dead or unwilling, and when somebody ends it."""
+"""EventRecorder when the server is slow, dead or refuses, and when the recorder is stopped."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ from kinform.errors import (
     api_error,
 )
 from kinform.meta import Status
-from kinform.runtime.event_delivery import is_expected, retry_wait
-from kinform.runtime.recorder import EventAPI, EventRecorder
+from kinform.runtime.recorder import EventAPI, EventRecorder, is_expected, retry_wait
 from kinform.testing import in_virtual_time, virtual_time
 from tests.runtime.support_recorder import POD, Scene, scene
 
@@ -50,7 +49,7 @@ async def test_a_server_that_is_away_holds_up_nobody_and_hears_of_everything_lat
         assert (recorder.statistics().sent, recorder.statistics().failed) == (0, 0)
         await asyncio.sleep(60)
         s.server.faults.remove(away)
-        assert await s.told() == [("Pulled", 10_000), ("Second", 1)]
+        assert await s.written() == [("Pulled", 10_000), ("Second", 1)]
         assert recorder.statistics().sent == 2
 
 
@@ -64,11 +63,11 @@ async def test_a_failing_write_is_tried_twelve_times_ten_seconds_apart() -> None
         assert fault.hits in {10, 11}  # the first wait is random
         await asyncio.sleep(13)
         assert fault.hits == 12
-        assert await s.told() == [("Second", 1)]
+        assert await s.written() == [("Second", 1)]
         assert recorder.statistics().failed == 1
         s.say("First")  # what failed stays counted
         await asyncio.sleep(1)
-        assert ("First", 2) in await s.told()
+        assert ("First", 2) in await s.written()
 
 
 @in_virtual_time
@@ -82,7 +81,7 @@ async def test_a_silent_server_is_given_up_after_half_a_minute_each_time() -> No
         assert fault.hits == 2
         s.server.faults.remove(fault)
         await asyncio.sleep(60)
-        assert await s.told() == [("Pulled", 1)]
+        assert await s.written() == [("Pulled", 1)]
 
 
 @in_virtual_time
@@ -91,9 +90,9 @@ async def test_a_server_that_asks_for_patience_gets_it() -> None:
         fault = s.server.faults.add(faults.status(429, verb="create", retry_after=60, nth=1))
         s.say()
         await asyncio.sleep(59)
-        assert await s.told() == []
+        assert await s.written() == []
         await asyncio.sleep(2)
-        assert await s.told() == [("Pulled", 1)]
+        assert await s.written() == [("Pulled", 1)]
         assert fault.hits == 1
 
 
@@ -103,10 +102,10 @@ async def test_a_create_whose_answer_was_lost_is_no_second_event() -> None:
         s.server.faults.add(faults.close(verb="create", after_bytes=10, nth=1))
         s.say()
         await asyncio.sleep(0.01)
-        assert await s.told() == [("Pulled", 1)]
+        assert await s.written() == [("Pulled", 1)]
         s.say()  # counted while the first one is about to be tried again
         await asyncio.sleep(60)
-        assert await s.told() == [("Pulled", 2)]
+        assert await s.written() == [("Pulled", 2)]
         assert (s.recorder.statistics().sent, s.recorder.statistics().failed) == (1, 0)
 
 
@@ -120,7 +119,7 @@ async def test_what_was_told_with_an_earlier_write_is_not_written_again() -> Non
         assert slow.hits == 1
         s.say()  # waits behind the second try, which finds the event there and patches it
         await asyncio.sleep(60)
-        assert await s.told() == [("Pulled", 2)]
+        assert await s.written() == [("Pulled", 2)]
         assert (s.recorder.statistics().sent, s.recorder.statistics().patched) == (1, 1)
 
 
@@ -146,7 +145,7 @@ async def test_too_many_that_wait_are_dropped_and_complained_of_once_a_minute(
             await asyncio.sleep(120)
             counts = [1, 1, 2, 1, 1]
             expected = [(f"Reason{n}", count) for n, count in enumerate(counts)]
-            assert await s.told() == expected
+            assert await s.written() == expected
 
 
 # --- the server says no
@@ -208,7 +207,7 @@ async def test_who_leads_no_more_drops_his_events_and_goes_on_when_he_leads_agai
             leads = True
             s.say("Third")
             await asyncio.sleep(1)
-            assert await s.told() == [("Third", 1)]
+            assert await s.written() == [("Third", 1)]
     assert caplog.messages == []
 
 
@@ -228,7 +227,7 @@ async def test_a_guard_that_fails_in_a_way_of_its_own_does_not_end_the_recorder(
             s.say("First")
             s.say("Second")
             await asyncio.sleep(1)
-            assert await s.told() == [("Second", 1)]
+            assert await s.written() == [("Second", 1)]
     assert "ZeroDivisionError" in caplog.text
 
 
@@ -286,7 +285,7 @@ async def test_what_waits_is_sent_when_the_block_is_left_and_later_events_are_dr
         async with s.recorder as recorder:
             s.say("First")
             s.say("Second")
-        assert await s.told() == [("First", 1), ("Second", 1)]
+        assert await s.written() == [("First", 1), ("Second", 1)]
         s.say("Late")
         statistics = recorder.statistics()
         assert (statistics.dropped_late, statistics.waiting) == (1, 0)
@@ -320,7 +319,7 @@ async def test_a_drain_does_not_wait_for_the_next_try() -> None:
         s.say()
         await asyncio.sleep(11)  # two tries: the next is ten seconds away
         assert await recorder.drain(1) == 0
-        assert await s.told() == [("Pulled", 1)]
+        assert await s.written() == [("Pulled", 1)]
 
 
 @in_virtual_time
@@ -329,7 +328,7 @@ async def test_a_drain_sends_by_itself_where_nobody_runs() -> None:
         s.say()
         assert s.recorder.statistics().waiting == 1
         assert await s.recorder.drain(1) == 0
-        assert await s.told() == [("Pulled", 1)]
+        assert await s.written() == [("Pulled", 1)]
         s.server.faults.add(faults.stall(verb="create"))
         s.say("Second")
         assert await s.recorder.drain(3) == 1
@@ -345,7 +344,7 @@ async def test_the_block_may_be_left_in_another_task() -> None:
         s.say()
         async with asyncio.TaskGroup() as group:
             await group.create_task(s.recorder.__aexit__(None, None, None))
-        assert await s.told() == [("Pulled", 1)]
+        assert await s.written() == [("Pulled", 1)]
 
 
 @in_virtual_time
@@ -361,7 +360,7 @@ async def test_a_recorder_that_was_never_started_sends_what_waits_when_it_stops(
     async with scene() as s:
         s.say()
         await s.recorder.stop()
-        assert await s.told() == [("Pulled", 1)]
+        assert await s.written() == [("Pulled", 1)]
 
 
 @in_virtual_time
@@ -388,10 +387,10 @@ async def cancelled_now_and_then(moments: list[float], messages: int) -> None:
                     await s.recorder.run()
             s.say("A")
         assert await s.recorder.drain(100) == 0
-        told = dict(await s.told())
+        written = dict(await s.written())
         expected = {"A": (messages + 1) // 2 + len(moments), "B": messages // 2}
-        assert told == {reason: count for reason, count in expected.items() if count}
-        assert s.recorder.statistics().sent == len(told)
+        assert written == {reason: count for reason, count in expected.items() if count}
+        assert s.recorder.statistics().sent == len(written)
 
 
 @pytest.mark.slow
@@ -413,10 +412,10 @@ async def test_events_may_come_from_other_threads() -> None:
             s = Scene(server, client, recorder)
             await asyncio.sleep(0)  # it runs
             loop = asyncio.get_running_loop()
-            loop.set_debug(True)  # whoever wakes a task from another thread is told so
+            loop.set_debug(True)  # asyncio raises if another thread wakes a task
             await loop.run_in_executor(None, say_often, s, 100)
             assert recorder.statistics().recorded == 100
-        assert await s.told() == [("Pulled", 100)]
+        assert await s.written() == [("Pulled", 100)]
     thread = threading.Thread(target=s.say)
     thread.start()
     thread.join()

@@ -1,4 +1,4 @@
-"""What controllers count, and how a snapshot shows it."""
+"""Statistics of controllers: counters and snapshots."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_meter_counts_what_begins_and_how_it_ends() -> None:
     assert (found.duration.count, found.duration.sum) == (2, 3.02)
     meter.begin()
     meter.end(Outcome.SUCCESS, 1)
-    assert found.outcomes[Outcome.SUCCESS] == 1  # as it was then
+    assert found.outcomes[Outcome.SUCCESS] == 1  # a snapshot does not change
 
 
 @pytest.mark.parametrize("outcome", Outcome)

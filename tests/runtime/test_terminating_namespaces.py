@@ -20,7 +20,7 @@ NEW = {"metadata": {"name": "new"}}
 
 
 async def _begin_deleting(client: kinform.Client, namespace: str) -> None:
-    """Delete a namespace; something in it that nobody finishes keeps it from being gone."""
+    """Delete a namespace; an object with a finalizer in it keeps it terminating."""
     await client.resource("v1/namespaces").create({"metadata": {"name": namespace}})
     held = {"metadata": {"name": "held", "finalizers": ["example.com/never"]}}
     await client.resource(MAPS, namespace=namespace).create(held)
@@ -60,7 +60,7 @@ async def test_a_reconcile_of_an_object_that_goes_with_it_comes_to_rest() -> Non
 
 @in_virtual_time
 async def test_a_refusal_in_other_words_is_tried_again() -> None:
-    """What others call terminated is none of our namespaces."""
+    """Another error with the same text is not about our namespace."""
 
     async def make_another(ctx: Context, name: kinform.ObjectName) -> None:
         if name.name == "a":
@@ -101,7 +101,7 @@ async def test_a_namespace_of_the_same_name_elsewhere_is_another_one() -> None:
 
 @in_virtual_time
 async def test_a_reconcile_of_an_object_elsewhere_goes_on_trying() -> None:
-    """That namespace may come back, and nobody would tell."""
+    """That namespace may come back, and no event would report it."""
 
     async def make_another(ctx: Context, _name: kinform.ObjectName) -> None:
         await ctx.client.resource(MAPS, namespace="blue").create(NEW)

@@ -1,4 +1,4 @@
-"""User code never shares a task with ours: whatever it leaves behind, workers and caches go on.
+"""User code never shares a task with kinform's: workers and caches survive anything it does.
 
 Before Python 3.13 a task keeps ``cancelling()`` at 1 after a ``TaskGroup`` whose child failed.
 """
@@ -22,8 +22,7 @@ from kinform.rest.results import ListResult
 from kinform.runtime.context import Context
 from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
-from kinform.runtime.reconciling import Reconcile
-from kinform.runtime.result import Result
+from kinform.runtime.reconciling import Reconcile, Result, Workers
 from kinform.runtime.sources import (
     ChannelSource,
     Enqueue,
@@ -31,7 +30,6 @@ from kinform.runtime.sources import (
     StreamSource,
     TimerSource,
 )
-from kinform.runtime.workers import Workers
 from kinform.testing import FakeListWatch, in_virtual_time
 from kinform.workqueue import WorkQueue
 from tests.runtime.support_controllers import MAPS, Log, controller, key, named, running, served
@@ -237,7 +235,7 @@ async def test_a_source_that_leaves_a_count_behind_is_run_again() -> None:
 
 
 @in_virtual_time
-async def test_a_source_that_fails_for_long_does_not_end_the_manager() -> None:
+async def test_a_source_that_keeps_failing_ends_the_manager_with_its_error() -> None:
     runs: list[float] = []
 
     async def broken() -> AsyncIterator[object]:
@@ -246,13 +244,36 @@ async def test_a_source_that_fails_for_long_does_not_end_the_manager() -> None:
             raise OSError("the database is away")
         yield None
 
-    log = Log()
     stream = StreamSource(broken, lambda _: None)
+    async with served() as (_, client):
+        manager = kinform.Manager(client, signals=False)
+        manager.add(controller(Log(), watches=[stream]))
+        with pytest.raises(OSError, match="the database is away"):
+            await manager.run()
+    assert len(runs) == 6
+    assert runs[-1] - runs[0] < 60
+
+
+@in_virtual_time
+async def test_a_source_that_fails_now_and_then_does_not_end_the_manager() -> None:
+    """A connection that breaks every half minute is an error each time, and not a reason to end."""
+    items: list[int] = []
+
+    async def breaking() -> AsyncIterator[int]:
+        for _ in range(3):
+            await asyncio.sleep(10)
+            items.append(len(items))
+            yield items[-1]
+        raise OSError("the connection broke")
+
+    log = Log()
+    stream = StreamSource(breaking, lambda item: key(f"item-{item}"))
     async with served() as (_, client), running(client, controller(log, watches=[stream])) as m:
         await asyncio.sleep(600)
-        assert len(runs) > 10
         assert not m.is_stopping
-        assert "source stream" in (m.reporting.ready.ask("parts") or "")
+        assert len(items) > 20
+        (figures,) = m.reporting.controllers()
+        assert figures.unexpected_ends > 5
 
 
 # --- parts that end

@@ -80,7 +80,7 @@ def test_a_loop_that_stays_stuck_after_a_stop_is_told_with_the_time_since_then()
 
 
 def test_a_call_that_keeps_every_thread_from_running_is_a_block() -> None:
-    """The thread itself is late, and the processor was busy: somebody held the interpreter."""
+    """The thread itself is late, and the processor was busy: a call held the interpreter lock."""
     judged = Judged()
     judged.turn()
     assert judged.pass_time(5, busy=True) == Blocked(4.75)
@@ -130,14 +130,14 @@ async def test_a_blocked_loop_is_told_with_the_stack_and_the_task(
     watchdog, blocked_for = LoopWatchdog(limit=0.08), list[float]()
     watchdog.start()
 
-    def told(words: str) -> list[str]:
+    def logged(words: str) -> list[str]:
         return [text for text in caplog.messages if words in text and "in task 'web-1'" in text]
 
     def has_more_than(count: int) -> bool:
         return len(caplog.messages) > count
 
     async def reconcile() -> None:
-        while not told("has been blocked"):  # a busy machine may be told of besides
+        while not logged("has been blocked"):  # a busy machine may be logged as well
             busy_until(functools.partial(has_more_than, len(caplog.messages)))
             blocked_for.append(watchdog.blocked_for)
             await asyncio.sleep(0)
@@ -146,14 +146,14 @@ async def test_a_blocked_loop_is_told_with_the_stack_and_the_task(
         await turns_until(lambda: watchdog.blocked_for == 0)
         async with asyncio.TaskGroup() as group:
             group.create_task(reconcile(), name="web-1")
-        await turns_until(lambda: bool(told("was blocked")))
+        await turns_until(lambda: bool(logged("was blocked")))
         await turns_until(lambda: watchdog.blocked_for == 0)
         assert watchdog.longest_block(60) > 0.08
         assert watchdog.longest_block(0) == 0
     finally:
         watchdog.stop()
     assert blocked_for[-1] > 0.08
-    stuck, free = told("has been blocked")[0], told("was blocked")[0]
+    stuck, free = logged("has been blocked")[0], logged("was blocked")[0]
     assert re.match(r"the event loop has been blocked for \d\.\d s, in task 'web-1':\n", stuck)
     assert "busy_until(functools" in stuck
     assert "in busy_until" in stuck
@@ -170,8 +170,8 @@ async def test_a_callback_that_blocks_has_no_task(caplog: pytest.LogCaptureFixtu
         await turns_until(lambda: "was blocked" in caplog.text)
     finally:
         watchdog.stop()
-    (told,) = (text for text in caplog.messages if "in busy_until" in text)
-    assert re.match(r".* has been blocked for \d\.\d s, in a callback:\n", told)
+    (logged,) = (text for text in caplog.messages if "in busy_until" in text)
+    assert re.match(r".* has been blocked for \d\.\d s, in a callback:\n", logged)
 
 
 async def test_its_thread_ends_with_it_and_it_can_be_started_again() -> None:

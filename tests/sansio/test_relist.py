@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 
 import pytest
@@ -24,29 +25,36 @@ from kinform.sansio.opening_budget import OpeningBudget
 from kinform.sansio.relist import (
     Clear,
     Cleared,
+    Clearing,
     Decision,
     Ended,
     Expired,
     Failed,
     Gone,
     Listed,
+    Listing,
+    ListMode,
     Phase,
     Policy,
     Probe,
     Probed,
+    Probing,
     Regressed,
     Relist,
     Rewatch,
+    ServerHealth,
     Signal,
     Started,
     State,
     Streamed,
+    Streaming,
     StreamList,
     Unstreamed,
     Wait,
     Waited,
+    Waiting,
+    Watching,
     counted,
-    mend_after,
     probe_wait,
     step,
 )
@@ -67,7 +75,7 @@ UNKNOWN = UnknownResourceError("widgets")
 ABSENT = UnknownResourceError("widgets", is_gone=True)
 MOVED = UnknownResourceError("example.com/v1/widgets", served_in=["example.com/v2/widgets"])
 PLAIN = Policy(stream_lists=False)
-WATCHING = State(phase="watch", version="7")
+WATCHING = State(phase=Watching(), version="7")
 
 
 def run(state: State, signal: Signal, policy: Policy | None = None, now: float = 0.0) -> Decision:
@@ -80,7 +88,8 @@ def ended(**changes: object) -> Ended:
 
 def waits_for(decision: Decision) -> str:
     assert isinstance(decision.action, Wait)
-    return decision.state.after_wait
+    assert isinstance(decision.state.phase, Waiting)
+    return decision.state.phase.then
 
 
 def waited(state: State) -> Decision:
@@ -104,7 +113,10 @@ def test_a_plain_first_list_asks_for_the_newest_state_or_any_on_request(first: s
 
 
 def test_it_may_be_started_again_from_wherever_it_was_cancelled() -> None:
-    phases: list[Phase] = ["list", "stream", "clear", "watch", "probe", "wait"]
+    phases: list[Phase] = [
+        *(Listing(), Streaming(), Clearing(), Watching(), Probing()),
+        *(Waiting("list"), Waiting("watch")),
+    ]
     for phase in phases:
         state = State(phase=phase, version="7")
         assert run(state, Started("9"), PLAIN).action == Relist("9", None)
@@ -115,51 +127,53 @@ def test_it_may_be_started_again_from_wherever_it_was_cancelled() -> None:
 
 
 def test_a_later_list_asks_for_nothing_older_and_in_one_piece() -> None:
-    state = State(phase="wait", version="7")
+    state = State(phase=Waiting(), version="7")
     assert run(state, Waited(), PLAIN).action == Relist("7", None)
     assert run(state, Waited()).action == StreamList("7")
 
 
 def test_a_server_without_watch_cache_is_listed_in_pages_ever_after() -> None:
-    decision = run(State(phase="list"), Listed("7", paginated=True))
-    state = replace(decision.state, phase="wait", after_wait="list")
+    decision = run(State(phase=Listing()), Listed("7", paginated=True))
+    state = replace(decision.state, phase=Waiting("list"))
     assert run(state, Waited(), PLAIN).action == Relist("7", 500)
 
 
 def test_the_callers_page_size_wins() -> None:
-    state = State(phase="wait", version="7")
+    state = State(phase=Waiting(), version="7")
     policy = Policy(stream_lists=False, page_size=10)
     assert run(state, Waited(), policy).action == Relist("7", 10)
 
 
 def test_a_list_leads_to_a_watch_from_its_version() -> None:
-    decision = run(State(phase="list", is_suspect=True), Listed("7"))
+    decision = run(State(phase=Listing(), is_suspect=True), Listed("7"))
     assert decision.action == Rewatch("7")
     assert (decision.state.version, decision.state.is_suspect) == ("7", False)
 
 
 def test_a_streamed_list_goes_on_as_a_watch() -> None:
-    decision = run(State(phase="stream"), Streamed("7"))
+    decision = run(State(phase=Streaming()), Streamed("7"))
     assert decision.action is None
-    assert (decision.state.phase, decision.state.version) == ("watch", "7")
+    assert (decision.state.phase, decision.state.version) == (Watching(), "7")
 
 
-@pytest.mark.parametrize("phase", ["list", "stream"])
+@pytest.mark.parametrize("phase", [Listing(), Streaming()])
 @pytest.mark.parametrize("error", [GONE, TOO_LARGE])
-def test_an_unusable_version_is_dropped_for_the_next_list(phase: str, error: KinformError) -> None:
-    decision = run(State(phase=phase, version="7"), Failed(error))  # type: ignore[arg-type]
+def test_an_unusable_version_is_dropped_for_the_next_list(
+    phase: Phase, error: KinformError
+) -> None:
+    decision = run(State(phase=phase, version="7"), Failed(error))
     assert waits_for(decision) == "list"
     assert decision.notices == (Expired("7"),)
     assert run(decision.state, Waited()).action == StreamList("")
     assert run(decision.state, Waited(), PLAIN).action == Relist("", 500)
 
 
-@pytest.mark.parametrize("phase", ["list", "stream"])
+@pytest.mark.parametrize("phase", [Listing(), Streaming()])
 @pytest.mark.parametrize("error", [said(500), said(403), said(401), said(404), said(429), REFUSED])
 def test_a_first_failure_of_another_kind_waits_and_ask_for_the_same(
-    phase: str, error: KinformError
+    phase: Phase, error: KinformError
 ) -> None:
-    decision = run(State(phase=phase, version="7"), Failed(error))  # type: ignore[arg-type]
+    decision = run(State(phase=phase, version="7"), Failed(error))
     assert waits_for(decision) == "list"
     assert run(decision.state, Waited()).action == StreamList("7")
 
@@ -167,10 +181,10 @@ def test_a_first_failure_of_another_kind_waits_and_ask_for_the_same(
 @pytest.mark.parametrize("code", [400, 405, 406, 415, 422, 501])
 def test_a_server_that_cannot_stream_lists_is_asked_plainly_for_an_hour(code: int) -> None:
     """Deviation (8.3, finding 13): client-go asks for a stream first with every relist."""
-    decision = run(State(phase="stream", version="7"), Failed(said(code)), now=100.0)
+    decision = run(State(phase=Streaming(), version="7"), Failed(said(code)), now=100.0)
     assert decision.action == Relist("7", None)
     assert decision.notices == (Unstreamed(for_an_hour=True),)
-    later = replace(decision.state, phase="wait", after_wait="list")
+    later = replace(decision.state, phase=Waiting("list"))
     assert run(later, Waited(), now=3699.0).action == Relist("7", None)
     assert run(later, Waited(), now=3700.0).action == StreamList("7")
 
@@ -178,7 +192,7 @@ def test_a_server_that_cannot_stream_lists_is_asked_plainly_for_an_hour(code: in
 @pytest.mark.parametrize("error", [None, CUT, DecodeError("rubbish"), SourceError("x"), said(503)])
 def test_two_streams_without_an_end_lead_to_one_plain_list(error: KinformError | None) -> None:
     """client-go tries for ever, without a pause (kubernetes#140890)."""
-    first = run(State(phase="stream"), ended(error=error))
+    first = run(State(phase=Streaming()), ended(error=error))
     assert waits_for(first) == "list"
     again = run(first.state, Waited())
     assert again.action == StreamList("")
@@ -199,14 +213,14 @@ STREAMS_ALONE = [
 @pytest.mark.parametrize("error", STREAMS_ALONE)
 def test_two_streams_that_cannot_be_opened_lead_to_one_plain_list(error: KinformError) -> None:
     """A gateway may break watches alone, and so may a role that allows lists only."""
-    first = run(State(phase="stream"), Failed(error))
+    first = run(State(phase=Streaming()), Failed(error))
     second = run(run(first.state, Waited()).state, Failed(error))
     assert (waits_for(second), second.notices) == ("list", (Unstreamed(for_an_hour=False),))
     assert run(second.state, Waited()).action == Relist("", 500)
 
 
 def test_streams_that_expire_though_they_asked_for_no_version_lead_to_one_plain_list() -> None:
-    state = run(State(phase="stream"), Failed(GONE)).state
+    state = run(State(phase=Streaming()), Failed(GONE)).state
     assert state.is_suspect
     for _ in range(2):
         state = run(run(state, Waited()).state, Failed(GONE)).state
@@ -216,10 +230,10 @@ def test_streams_that_expire_though_they_asked_for_no_version_lead_to_one_plain_
 @pytest.mark.parametrize("outcome", [Listed("7"), Failed(said(503))], ids=["listed", "failed"])
 def test_the_list_after_that_plain_one_is_streamed_again(outcome: Signal) -> None:
     """An outage says nothing about what the server can do."""
-    state = State(phase="stream", failed_streams=1)
+    state = State(phase=Streaming(), health=ServerHealth(failed_streams=1))
     plain = run(run(state, Failed(said(503))).state, Waited())
     assert plain.action == Relist("", 500)
-    after = replace(run(plain.state, outcome).state, phase="wait", after_wait="list")
+    after = replace(run(plain.state, outcome).state, phase=Waiting("list"))
     assert isinstance(run(after, Waited()).action, StreamList)
 
 
@@ -228,7 +242,7 @@ def test_a_plain_list_in_place_of_streams_is_late_where_there_were_too_many_requ
     asked: float | None, waits: float
 ) -> None:
     busy = Failed(said(429, retry_after=asked))
-    second = run(State(phase="stream", failed_streams=1), busy)
+    second = run(State(phase=Streaming(), health=ServerHealth(failed_streams=1)), busy)
     assert second.action == Wait(waits)
     assert run(second.state, Waited()).action == Relist("", 500)
 
@@ -248,17 +262,17 @@ NOT_CONNECTED = [
 @pytest.mark.parametrize("error", NOT_CONNECTED, ids=str)
 def test_streams_that_were_never_connected_lead_to_no_plain_list(error: KinformError) -> None:
     """A list would fail in the same way."""
-    state = State(phase="stream")
+    state = State(phase=Streaming())
     for second in range(0, 1200, 60):
         waiting = run(state, Failed(error), now=second)
         state = run(waiting.state, Waited(), now=second + 59.0).state
-        assert state.phase == "stream"
+        assert state.phase == Streaming()
 
 
 def test_a_streamed_list_in_between_makes_it_two_again() -> None:
-    first = run(State(phase="stream"), ended())
+    first = run(State(phase=Streaming()), ended())
     synced = run(run(first.state, Waited()).state, Streamed("7"))
-    assert synced.state.failed_streams == 0
+    assert synced.state.health.failed_streams == 0
 
 
 def listing_again(state: State, error: KinformError, *, now: float) -> Decision:
@@ -268,7 +282,7 @@ def listing_again(state: State, error: KinformError, *, now: float) -> Decision:
 
 def test_a_resource_is_gone_when_discovery_proves_it_twice_30_seconds_apart() -> None:
     """F-R17: and it is cleared only once."""
-    state = State(phase="wait", version="7", has_listed=True)
+    state = State(phase=Waiting(), version="7", has_listed=True)
     first = listing_again(state, ABSENT, now=100.0)
     second = listing_again(first.state, ABSENT, now=129.0)
     assert (waits_for(first), waits_for(second)) == ("list", "list")
@@ -283,7 +297,7 @@ def test_a_resource_is_gone_when_discovery_proves_it_twice_30_seconds_apart() ->
 @pytest.mark.parametrize("error", [said(404), UNKNOWN, MOVED])
 def test_nothing_less_than_proof_empties_a_cache(error: KinformError) -> None:
     """F-R17: a 404 may be a proxy's, stale discovery proves nothing, a version may have moved."""
-    state = State(phase="wait", version="7", has_listed=True)
+    state = State(phase=Waiting(), version="7", has_listed=True)
     for now in range(0, 6000, 60):
         decision = listing_again(state, error, now=float(now))
         assert waits_for(decision) == "list"
@@ -293,7 +307,7 @@ def test_nothing_less_than_proof_empties_a_cache(error: KinformError) -> None:
 
 @pytest.mark.parametrize("error", [said(404), said(503), UNKNOWN, MOVED, REFUSED])
 def test_what_is_no_proof_in_between_makes_it_twice_again(error: KinformError) -> None:
-    state = State(phase="wait", version="7", has_listed=True)
+    state = State(phase=Waiting(), version="7", has_listed=True)
     for now, each in ((0.0, ABSENT), (60.0, error), (120.0, ABSENT), (149.0, ABSENT)):
         decision = listing_again(state, each, now=now)
         assert waits_for(decision) == "list"
@@ -302,7 +316,7 @@ def test_what_is_no_proof_in_between_makes_it_twice_again(error: KinformError) -
 
 
 def test_streamed_lists_prove_absence_too() -> None:
-    state = State(phase="stream", version="7", has_listed=True)
+    state = State(phase=Streaming(), version="7", has_listed=True)
     first = run(state, Failed(ABSENT), now=0.0)
     again = run(first.state, Waited(), now=40.0)
     assert isinstance(again.action, StreamList)
@@ -310,13 +324,13 @@ def test_streamed_lists_prove_absence_too() -> None:
 
 
 def test_a_store_that_cannot_be_cleared_is_no_reason_to_stop() -> None:
-    assert waits_for(run(State(phase="clear"), Failed(SourceError("x")))) == "list"
+    assert waits_for(run(State(phase=Clearing()), Failed(SourceError("x")))) == "list"
 
 
 @pytest.mark.parametrize("version", ["", "0"])
 def test_a_server_without_versions_is_listed_before_each_watch(version: str) -> None:
     """F-R16: "0" means any version, so nothing can be told from it."""
-    listed = run(State(phase="list"), Listed(version), PLAIN)
+    listed = run(State(phase=Listing()), Listed(version), PLAIN)
     assert listed.action == Rewatch("")
     over = run(listed.state, ended(reached_timeout=True, resource_version=version), PLAIN)
     assert over.action == Relist("", 500)
@@ -324,12 +338,12 @@ def test_a_server_without_versions_is_listed_before_each_watch(version: str) -> 
 
 @pytest.mark.parametrize("version", ["", "0"])
 def test_a_server_without_versions_has_not_gone_back_in_time(version: str) -> None:
-    assert run(State(phase="list", version="7"), Listed(version)).notices == ()
+    assert run(State(phase=Listing(), version="7"), Listed(version)).notices == ()
     assert run(WATCHING, Probed(version, applied="7")).action is None
 
 
 def test_an_error_within_the_stream_is_like_one_before_it() -> None:
-    decision = run(State(phase="stream", version="7"), ended(error=GONE))
+    decision = run(State(phase=Streaming(), version="7"), ended(error=GONE))
     assert decision.notices == (Expired("7"),)
 
 
@@ -375,9 +389,11 @@ def test_a_watch_that_makes_no_sense_leads_to_a_list(error: KinformError) -> Non
     assert waits_for(run(WATCHING, Failed(error))) == "list"
 
 
-def opened_in_vain(state: State, error: KinformError, times: int, *, probed: str) -> Decision:
-    """Return what follows after watches that could not be opened and a probe before each."""
-    decision, now = Decision(replace(state, phase="watch"), Rewatch(state.version)), 0.0
+def opened_in_vain(
+    state: State, error: KinformError, times: int, *, probed: str, now: float = 0.0
+) -> Decision:
+    """Return the decision after watches that could not be opened, with a probe before each."""
+    decision = Decision(replace(state, phase=Watching()), Rewatch(state.version))
     for _ in range(times):
         assert isinstance(decision.action, Rewatch), decision.action
         failed = run(decision.state, Failed(error), now=now)
@@ -404,8 +420,10 @@ def test_five_watches_in_vain_and_a_newer_version_lead_to_a_plain_list(
     watching = run(listing.state, Listed("9"), policy, now=300.0)
     assert watching.action == Rewatch("9")
     # As long as no watch opens, each probe decides anew.
-    assert opened_in_vain(watching.state, error, 1, probed="9").action == Rewatch("9")
-    assert opened_in_vain(watching.state, error, 1, probed="11").action == Relist("9", None)
+    same = opened_in_vain(watching.state, error, 1, probed="9", now=300.0)
+    assert same.action == Rewatch("9")
+    newer = opened_in_vain(watching.state, error, 1, probed="11", now=300.0)
+    assert newer.action == Relist("9", None)
 
 
 def test_five_watches_in_vain_and_our_own_version_lead_to_no_list() -> None:
@@ -420,7 +438,7 @@ def test_versions_that_cannot_be_compared_are_listed_if_they_differ() -> None:
 
 def test_a_watch_that_opens_ends_the_count_of_those_that_did_not() -> None:
     state = opened_in_vain(WATCHING, said(503), 4, probed="9").state
-    assert run(state, ended()).state.failed_openings == 0
+    assert run(state, ended()).state.health.failed_openings == 0
 
 
 @pytest.mark.parametrize(
@@ -436,16 +454,21 @@ def test_a_watch_that_opens_ends_the_count_of_those_that_did_not() -> None:
 def test_a_watch_that_breaks_before_it_brings_anything_counts_as_unopened(
     end: Ended, before: int, after: int
 ) -> None:
-    state = run(replace(WATCHING, failed_openings=before), end).state
-    assert state.failed_openings == after
-    probing = replace(state, phase="probe")
+    state = run(replace(WATCHING, health=ServerHealth(failed_openings=before)), end).state
+    assert state.health.failed_openings == after
+    probing = replace(state, phase=Probing())
     expected = Relist("7", None) if after >= 5 else Rewatch("7")
     assert run(probing, Probed("9", applied="7"), now=120.0).action == expected
 
 
 @pytest.mark.parametrize(("took", "pause"), [(10.0, 30.0), (10.1, 60.0)])
 def test_a_slow_list_doubles_the_pause_before_the_next(took: float, pause: float) -> None:
-    state = replace(WATCHING, failed_openings=8, backoff=Backoff(failures=8), phase="probe")
+    state = replace(
+        WATCHING,
+        health=ServerHealth(failed_openings=8),
+        backoff=Backoff(failures=8),
+        phase=Probing(),
+    )
     listing = run(state, Probed("9", applied="7"), now=100.0)
     watching = run(listing.state, Listed("9", took=took), now=100.0 + took)
     assert run(watching.state, Failed(RESET), now=100.0 + took).action == Wait(pause)
@@ -453,7 +476,7 @@ def test_a_slow_list_doubles_the_pause_before_the_next(took: float, pause: float
 
 def test_a_server_with_too_many_requests_is_left_alone_for_30_seconds_before_a_list() -> None:
     """F-R29."""
-    state = replace(WATCHING, failed_openings=4)
+    state = replace(WATCHING, health=ServerHealth(failed_openings=4))
     assert run(state, Failed(said(429))).action == Wait(30.0)
     assert run(state, Failed(said(429, retry_after=99.0))).action == Wait(99.0)
 
@@ -465,7 +488,7 @@ def test_no_outage_is_so_long_that_it_leads_to_a_list(error: KinformError) -> No
     for _ in range(20):
         decision = run(state, Failed(error))
         assert waits_for(decision) == "watch"
-        state = replace(decision.state, phase="watch")
+        state = replace(decision.state, phase=Watching())
 
 
 @pytest.mark.parametrize("signal", [Failed(GONE), ended(error=GONE)])
@@ -523,29 +546,75 @@ def test_a_watch_that_brings_no_progress_or_breaks_is_not_healthy(end: Ended) ->
     assert decision.state.backoff.failures == 10
 
 
-def test_the_ninth_opening_in_a_minute_waits_however_healthy_the_others_were() -> None:
+def opened_in_a_row(gap: float, *, until: float) -> list[float]:
+    """Return when watches open that bring an event and end cleanly after ``gap`` seconds."""
     decision, opened = Decision(WATCHING, Rewatch("7")), list[float]()
     now, version = 0.0, 7
-    while len(opened) < 8:
-        now, version = now + 1.0, version + 1
-        decision = run(decision.state, ended(lived=1.0, resource_version=str(version)), now=now)
-        assert decision.action == Probe()
-        decision = run(decision.state, Probed(str(version), str(version)), now=now)
+    while now < until:
+        version += 1
+        end = ended(lived=gap, resource_version=str(version))
+        decision = run(decision.state, end, now=now)
+        if isinstance(decision.action, Wait):
+            assert waits_for(decision) == "watch"
+            assert decision.state.backoff.failures == 0, "it is no failure"
+            now += decision.action.seconds
+            decision = run(decision.state, Waited(), now=now)
+        if isinstance(decision.action, Probe):
+            decision = run(decision.state, Probed(str(version), str(version)), now=now)
         assert decision.action == Rewatch(str(version))
         opened.append(now)
-    late = run(decision.state, ended(lived=1.0, resource_version="99"), now=9.0)
-    assert isinstance(late.action, Wait)
-    assert late.action.seconds == pytest.approx(52.05)
-    assert waits_for(late) == "watch"
-    assert late.state.backoff.failures == 0, "it is no failure"
-    assert run(late.state, Waited(), now=61.1).action == Probe()
+        now += gap
+    return opened
+
+
+def test_a_burst_of_openings_is_followed_by_openings_every_15_seconds() -> None:
+    """However healthy the watches were; never a long wait for the ninth of them."""
+    opened = opened_in_a_row(0.0, until=600.0)
+    assert opened[:9] == pytest.approx([0, 0, 0, 0, 0, 15, 30, 45, 60], abs=0.3)
+    assert most_in_a_minute(opened) == 8
+    assert max(later - at for at, later in itertools.pairwise(opened)) <= 15.3
+
+
+@pytest.mark.parametrize("gap", [7.5, 8.0, 20.0])
+def test_openings_at_least_7_5_seconds_apart_are_never_delayed(gap: float) -> None:
+    opened = opened_in_a_row(gap, until=600.0)
+    assert opened == pytest.approx([gap * number for number in range(len(opened))])
+
+
+def probed_often(state: State, times: int) -> State:
+    for second in range(times):
+        state, wait = probe_wait(state, now=float(second))
+        assert wait == 0.0
+    return state
+
+
+def test_a_list_never_waits_for_probes() -> None:
+    state = probed_often(WATCHING, 6)
+    expired = run(state, ended(error=GONE), PLAIN, now=6.0)
+    listing = run(expired.state, Waited(), PLAIN, now=7.0)
+    assert listing.action == Relist("7", None)
+    again = run(listing.state, Failed(said(503)), PLAIN, now=8.0)
+    assert run(again.state, Waited(), PLAIN, now=9.0).action == Relist("7", None)
+
+
+def test_a_watch_is_opened_without_a_probe_where_probes_have_no_slot_left() -> None:
+    """The probe is made up for beside the watch, as soon as there is a slot."""
+    state = probed_often(WATCHING, 6)
+    watching = run(state, ended(lived=8.0), now=8.0)
+    assert (watching.action, watching.state.health.needs_probe) == (Rewatch("7"), True)
+    beside = run(watching.state, Probed("9", applied="7"), now=60.5)
+    assert not beside.state.health.needs_probe
+    later = run(watching.state, ended(lived=60.0), now=68.0)
+    assert later.action == Probe()
 
 
 def test_a_list_that_waits_for_its_budget_is_still_a_plain_one() -> None:
     budget = OpeningBudget()
     for second in range(8):
         budget = budget.used(float(second))
-    state = State(phase="wait", version="7", is_plain_next=True, lists=budget)
+    state = State(
+        phase=Waiting(), version="7", list_mode=ListMode(is_plain_next=True), lists=budget
+    )
     waiting = run(state, Waited(), now=8.0)
     assert waits_for(waiting) == "list"
     assert run(waiting.state, Waited(), now=61.0).action == Relist("7", None)
@@ -560,12 +629,8 @@ def test_requests_count_from_their_answer_not_from_their_decision() -> None:
     assert counted(State(), Probe(), now=18.0) == State()
 
 
-def test_probes_beside_a_watch_wait_for_the_budget_of_lists() -> None:
-    state, now = WATCHING, 0.0
-    for _ in range(8):
-        state, wait = probe_wait(state, now=now)
-        assert wait == 0.0
-        now += 1.0
+def test_probes_beside_a_watch_are_at_most_6_in_a_minute() -> None:
+    state = probed_often(WATCHING, 6)
     assert probe_wait(state, now=8.0) == (state, pytest.approx(52.05))
 
 
@@ -594,7 +659,7 @@ def test_two_watches_that_end_at_once_make_the_version_suspect() -> None:
 def test_a_real_watch_in_between_clears_the_suspicion(between: Ended) -> None:
     short = ended(lived=0.1, events=0)
     state = waited(run(WATCHING, short).state).state
-    state = replace(run(state, between).state, phase="watch")
+    state = replace(run(state, between).state, phase=Watching())
     assert waits_for(run(state, short)) == "watch"
 
 
@@ -608,7 +673,7 @@ def test_a_lost_connection_is_followed_by_a_look_at_the_servers_version() -> Non
 
 def test_a_server_that_went_back_in_time_is_told_and_listed_anew() -> None:
     """F-R07: a watch from a future version would be silent for ever."""
-    probing = State(phase="probe", version="700")
+    probing = State(phase=Probing(), version="700")
     decision = run(probing, Probed("9", applied="700"))
     assert decision.notices == (Regressed("700", "9"),)
     assert waits_for(decision) == "list"
@@ -618,14 +683,14 @@ def test_a_server_that_went_back_in_time_is_told_and_listed_anew() -> None:
 @pytest.mark.parametrize("error", [said(403), said(404), UNKNOWN, DecodeError("x")])
 def test_a_look_that_is_refused_is_not_waited_for(error: KinformError) -> None:
     """The kind may be gone, or lists forbidden; the watch will tell."""
-    probing = State(phase="probe", version="7")
+    probing = State(phase=Probing(), version="7")
     assert run(probing, Failed(error)).action == Rewatch("7")
 
 
 def test_a_look_that_meets_an_overloaded_server_waits_as_long_as_it_asks_for() -> None:
-    probing = State(phase="probe", version="7")
+    probing = State(phase=Probing(), version="7")
     decision = run(probing, Failed(said(429, retry_after=17.0)))
-    assert (decision.action, decision.state.after_wait) == (Wait(17.0), "watch")
+    assert (decision.action, decision.state.phase) == (Wait(17.0), Waiting("watch"))
     assert run(decision.state, Waited()).action == Probe()
 
 
@@ -660,8 +725,10 @@ def test_internal_errors_are_borne_with_for_as_long_as_asked(
     for now in (0.0, 30.0, 60.0, 119.0, 180.0, 190.0):
         decision = run(state, ended(error=said(500)), policy, now=now)
         seen.append(waits_for(decision))
-        state = run(replace(decision.state, phase="watch"), ended(error=CUT), policy, now=now).state
-        state = replace(state, phase="watch")
+        state = run(
+            replace(decision.state, phase=Watching()), ended(error=CUT), policy, now=now
+        ).state
+        state = replace(state, phase=Watching())
     assert seen == follows
 
 
@@ -692,11 +759,11 @@ def test_a_signal_that_cannot_be_is_a_bug() -> None:
 
 # --- Damage ---
 
-MENDS = ended(resource_version="9", error=DecodeError("damaged"), mends=True)
+REPAIRS = ended(resource_version="9", error=DecodeError("damaged"), repairs=True)
 
 
 def test_a_watch_that_was_ended_to_mend_damage_is_followed_by_a_list_not_older() -> None:
-    decision = run(WATCHING, MENDS)
+    decision = run(WATCHING, REPAIRS)
     assert decision.action == Wait(0.8)
     assert run(decision.state, Waited(), PLAIN).action == Relist("9", None)
 
@@ -707,24 +774,30 @@ def test_a_list_for_damaged_objects_that_fails_costs_no_others(
     error: KinformError, policy: Policy
 ) -> None:
     """One object must not take its kind down: there is nothing wrong with the watch."""
-    listing = run(run(WATCHING, MENDS).state, Waited(), policy)
+    listing = run(run(WATCHING, REPAIRS).state, Waited(), policy)
     failed = run(listing.state, Failed(error), policy)
     assert waits_for(failed) == "watch"
     assert waited(failed.state).action == Rewatch("9")
-    again = run(replace(WATCHING, mending=failed.state.mending, mended=0.0), MENDS, now=9.0)
-    assert again.state.mending.failures == 2
+    again = run(replace(WATCHING, corrupted=failed.state.corrupted), REPAIRS, now=9.0)
+    assert again.state.corrupted.backoff.failures == 2
+
+
+def repair_delay(state: State, *, now: float) -> float:
+    due = state.corrupted.seen(now=now, rand=0.0).due
+    assert due is not None
+    return due - now
 
 
 def test_damage_is_mended_later_and_later_for_as_long_as_it_lasts() -> None:
     state, now, delays = WATCHING, 0.0, list[float]()
     for _ in range(10):
-        delays.append(mend_after(state, now=now, rand=0.0))
+        delays.append(repair_delay(state, now=now))
         now += delays[-1]
-        mended = run(state, ended(lived=delays[-1], mends=True), now=now).state
+        mended = run(state, ended(lived=delays[-1], repairs=True), now=now).state
         state = run(run(mended, Waited(), PLAIN, now=now).state, Listed("9"), now=now).state
     assert delays == [10.0, 20.0, 40.0, 80.0, 160.0, 320.0, 640.0, 1280.0, 2560.0, 3600.0]
-    assert mend_after(state, now=now + 3600.0, rand=0.0) == 3600.0
-    assert mend_after(state, now=now + 4 * 3600.0, rand=0.0) == 10.0
+    assert repair_delay(state, now=now + 3600.0) == 3600.0
+    assert repair_delay(state, now=now + 4 * 3600.0) == 10.0
 
 
 # --- Looks at the version ---
@@ -738,13 +811,15 @@ def test_a_version_that_nobody_can_tell_keeps_nobody_from_watching() -> None:
         assert probing.action == Probe()
         state = run(probing.state, Failed(said(503))).state
     blind = run(state, Waited())
-    assert (blind.action, blind.state.looks) == (Rewatch("7"), 2)
-    assert run(blind.state, Probed("9", applied="7")).state.looks == 0
+    assert (blind.action, blind.state.health.failed_probes) == (Rewatch("7"), 2)
+    assert run(blind.state, Probed("9", applied="7")).state.health.failed_probes == 0
 
 
 def test_a_watch_that_fails_without_a_probe_is_followed_by_a_probe() -> None:
     """Seed 52: else a cache whose probes failed twice would try watches for ever, and no list."""
-    blind = run(replace(WATCHING, phase="wait", after_wait="watch", looks=2), Waited())
+    blind = run(
+        replace(WATCHING, phase=Waiting("watch"), health=ServerHealth(failed_probes=2)), Waited()
+    )
     assert blind.action == Rewatch("7")
     again = run(run(blind.state, Failed(said(502))).state, Waited())
     assert again.action == Probe()
@@ -753,14 +828,14 @@ def test_a_watch_that_fails_without_a_probe_is_followed_by_a_probe() -> None:
 
 
 def test_a_look_that_is_refused_is_an_answer_and_not_taken_again_beside_the_watch() -> None:
-    probing = replace(WATCHING, phase="probe", looks=1)
+    probing = replace(WATCHING, phase=Probing(), health=ServerHealth(failed_probes=1))
     watching = run(probing, Failed(said(403)))
-    assert (watching.action, watching.state.looks) == (Rewatch("7"), 0)
+    assert (watching.action, watching.state.health.failed_probes) == (Rewatch("7"), 0)
 
 
 def test_who_starts_anew_has_no_watch_to_go_back_to_without_a_list() -> None:
-    mending = run(WATCHING, ended(lived=61.0, mends=True)).state
-    assert mending.is_mending
+    mending = run(WATCHING, ended(lived=61.0, repairs=True)).state
+    assert mending.phase == Waiting("list", repairs=True)
     started = run(mending, Started("7"), PLAIN)
     assert waits_for(run(started.state, Failed(said(503)))) == "list"
 
@@ -774,7 +849,7 @@ def test_waits_double_up_to_half_a_minute_and_health_resets_them() -> None:
         decision = run(state, Failed(said(503)))
         assert isinstance(decision.action, Wait)
         waits.append(decision.action.seconds)
-        state = replace(decision.state, phase="watch")
+        state = replace(decision.state, phase=Watching())
     assert waits == [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
     healthy = run(state, ended(lived=61.0, error=said(503)))
     assert healthy.action == Wait(0.8)
@@ -820,7 +895,7 @@ endings = st.builds(
     st.sampled_from([0.0, 0.0, 0.5, 2.0, 29.0, 59.0, 61.0]) | st.floats(0, 5),
     st.integers(0, 3),
     versions,
-    st.sampled_from([{}, {}, {"mends": True}, {"reached_timeout": True}]),
+    st.sampled_from([{}, {}, {"repairs": True}, {"reached_timeout": True}]),
 )
 ANSWERS: dict[type, st.SearchStrategy[Signal]] = {
     Relist: failures | st.builds(Listed, versions, st.booleans(), st.sampled_from([0.0, 11.0])),
@@ -879,19 +954,30 @@ def test_no_server_can_provoke_more_than_eight_of_each_in_any_minute(
     assert most_in_a_minute(watches) <= 8
 
 
-@given(st.lists(st.floats(0, 30), max_size=60))
-def test_a_budget_bounds_every_window_and_lets_through_all_that_fits(gaps: list[float]) -> None:
-    budget, now, begun = OpeningBudget(), 0.0, list[float]()
-    for gap in gaps:
+@given(st.lists(st.tuples(st.floats(0, 30), st.booleans()), max_size=60))
+def test_a_budget_bounds_every_window_and_no_request_waits_long(
+    requests: list[tuple[float, bool]],
+) -> None:
+    budget, now, begun, probes = OpeningBudget(), 0.0, list[float](), list[float]()
+    for gap, is_probe in requests:
         now += gap
+        if is_probe:
+            if not budget.probe_wait(now=now):
+                budget = budget.probed(now)
+                begun.append(now)
+                probes.append(now)
+            continue
         wait = budget.wait(now=now)
-        fits = sum(at > now - 60.0 for at in begun) < 8
-        assert (wait == 0.0) == fits
+        if sum(at > now - 60.0 for at in begun) < 5:
+            assert wait == 0.0
+        if not probes:
+            assert wait <= 15.3
         now += wait
-        assert budget.wait(now=now) == 0.0, "whoever has waited need not wait again"
+        assert budget.wait(now=now) == 0.0, "who has waited need not wait again"
         budget = budget.used(now)
         begun.append(now)
     assert most_in_a_minute(begun) <= 8
+    assert most_in_a_minute(probes) <= 6
 
 
 @given(data=st.data(), stream_lists=st.booleans())
@@ -920,7 +1006,7 @@ def test_whatever_happened_a_server_that_is_well_again_is_watched(
         signal = healthy[type(decision.action)]
         decision = step(decision.state, signal, now=now, rand=0.5, policy=policy)
     assert isinstance(decision.action, Rewatch | None)
-    assert decision.state.phase == "watch"
+    assert decision.state.phase == Watching()
     assert not decision.state.is_suspect
 
 

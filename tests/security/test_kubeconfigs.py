@@ -46,7 +46,7 @@ def test_a_kubeconfig_from_elsewhere_does_not_switch_off_verification() -> None:
 
 
 def test_a_kubeconfig_from_elsewhere_impersonates_nobody() -> None:
-    with pytest.raises(ConfigError, match="impersonates somebody"):
+    with pytest.raises(ConfigError, match="impersonates another user"):
         Config.from_kubeconfig(document(user={"token": "x", "as": "system:admin"}))
 
 

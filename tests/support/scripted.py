@@ -11,8 +11,7 @@ from typing import TypeAlias
 
 from kinform.errors import TransportError, TransportFailure
 from kinform.rest.connection import Connection
-from kinform.rest.headers import Headers
-from kinform.rest.transport import Chunk, HttpRequest, HttpResponse
+from kinform.rest.transport import Chunk, Headers, HttpRequest, HttpResponse
 
 JSON = {"Content-Type": "application/json"}
 

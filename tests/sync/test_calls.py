@@ -50,8 +50,8 @@ async def _long() -> None:
 def _interrupted(after: int) -> bool:
     """Interrupt a call that would take long; return whether it waited already.
 
-    Nothing is collected meanwhile: whoever has asked to be told of collections, as Hypothesis has,
-    would be interrupted in our place, and what is raised there is lost.
+    Garbage collection is off meanwhile: a callback on collections, as Hypothesis has one, would be
+    interrupted instead, and an error raised there is lost.
     """
     interrupt = _Interrupt(after)
     before = sys.gettrace()
@@ -85,7 +85,7 @@ def test_ctrl_c_that_does_not_wake_the_thread_is_noticed_all_the_same() -> None:
     async def interrupt() -> None:
         try:
             await asyncio.sleep(0.1)  # it waits by now
-            _thread.interrupt_main()  # as a signal, but wakes nobody
+            _thread.interrupt_main()  # like a signal, but it does not wake a waiting thread
             await asyncio.sleep(5)
             ended.append("by itself")
         except asyncio.CancelledError:

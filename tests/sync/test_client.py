@@ -1,4 +1,4 @@
-"""The blocking client: the same answers, from any thread, whatever else runs there."""
+"""The blocking client: the same answers, from any thread, with any other event loop."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_leaving_iterate_early_leaves_no_task(maps: ResourceClient) -> None:
 
 
 def test_iterate_raises_after_all_that_was_read_before_the_failure() -> None:
-    """A server may send less than was asked for, so that a page is no measure."""
+    """A server may send less than requested: the page size does not matter."""
     metadata = {"resourceVersion": "5", "continue": "more"}
     items = [{"metadata": {"name": "a", "namespace": "default"}}]
     page = {"kind": "PodList", "apiVersion": "v1", "metadata": metadata, "items": items}

@@ -66,20 +66,20 @@ def test_a_time_out_says_what_is_wrong(server: APIServerThread, client: Client) 
 def test_handlers_run_in_order_on_one_thread_of_their_own(
     client: Client, maps: ResourceClient
 ) -> None:
-    told: list[tuple[str, str]] = []
+    delivered: list[tuple[str, str]] = []
     informer = client.informer("v1/configmaps")
     registration = informer.add_event_handler(
-        on_add=lambda event: told.append((event.key.name, threading.current_thread().name)),
-        on_update=lambda event: told.append((event.key.name, threading.current_thread().name)),
+        on_add=lambda event: delivered.append((event.key.name, threading.current_thread().name)),
+        on_update=lambda event: delivered.append((event.key.name, threading.current_thread().name)),
         name="mine",
     )
     with informer:
         registration.wait_synced(10)
         for n in range(5):
             maps.create(body(f"m{n}"))
-        eventually(lambda: len(told) == 5)
-    assert [name for name, _ in told] == [f"m{n}" for n in range(5)]
-    assert {thread for _, thread in told} == {"kinform-mine-1"}
+        eventually(lambda: len(delivered) == 5)
+    assert [name for name, _ in delivered] == [f"m{n}" for n in range(5)]
+    assert {thread for _, thread in delivered} == {"kinform-mine-1"}
     eventually(lambda: not threads_of_handlers())
 
 
@@ -129,18 +129,18 @@ def test_a_handler_value_is_told_on_its_own_at_each_informer(
     client: Client, maps: ResourceClient
 ) -> None:
     maps.create(body("a"))
-    told: list[str] = []
+    delivered: list[str] = []
     value: EventHandler[kinform.Object] = handler(
-        on_add=lambda event: told.append(event.key.name), filter=lambda it: True
+        on_add=lambda event: delivered.append(event.key.name), filter=lambda it: True
     )
     with client.informer("v1/configmaps") as one, client.informer("v1/configmaps") as other:
         wait_for_cache_sync(
             one.add_event_handler(value), other.add_event_handler(value), timeout=10
         )
-    assert told == ["a", "a"]
+    assert delivered == ["a", "a"]
     with pytest.raises(kinform.UsageError, match="not both"):
         client.informer("v1/configmaps").add_event_handler(value, name="x")
-    with pytest.raises(kinform.UsageError, match="is no handler"):
+    with pytest.raises(kinform.UsageError, match="is not a handler"):
         client.informer("v1/configmaps").add_event_handler(print)  # type: ignore[arg-type]
 
 
@@ -187,7 +187,7 @@ def test_a_handler_can_be_removed_and_waited_for(client: Client, maps: ResourceC
 
 
 def test_a_handler_cannot_wait_for_itself(client: Client, maps: ResourceClient) -> None:
-    told: list[str] = []
+    delivered: list[str] = []
     done = threading.Event()
     informer = client.informer("v1/configmaps")
 
@@ -196,7 +196,7 @@ def test_a_handler_cannot_wait_for_itself(client: Client, maps: ResourceClient) 
             try:
                 wait()
             except kinform.UsageError as exc:
-                told.append(str(exc))
+                delivered.append(str(exc))
         registration.remove()
         informer.stop()  # asks for it, and does not wait
         done.set()
@@ -205,8 +205,8 @@ def test_a_handler_cannot_wait_for_itself(client: Client, maps: ResourceClient) 
     maps.create(body("a"))
     informer.run()
     assert done.wait(10)
-    assert told[0] == "handler 'on_add' cannot wait for its own callback; use remove() there"
-    assert "a handler of v1/configmaps cannot wait for the end of v1/configmaps" in told[1]
+    assert delivered[0] == "handler 'on_add' cannot wait for its own callback; use remove() there"
+    assert "a handler of v1/configmaps cannot wait for the end of v1/configmaps" in delivered[1]
 
 
 # --- the end
@@ -233,8 +233,8 @@ def test_stop_is_bounded_by_its_grace_and_ends_a_handlers_call(
     maps: ResourceClient,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """The thread cannot be ended, but what it waits for can: the handler is told."""
-    told: list[BaseException] = []
+    """The thread cannot be ended, but its blocking calls can: the handler gets the error."""
+    delivered: list[BaseException] = []
     began, over = threading.Event(), threading.Event()
 
     def on_add(event: kinform.Added[kinform.Object]) -> None:
@@ -243,7 +243,7 @@ def test_stop_is_bounded_by_its_grace_and_ends_a_handlers_call(
             try:
                 maps.get("a")
             except CancelledError as exc:
-                told.append(exc)
+                delivered.append(exc)
         over.set()
 
     maps.create(body("a"))
@@ -256,7 +256,7 @@ def test_stop_is_bounded_by_its_grace_and_ends_a_handlers_call(
     informer.stop(grace=0.2)
     assert time.monotonic() - started < 10
     assert over.wait(10)
-    assert len(told) == 2
+    assert len(delivered) == 2
     eventually(lambda: run(tasks_on_the_loop) == 0)
     eventually(lambda: not threads_of_handlers())
 
@@ -286,7 +286,7 @@ def test_a_handler_that_never_returns_keeps_nothing_from_the_others(
     client: Client, maps: ResourceClient
 ) -> None:
     began, go_on = threading.Event(), threading.Event()
-    told: list[str] = []
+    delivered: list[str] = []
 
     def on_add(event: kinform.Added[kinform.Object]) -> None:
         began.set()
@@ -296,10 +296,10 @@ def test_a_handler_that_never_returns_keeps_nothing_from_the_others(
     with client.informer("v1/configmaps") as informer:
         stuck = informer.add_event_handler(on_add=on_add)
         assert began.wait(10)
-        free = informer.add_event_handler(on_add=lambda event: told.append(event.obj.name))
+        free = informer.add_event_handler(on_add=lambda event: delivered.append(event.obj.name))
         free.wait_synced(10)
         maps.create(body("b"))
-        eventually(lambda: told == ["a", "b"])
+        eventually(lambda: delivered == ["a", "b"])
         assert not go_on.is_set()
         assert not stuck.has_synced
         go_on.set()
@@ -376,13 +376,13 @@ def test_a_factory_shares_informers(client: Client, maps: ResourceClient) -> Non
     assert factory.informer("v1/configmaps") is informer
     assert list(factory.all_informers) == [informer]
     assert factory.namespaces == ("default",)
-    told: list[str] = []
-    informer.add_event_handler(on_add=lambda event: told.append(event.key.name))
+    delivered: list[str] = []
+    informer.add_event_handler(on_add=lambda event: delivered.append(event.key.name))
     with factory:
         factory.wait_for_cache_sync(10)
         wait_for_cache_sync(informer, timeout=10)
         assert informer.lister.get("default/a")
-        eventually(lambda: told == ["a"])
+        eventually(lambda: delivered == ["a"])
         secrets = factory.informer("v1/secrets")
         factory.start()
         secrets.wait_synced(10)
@@ -403,8 +403,8 @@ def test_informers_of_several_namespaces_are_used_as_one(
     maps.in_namespace("other").create(body("b"))
     factory = SharedInformerFactory(client, namespaces=["default", "other"])
     group = factory.informers("v1/configmaps")
-    told: list[str] = []
-    registrations = group.add_event_handler(on_add=lambda event: told.append(event.key.name))
+    delivered: list[str] = []
+    registrations = group.add_event_handler(on_add=lambda event: delivered.append(event.key.name))
     with pytest.raises(kinform.UsageError):
         group.add_event_handler()
     with factory:
@@ -413,7 +413,7 @@ def test_informers_of_several_namespaces_are_used_as_one(
         wait_for_cache_sync(group, *registrations.values(), timeout=10)
         assert {one.name for one in group.list()} == {"a", "b"}
         assert group.get("other/b")
-    assert sorted(told) == ["a", "b"]
+    assert sorted(delivered) == ["a", "b"]
     assert set(group.informers) == {"default", "other"}
 
 

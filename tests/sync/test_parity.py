@@ -1,4 +1,4 @@
-"""The same names: whatever the asyncio API offers, the blocking one offers, or says why not."""
+"""Parity: every name of the asyncio API is in the blocking one, or is listed with a reason."""
 
 from __future__ import annotations
 

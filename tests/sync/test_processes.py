@@ -1,4 +1,4 @@
-"""What only a whole process shows: its exit, its forks, its signals. Each in one of its own."""
+"""Behaviour of a whole process: exit, forks and signals. Each test in a process of its own."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def test_idle_informers_end_without_a_word(server: APIServerThread) -> None:
 
 
 def test_daemons_that_wait_are_told_nothing_at_the_end(server: APIServerThread) -> None:
-    """Whatever they were told, they would tell it to the users of a program that has ended."""
+    """An error raised in them would be shown to the users of a program that has ended."""
     ended = program(
         server,
         """

@@ -99,7 +99,7 @@ async def operate(process: Process) -> None:
 
 
 async def swallows_conflicts(process: Process) -> None:
-    """Run one that takes a conflict for somebody else's success."""
+    """Run a program that takes a conflict for the success of another writer."""
     await _run(process, "conflict")
 
 

@@ -25,8 +25,10 @@ def brief(received: Received[Object] | Unreadable) -> tuple[str, str, str]:
     return "END" if received.initial_events_end else "BOOKMARK", "", received.resource_version
 
 
-async def told(source: FakeListWatch[Object], **options: object) -> list[tuple[str, str, str]]:
-    """Return what a watch is told that the source closes as soon as it is open."""
+async def watch_events(
+    source: FakeListWatch[Object], **options: object
+) -> list[tuple[str, str, str]]:
+    """Return the events of a watch that the source closes as soon as it is open."""
     async with source.watch(ListOptions(**options)) as events:  # type: ignore[arg-type]
         source.close_watches()
         return [brief(received) async for received in events]

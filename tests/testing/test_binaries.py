@@ -1,4 +1,4 @@
-"""Which binary is taken, and what is said where none can be."""
+"""Binaries: the one that is taken, and the errors if none can be."""
 
 from __future__ import annotations
 

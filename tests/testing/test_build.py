@@ -1,4 +1,4 @@
-"""The build tool, with a ``go`` that is quick: a shell script that writes what it is told to."""
+"""The build tool, with a quick ``go``: a shell script that writes the expected output."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of `ControlPlane` needs no server: options, misuse, kubeconfigs, lazy loading."""
+"""`ControlPlane` without servers: options, misuse, kubeconfigs, lazy loading."""
 
 from __future__ import annotations
 

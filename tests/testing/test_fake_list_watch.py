@@ -24,7 +24,7 @@ from kinform.rest.results import Bookmark, Unreadable, WatchEvent
 from kinform.sansio.watch import EventType
 from kinform.testing import FakeListWatch, in_virtual_time
 from kinform.testing.fake_history import ObjectLike
-from tests.testing.support_fakes import brief, labelled, named, names, told
+from tests.testing.support_fakes import brief, labelled, named, names, watch_events
 
 CUT = TransportError("cut", failure=TransportFailure.RESET)
 
@@ -284,13 +284,13 @@ async def test_a_watch_is_told_what_happened_after_its_version() -> None:
     third = source.modify(named("a")).metadata.resource_version
     assert [first, second, third] == ["2", "3", "4"]
     changes = [("MODIFIED", "a", "3"), ("MODIFIED", "a", "4")]
-    assert await told(source, resource_version=first) == changes
-    assert await told(source, resource_version=second) == changes[1:]
-    assert await told(source, resource_version=third) == []
+    assert await watch_events(source, resource_version=first) == changes
+    assert await watch_events(source, resource_version=second) == changes[1:]
+    assert await watch_events(source, resource_version=third) == []
     source.compact()
     with pytest.raises(ResourceExpiredError):
-        await told(source, resource_version=second)
-    assert await told(source, resource_version=third) == []
+        await watch_events(source, resource_version=second)
+    assert await watch_events(source, resource_version=third) == []
 
 
 @in_virtual_time
@@ -301,7 +301,7 @@ async def test_an_object_created_between_list_and_watch_is_told_exactly_once() -
     listed = await source.list()
     source.add(named("b"))
     version = listed.resource_version
-    assert await told(source, resource_version=version) == [("ADDED", "b", "3")]
+    assert await watch_events(source, resource_version=version) == [("ADDED", "b", "3")]
 
 
 @in_virtual_time
@@ -334,7 +334,7 @@ async def test_a_dropped_change_is_seen_by_lists_alone() -> None:
         source.delete("b", drop=True)
         source.close_watches()
         assert [brief(received) async for received in events] == [("ADDED", "b", "3")]
-    assert await told(source, resource_version="1") == [("ADDED", "b", "3")]
+    assert await watch_events(source, resource_version="1") == [("ADDED", "b", "3")]
     assert await names(source) == ["a"]
 
 
@@ -398,13 +398,13 @@ async def test_a_watch_may_decline_what_is_there(version: str) -> None:
     source = FakeListWatch()
     source.add(named("a"))
     options = {"send_initial_events": False, "resource_version_match": "NotOlderThan"}
-    assert await told(source, resource_version=version, **options) == []
+    assert await watch_events(source, resource_version=version, **options) == []
 
 
 @in_virtual_time
 async def test_a_streamed_list_of_a_version_that_is_not_there_yet_is_too_large() -> None:
     source = FakeListWatch()
-    source.expires_at_start = True  # it has not expired, and is told in the stream
+    source.expires_at_start = True  # it has not expired: the error comes in the stream
     options = ListOptions(
         send_initial_events=True, resource_version="2", resource_version_match="NotOlderThan"
     )
@@ -420,10 +420,10 @@ async def test_a_source_without_streamed_lists_refuses_them() -> None:
     assert not source.supports_watch_list
     options = {"send_initial_events": True, "resource_version_match": "NotOlderThan"}
     with pytest.raises(InvalidError) as caught:
-        await told(source, **options)
+        await watch_events(source, **options)
     assert caught.value.code == 422
     source.supports_watch_list = True
-    assert await told(source, **options) == []
+    assert await watch_events(source, **options) == []
 
 
 @pytest.mark.parametrize(
@@ -442,7 +442,7 @@ async def test_a_watch_that_makes_no_sense_is_refused(
 ) -> None:
     """With the codes of kube-apiserver 1.36."""
     with pytest.raises(ApiError) as caught:
-        await told(FakeListWatch(), **options)
+        await watch_events(FakeListWatch(), **options)
     assert caught.value.code == code
 
 

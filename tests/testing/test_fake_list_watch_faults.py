@@ -26,7 +26,7 @@ from kinform.sansio.watch import EventType
 from kinform.selectors import FieldSelector, LabelSelector
 from kinform.testing import FakeListWatch, in_virtual_time
 from kinform.testing.virtual_time import Livelock, run
-from tests.testing.support_fakes import brief, labelled, named, names, told
+from tests.testing.support_fakes import brief, labelled, named, names, watch_events
 
 CUT = TransportError("cut", failure=TransportFailure.RESET)
 
@@ -44,8 +44,8 @@ async def test_errors_are_raised_one_by_one_and_then_all_is_well() -> None:
     assert len(await source.list()) == 0
     source.fail_watches(CUT)
     with pytest.raises(TransportError):
-        await told(source)
-    assert await told(source) == []
+        await watch_events(source)
+    assert await watch_events(source) == []
 
 
 @in_virtual_time
@@ -69,7 +69,7 @@ async def test_a_request_can_hang_and_is_answered_in_the_end() -> None:
     loop.call_later(50, source.add, named("a"))
     async with asyncio.TaskGroup() as group:
         listed = group.create_task(source.list())
-        watched = group.create_task(told(source))
+        watched = group.create_task(watch_events(source))
     assert (loop.time(), len(listed.result())) == (60, 1)
     assert watched.result() == [("ADDED", "a", "2")]
 
@@ -94,7 +94,7 @@ async def test_a_frozen_watch_is_silent_for_good() -> None:
             async with asyncio.timeout(60):
                 await anext(events)
         assert source.open_watches == 1
-        assert await told(source, resource_version="1") == [("ADDED", "a", "2")]
+        assert await watch_events(source, resource_version="1") == [("ADDED", "a", "2")]
     assert source.open_watches == 0
 
 
@@ -134,7 +134,7 @@ async def test_versions_go_back_when_etcd_is_restored() -> None:
         seen = [brief(received) async for received in events]
         assert seen == [("BOOKMARK", "", "4"), ("ADDED", "d", "5")]
     assert source.entries[ObjectName("default", "b")].metadata.uid == "uid-3"
-    assert await told(source, resource_version=version) == [
+    assert await watch_events(source, resource_version=version) == [
         ("ADDED", "b", "3"),
         ("ADDED", "c", "4"),
         ("ADDED", "d", "5"),
@@ -173,7 +173,7 @@ async def test_every_request_is_on_record_also_those_that_failed() -> None:
     with pytest.raises(TransportError):
         await source.list(ListOptions(limit=5))
     await asyncio.sleep(2)
-    await told(source, resource_version="1")
+    await watch_events(source, resource_version="1")
     assert [(request.verb, request.at) for request in source.requests] == [
         ("list", 0),
         ("watch", 2),
@@ -268,7 +268,7 @@ def test_who_lists_or_watches_in_a_hot_loop_is_found_out() -> None:
         while True:
             with pytest.raises(TransportError):
                 if watching:
-                    await told(source)
+                    await watch_events(source)
                     raise CUT
                 await source.list()
 
@@ -299,7 +299,7 @@ OPERATIONS = st.lists(
 
 @dataclass
 class Cache:
-    """What a reader knows: the objects by key, and the version it is at."""
+    """The state of a reader: the objects by key, and its version."""
 
     objects: dict[ObjectName, Object]
     version: str

@@ -1,4 +1,4 @@
-"""Ports stay ours while nobody listens on them."""
+"""Ports stay reserved while no server listens on them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_no_port_is_given_twice() -> None:
 def test_a_held_port_can_be_shared_by_a_server_and_is_refused_to_others() -> None:
     ports = Ports()
     port = ports.take()
-    with socket.socket() as stranger, pytest.raises(OSError, match="in use"):
-        stranger.bind((LOOPBACK, port))
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind((LOOPBACK, port))
     with socket.socket() as server:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         server.bind((LOOPBACK, port))
@@ -45,5 +45,5 @@ def test_closing_gives_the_ports_back() -> None:
     port = ports.take()
     ports.close()
     ports.close()
-    with socket.socket() as stranger:
-        stranger.bind((LOOPBACK, port))
+    with socket.socket() as other:
+        other.bind((LOOPBACK, port))

@@ -96,7 +96,7 @@ def test_a_schedule_that_was_not_drawn_has_a_name_that_outlives_a_file() -> None
     ],
 )
 def test_what_is_no_schedule_is_said_to_be_none(text: str, words: str) -> None:
-    with pytest.raises(UsageError, match=f"mine: this is no schedule: .*{words}"):
+    with pytest.raises(UsageError, match=f"mine: not a schedule: .*{words}"):
         Schedule.load(text, source="mine")
 
 
@@ -207,7 +207,7 @@ def test_what_a_restore_has_undone_may_be_done_again_under_the_version_it_had() 
 
 
 def test_nothing_is_done_again_that_a_client_could_not_tell_from_what_was() -> None:
-    """Who has seen less than the server has again by then does not notice the restore."""
+    """A client that is behind the restored server does not notice the restore."""
 
     def gone(world: World) -> str:
         return "" if world.history.now()["blue/a"].value.startswith("0") else "it was done again"
@@ -253,7 +253,7 @@ def test_who_saw_more_than_a_replica_that_lags_may_take_it_for_a_restored_server
 
 @pytest.mark.parametrize("seed", range(1, 5))
 def test_what_was_set_apart_may_be_told_again_as_it_was(seed: int) -> None:
-    """Seed 3823: handlers are told that it is gone, and it has never been."""
+    """Seed 3823: handlers receive a delete of an object that never existed."""
     damage = [f"- corrupt: {{verb: {verb}, times: null}}\n" for verb in ("list", "watch")]
     expired = "- error_event: {code: 410, verb: watch, times: 2}\n"
     actions: tuple[Action, ...] = (
@@ -397,11 +397,11 @@ def test_a_run_that_is_given_up_ends_without_a_word() -> None:
 @pytest.mark.slow
 def test_who_reads_no_further_ends_the_workers_of_that_run_only() -> None:
     before = os.environ.get("PYTHONHASHSEED")
-    strangers = set(multiprocessing.active_children())
+    others = set(multiprocessing.active_children())
     one, other = (run_schedules(drawn(0, 1_000), Subject(), jobs=1) for _ in range(2))
     assert not next(one).oracle
     assert not next(other).oracle
-    mine = set(multiprocessing.active_children()) - strangers
+    mine = set(multiprocessing.active_children()) - others
     assert len(mine) == 2
     one.close()
     assert len(mine.intersection(multiprocessing.active_children())) == 1

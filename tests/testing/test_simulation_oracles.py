@@ -1,4 +1,4 @@
-"""What is found out about users' programs, and what they may do under virtual time."""
+"""Oracles: the mistakes that are found in users' programs, and their limits in virtual time."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_a_choice_may_take_away_from_a_set() -> None:
     assert chosen("none") == frozenset()
     assert chosen("-lag") == chosen(("default", "-lag")) == DEFAULT - {"lag"}
     assert chosen("all,-restore, -not_found") == DEFAULT
-    with pytest.raises(UsageError, match="no fault 'restor'; did you mean 'restore'"):
+    with pytest.raises(UsageError, match="unknown fault 'restor'; did you mean 'restore'"):
         chosen("lag,restor")
     assert not {name_of(action) for action in draw(1, faults="none").actions} - {""}
 
@@ -133,7 +133,7 @@ def test_a_key_that_fails_for_ever_is_told_with_its_error(
     assert oracle == "failing"
     assert "maps fails to reconcile blue/b, " in text
     assert "expected it to succeed. The last error: ZeroDivisionError: of maps" in text
-    assert "failed (attempt 1), to be tried again" in caplog.text  # as without a simulation
+    assert "failed (attempt 1), will be retried" in caplog.text  # as without a simulation
 
 
 def test_a_key_that_fails_for_a_while_is_none_that_fails_for_ever() -> None:
@@ -272,7 +272,7 @@ def test_a_crash_at_a_write_hits_whoever_makes_it_and_no_lease() -> None:
     assert outcome.writes == 1
 
 
-# --- what is told
+# --- reports
 
 
 async def restless(process: Process) -> None:

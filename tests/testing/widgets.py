@@ -68,9 +68,9 @@ async def operate(process: Process) -> None:
 
 
 async def forget(process: Process) -> None:
-    """Run one that deletes Secrets itself, and does not hear of widgets that go while it is down.
+    """Run a program that deletes Secrets itself, and misses widgets deleted while it is down.
 
-    It runs in the first process alone, so that nobody does it instead.
+    It runs in the first process alone, so that no other process does it instead.
     """
     if process.number:
         await asyncio.Event().wait()
@@ -129,7 +129,7 @@ async def _own(ctx: Context, name: ObjectName) -> Result | None:
     if secret is None or owners != [widget.uid] or secret.at("data") != wanted["data"]:
         await ctx.apply(wanted, owner=widget)
     await _report(ctx, widget)
-    # What is deleted before the cache has seen it would be missed by nobody.
+    # If it is deleted before the cache has seen it, no event reports that.
     return Result(requeue_after=LOOK_AGAIN)
 
 

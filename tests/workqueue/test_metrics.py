@@ -11,7 +11,7 @@ from kinform.workqueue import QueueMetrics, QueueStatistics, WorkQueue
 
 
 class Recorded:
-    """A hook that keeps what it is told."""
+    """A hook that keeps its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[object, ...]] = []

@@ -21,7 +21,7 @@ NOT_APPLICABLE: Final = {
 
 
 async def quiet() -> None:
-    """Let everybody do what there is to do."""
+    """Let all tasks run until they wait."""
     await asyncio.sleep(0.001)
 
 
@@ -195,7 +195,7 @@ async def test_a_drain_delivers_what_was_added_while_it_was_worked_on_once_more(
     async with asyncio.TaskGroup() as group:
         draining = group.create_task(queue.shut_down_with_drain())
         await quiet()
-        other = group.create_task(queue.get())  # it is told to wait, not to go
+        other = group.create_task(queue.get())  # it waits, and does not raise
         await quiet()
         assert not other.done()
         queue.add("a")  # too late

@@ -1,7 +1,7 @@
 """Any history of adds, delays, failures, cancelled workers and a drain, in virtual time.
 
-The promises, whatever happens: a key is never worked on twice at once; after every add it is worked
-on once more; nothing that was delayed is forgotten silently.
+The promises: a key is never processed twice at once; after every add it is processed once more;
+no delayed key is dropped silently.
 """
 
 from __future__ import annotations

@@ -22,8 +22,7 @@ import msgspec
 import kinform
 from kinform.errors import TransportError, TransportFailure
 from kinform.rest.config import Config
-from kinform.rest.headers import Headers
-from kinform.rest.transport import Chunk, HttpRequest
+from kinform.rest.transport import Chunk, Headers, HttpRequest
 from kinform.testing import VirtualTimeLoop
 from tools.differential.outcome import Note, Outcome
 from tools.differential.script import Script

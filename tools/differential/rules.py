@@ -202,7 +202,8 @@ RULES: Final[Sequence[Rule]] = (
     Rule(
         "eight openings a minute",
         "Watches that end cleanly in less than 7.5 s. client-go opens the next one at once, "
-        "without a limit; kinform opens at most 8 in any minute and is stale in between.",
+        "without a limit; kinform opens at most 8 in any minute and is stale in between, for 15 s "
+        "at most.",
         _budget,
     ),
     Rule(

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from kinform.apiserver.wire import Broken, Burst, Chunks, Ending, Request, Response
 from kinform.errors import TransportError, TransportFailure
-from kinform.rest.headers import Headers
+from kinform.rest.transport import Headers
 from kinform.sansio.gzip import GzipDecoder
 
 if TYPE_CHECKING:

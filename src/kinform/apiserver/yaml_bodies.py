@@ -9,13 +9,14 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, cast
 
 import msgspec
 import yaml
 from yaml.scanner import ScannerError
 
+from kinform._yaml import Refused, SafeLoader, TooDeep, refuse_bombs
 from kinform.apiserver import field_errors, status
 from kinform.apiserver.json import Json, JsonValue
 
@@ -63,10 +64,9 @@ _NOT_FAST: Final = re.compile(
 """What JSON and YAML read in different ways: control characters, and halves of surrogate pairs."""
 _KEY_LIMIT: Final = 1000
 """YAML takes no longer text for a key, unless it is marked as one."""
-_SAFE: Final[type[yaml.SafeLoader]] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
-class _Loader(_SAFE):  # type: ignore[misc,valid-type] # C's loader where there is one
+class _Loader(SafeLoader):
     """Gives every scalar that nobody quoted or tagged one tag, instead of PyYAML's guess."""
 
 
@@ -150,21 +150,19 @@ def _check_size(text: bytes) -> None:
     """Refuse a document of too many values, or too deep for a recursive reader."""
     if len(_MARKS.findall(text)) <= _DEEPEST:  # as good as always
         return
-    depth = values = 0
-    events = cast("Iterator[yaml.Event]", yaml.parse(text, Loader=_Loader))  # pyright: ignore[reportUnknownMemberType]
-    for event in events:
-        if isinstance(event, yaml.NodeEvent):
-            values += 1
-            if values > _MOST_VALUES:
-                raise status.too_large(f"limit is {_MOST_VALUES} values in YAML; send JSON")
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > _DEEPEST:
-                raise YamlError("yaml: exceeded max depth of 10000")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
-        elif isinstance(event, yaml.DocumentEndEvent):
-            return
+    try:
+        refuse_bombs(
+            text,
+            max_values=_MOST_VALUES,
+            max_aliases=None,  # limited where they are expanded, see `_Reader`
+            max_depth=_DEEPEST,
+            merges=True,
+            only_first=True,
+        )
+    except TooDeep as exc:
+        raise YamlError("yaml: exceeded max depth of 10000") from exc
+    except Refused as exc:
+        raise status.too_large(f"limit is {_MOST_VALUES} values in YAML; send JSON") from exc
 
 
 def _marked(error: yaml.MarkedYAMLError, text: bytes) -> str:

@@ -5,8 +5,9 @@ Names are imported when they are first used, like those of `kinform` itself.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kinform.cache.conditions import (
@@ -148,9 +149,6 @@ _HOMES: Final[dict[str, str]] = {
     "wait_for_cache_sync": "kinform.cache.waiting",
 }
 
-if not TYPE_CHECKING:
 
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(_HOMES[name]), name)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

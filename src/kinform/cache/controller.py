@@ -110,6 +110,7 @@ class Controller(Generic[T]):
             known=known,
             wait_for_room=self._wait_for_capacity,
             options=options,
+            parts=self._parts,
         )
 
     @property

@@ -1,18 +1,20 @@
-"""Intake: what becomes of one object between its arrival and the store.
+"""Intake: the path of one object between its arrival and the store.
 
-Here nothing waits and nothing is decided about requests: objects are transformed, those that
-cannot be read are set apart, and the rest is written. One `Intake` lives as long as its reflector.
+Nothing here waits or decides about requests: objects are transformed, unreadable objects are
+quarantined, and all others are written. One `Intake` lives as long as its reflector.
 
-Rule 1: the transform runs once for each object that arrives, whichever way it arrives.
-Rule 2: one object never takes its kind down. What cannot be read is set apart by its key, and no
-older version of it stays readable. What ends a watch: an object without a key, one that came
-damaged for the first time, and a deletion that came damaged, for a wrong name would hide it.
-Rule 3: the version moves after the write it speaks of, and never back but with a list.
+Rule 1: The transform runs once for each object that arrives, by a list or by a watch.
+Rule 2: One object never stops the informer of its kind. An unreadable object is quarantined by its
+key, and no older version of it stays readable. A watch is ended by an object without a key, by an
+object that arrives corrupted for the first time, and by a corrupted deletion, because a wrong name
+would hide another object.
+Rule 3: The version advances after the write that it belongs to, and goes back only with a list.
 """
 
 from __future__ import annotations
 
 import copy
+import enum
 import itertools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,10 +40,10 @@ T = TypeVar("T")
 log: Final = logging.getLogger(__name__)
 
 TransformFunc: TypeAlias = Callable[[T], T]
-"""What is done to each object before it is stored; it must return an object of the same kind."""
+"""Changes each object before it is stored; returns an object of the same kind."""
 
 TURN: Final = 128
-"""How many objects of a page are taken before the others have a turn: some milliseconds at most."""
+"""Objects of a page that are added before other tasks run: a few milliseconds at most."""
 
 # Reading a member off an enum costs as much as the comparison itself.
 _ADDED: Final = EventType.ADDED
@@ -49,15 +51,71 @@ _MODIFIED: Final = EventType.MODIFIED
 _DELETED: Final = EventType.DELETED
 
 
+class _History(enum.Enum):
+    """The trust in versions: can an object of a known version be another object?
+
+    After etcd was restored from a backup, the server counts its versions anew from an older one, so
+    the same version may be another object.
+    """
+
+    TRUSTED = enum.auto()
+    RESTORED = enum.auto()
+    """The next list shows another history than the lists before."""
+    REPLACING = enum.auto()
+    """Such a list was written to a queue, and may not have reached the cache behind it."""
+
+
+@final
+class _PartialList(Generic[T]):
+    """A list that is under way: the objects that it has brought so far."""
+
+    __slots__ = ("entries", "has_reused", "newest", "reuses", "unreadable")
+
+    def __init__(self, *, reuses: bool = False) -> None:
+        self.entries: dict[ObjectName, Entry[T]] = {}
+        self.unreadable: dict[ObjectName, DecodeError] = {}
+        self.newest = ""
+        """The newest version of its objects."""
+        self.reuses = reuses
+        """A known object of the same version is kept instead of a second copy."""
+        self.has_reused = False
+
+    def drop(self, key: ObjectName) -> None:
+        self.entries.pop(key, None)
+        self.unreadable.pop(key, None)
+
+
+@final
+class _Corruption:
+    """Distinguishes a server that stores corrupted objects from a connection that corrupts them.
+
+    After the first corrupted event the watch is repeated from the version before it. If the same
+    event is corrupted again, the server sends it so, and further corrupted events are accepted
+    until the next list.
+    """
+
+    __slots__ = ("_is_sent", "_last")
+
+    def __init__(self) -> None:
+        self._last: tuple[ObjectName, str] | None = None
+        self._is_sent = False
+
+    def is_sent(self, metadata: ObjectMeta) -> bool:
+        """Note a corrupted event; tell whether the server sends it so."""
+        last, self._last = self._last, (metadata.key, metadata.resource_version)
+        self._is_sent = self._is_sent or self._last == last
+        return self._is_sent
+
+
 @final
 class Intake(Generic[T]):
-    """Writes what arrives into ``store``, object by object or as a whole list.
+    """Writes objects into ``store``, one event at a time or as a whole list.
 
     Attributes:
         version: the last version written; ``""`` before the first.
         events: how many events of watches were written.
-        bookmarks: how many bookmarks of watches were seen.
-        stale_bookmarks: how many of them were older than what had been written already.
+        bookmarks: how many bookmarks of watches were received.
+        stale_bookmarks: how many of them were older than the version written before.
     """
 
     def __init__(
@@ -77,23 +135,16 @@ class Intake(Generic[T]):
         self._kinds = KindCheck(expected_kind, name=name)
         self._known = known
         self._unreadable: dict[ObjectName, DecodeError] = {}
-        # A list under way: what it has brought so far, and what of that could not be read.
-        self._listed: dict[ObjectName, Entry[T]] = {}
-        self._listed_unreadable: dict[ObjectName, DecodeError] = {}
-        self._newest_listed = ""
-        self._reuses = self._has_reused = False
-        # Whether versions grow with every write, as far as the last list shows.
+        self._list: _PartialList[T] = _PartialList()
+        self._history = _History.TRUSTED
+        self._corruption = _Corruption()
+        # Whether versions grow with each write, as far as the last list shows.
         self._is_ordered = True
-        # Whether the next list is known to show another history than the lists before.
-        self._is_afresh = False
-        # Whether such a list was written and may not have reached what is known.
-        self._is_afresh_pending = False
-        # Whether ADDED events may be of any age: a watch from no version begins with what is there.
+        # Whether ADDED events may be of any age: a watch from no version begins with the existing
+        # objects, in no order of versions.
         self._is_replaying = False
-        # The object that came damaged last, in which version; and whether that is the server's.
-        self._doubted: tuple[ObjectName, str] | None = None
-        self._sends_damaged = False
-        self._may_have_damaged = False
+        # Whether a quarantined object may be a corrupted one: spares a search with each read.
+        self._may_have_corrupted = False
         self.version: str = ""
         self.events: int = 0
         self.bookmarks: int = 0
@@ -101,58 +152,58 @@ class Intake(Generic[T]):
 
     @property
     def unreadable(self) -> Mapping[ObjectName, DecodeError]:
-        """The objects that exist and cannot be read, with what is wrong with them."""
+        """The objects that exist and cannot be read, each with its error."""
         return MappingProxyType(self._unreadable)
 
     @property
-    def has_damaged(self) -> bool:
-        """Whether some of them are damaged: what the server has can be read, as likely as not."""
-        if self._may_have_damaged:  # asked with every read: not looked for where there is none
-            self._may_have_damaged = any(it.is_damaged for it in self._unreadable.values())
-        return self._may_have_damaged
+    def has_corrupted(self) -> bool:
+        """True if some of them arrived corrupted: the server's own copy can probably be read."""
+        if self._may_have_corrupted:
+            self._may_have_corrupted = any(it.is_damaged for it in self._unreadable.values())
+        return self._may_have_corrupted
 
     @property
     def ignored(self) -> int:
-        """How many objects were dropped for being of another kind."""
+        """The number of objects that were dropped because they are of another kind."""
         return self._kinds.refused
 
     # --- lists
 
     def begin_list(self, *, reuse: bool = False) -> None:
-        """Forget what a list that was not finished has brought.
+        """Drop the objects of a list that was not finished.
 
-        With ``reuse`` an object of a known version is the object we know, and not held twice. That
-        is so unless the list turns out to be older than what we have: then it is not finished.
+        With ``reuse`` a known object of the same version is kept instead of a second copy, which
+        halves the memory of a relist. That is correct unless the list turns out to be older than
+        the current contents: then it is not finished.
         """
-        self._listed, self._listed_unreadable = {}, {}
-        self._newest_listed = ""
-        if getattr(self._store, "is_idle", True):  # a plain store has it at once
-            self._is_afresh_pending = False
-        in_doubt = self._is_afresh or self._is_afresh_pending
-        self._reuses = reuse and self._known is not None and not in_doubt
-        self._has_reused = False
+        # A plain store has replaced its contents by now; a queue, when it is idle.
+        if self._history is _History.REPLACING and getattr(self._store, "is_idle", True):
+            self._history = _History.TRUSTED
+        can_reuse = self._known is not None and self._history is _History.TRUSTED
+        self._list = _PartialList[T](reuses=reuse and can_reuse)
 
     def distrust(self) -> None:
         """Note that the server went back: in the next list, equal versions prove nothing.
 
-        Not even if it is ahead of us again by then.
+        Not even if the server is ahead of this cache again by then.
         """
-        self._is_afresh = True
+        self._history = _History.RESTORED
 
     @property
     def listed(self) -> int:
-        """How many objects the list under way has brought so far."""
-        return len(self._listed) + len(self._listed_unreadable)
+        """The number of objects that the list under way has brought so far."""
+        return len(self._list.entries) + len(self._list.unreadable)
 
     def add_page(self, page: ListResult[T]) -> Iterator[None]:
-        """Take the objects of one page, and yield now and then for others to have a turn.
+        """Add the objects of one page; yield every `TURN` objects, so that other tasks can run.
 
         Raises:
-            DecodeError: the answer is no list of our kind.
+            DecodeError: the answer is not a list of the expected kind.
         """
         accepted = self._kinds.of_list(page)
-        # A server that went back in time may show another state under a version we know.
-        self._reuses = self._reuses and not versions.is_older(page.resource_version, self.version)
+        # A restored server may show another object under a known version.
+        if versions.is_older(page.resource_version, self.version):
+            self._list.reuses = False
         entries = map(_lean, page.entries())
         chosen = entries if accepted is None else itertools.compress(entries, accepted)
         for number, entry in enumerate(chosen, 1):
@@ -163,12 +214,12 @@ class Intake(Generic[T]):
             self._list_unreadable(item)
 
     def add_streamed(self, batch: Iterable[Received[T] | Unreadable]) -> str | None:
-        """Take events of a streamed list; return the version of its end once that has come.
+        """Add events of a streamed list; return the version of its end bookmark, or ``None``.
 
-        ``batch`` is an iterator that then stands right behind the end: what is left is for `write`.
+        ``batch`` is an iterator. After the end bookmark it yields the events that are for `write`.
 
         Raises:
-            DecodeError: a change has no key, so some object in the list is not what it was.
+            DecodeError: a change has no key, so one object of the list is outdated.
         """
         for event in batch:
             if isinstance(event, Bookmark):
@@ -180,77 +231,78 @@ class Intake(Generic[T]):
             elif isinstance(event, Unreadable):
                 self._list_unreadable(event)
             elif event.type is _DELETED:
-                self._listed.pop(event.metadata.key, None)
-                self._listed_unreadable.pop(event.metadata.key, None)
+                self._list.drop(event.metadata.key)
             elif self._kinds.accepts(event.object):
                 self._list_one(_lean(Entry(event.metadata, event.object)))
         return None
 
     def finish_list(self, resource_version: str) -> int:
-        """Replace the store's content by what the list has brought; return how much that is.
+        """Replace the contents of the store by the list; return the number of objects.
 
         Raises:
-            ResourceVersionRegressed: objects we had were taken for those of the list, which shows
-                an older state: on another history the same version may be another object. The
-                next list trusts none.
+            ResourceVersionRegressed: the list is older than the current contents, and objects of
+                these were reused for it: on another history the same version may be another
+                object. The next list reuses none.
         """
-        self._doubted, self._sends_damaged = None, False
-        listed, unreadable = self._listed, self._listed_unreadable
+        self._corruption = _Corruption()
+        finished = self._list
         is_older = versions.is_older(resource_version, self.version)
-        if is_older and self._has_reused:
+        if is_older and finished.has_reused:
             self.distrust()
             raise ResourceVersionRegressed(self.version, resource_version)
-        if self._is_afresh or is_older:
-            self._is_afresh_pending = True
-            self._store.replace(listed, resource_version, afresh=True)
-        else:  # in words that a store also understands which knows nothing of that
-            self._store.replace(listed, resource_version)
-        self._is_afresh = False
-        self._is_ordered = versions.is_complete(resource_version, self._newest_listed)
-        self._unreadable = unreadable
-        self._may_have_damaged = bool(unreadable)
+        if self._history is _History.RESTORED or is_older:
+            self._history = _History.REPLACING
+            self._store.replace(finished.entries, resource_version, afresh=True)
+        else:  # without ``afresh``, which a user's store need not accept
+            self._store.replace(finished.entries, resource_version)
+        self._is_ordered = versions.is_complete(resource_version, finished.newest)
+        self._unreadable = finished.unreadable
+        self._may_have_corrupted = bool(finished.unreadable)
         self.version = resource_version
         self.begin_list()
-        return len(listed)
+        return len(finished.entries)
 
     def _list_one(self, entry: Entry[T]) -> None:
-        key = entry.metadata.key
+        key, under_way = entry.metadata.key, self._list
         if not key.name:
             nameless = DecodeError("the list holds an object without metadata.name")
             self._list_unreadable(Unreadable(entry.metadata, nameless))
             return
-        self._newest_listed = versions.newest(self._newest_listed, entry.metadata.resource_version)
-        # To keep what we have, instead of a second copy of it, halves the memory of a relist.
-        held = self._known.get(key) if self._reuses and self._known is not None else None
+        seen, newest = entry.metadata.resource_version, under_way.newest
+        # Most objects are older than the newest so far: compared here, for a call costs more. The
+        # store calls `newest` for each object as well.
+        if len(seen) != len(newest) or seen > newest:
+            under_way.newest = versions.newest(newest, seen)
+        held = self._known.get(key) if under_way.reuses and self._known is not None else None
         if held is not None and versions.same_version(held.metadata, entry.metadata):
-            self._listed_unreadable.pop(key, None)
-            self._listed[key] = held
-            self._has_reused = True
-        elif (prepared := self._prepared(key, entry, self._listed_unreadable)) is not None:
+            under_way.unreadable.pop(key, None)
+            under_way.entries[key] = held
+            under_way.has_reused = True
+        elif (prepared := self._prepared(key, entry, under_way.unreadable)) is not None:
             if self._settle is not None:
                 self._settle(prepared)
-            self._listed[key] = prepared
+            under_way.entries[key] = prepared
         else:
-            self._listed.pop(key, None)
+            under_way.entries.pop(key, None)
 
     def _list_unreadable(self, item: Unreadable) -> None:
         if item.type is _DELETED:
-            self._listed_unreadable.pop(item.metadata.key, None)
+            self._list.unreadable.pop(item.metadata.key, None)
         else:
-            self._set_apart(item, self._listed_unreadable)
-        self._listed.pop(item.metadata.key, None)
+            self._quarantine(item, self._list.unreadable)
+        self._list.entries.pop(item.metadata.key, None)
 
     # --- watches
 
     def begin_watch(self, resource_version: str) -> None:
-        """Tell from which version the events come that are written next."""
+        """Note the version from which the next events come."""
         self._is_replaying = resource_version in {"", "0"}
 
     def write(self, batch: Iterable[Received[T] | Unreadable]) -> None:
         """Write the events of a watch, in order.
 
         Raises:
-            DecodeError: an object has no key, or was damaged on its way; everything before it is
+            DecodeError: an object has no key, or arrived corrupted. All events before it are
                 written, so that a watch from ``version`` brings it again.
         """
         for event in batch:
@@ -270,8 +322,8 @@ class Intake(Generic[T]):
         self.events += 1
         entry = _lean(Entry(metadata, obj))
         if kind is _DELETED:
-            # A transform may matter to who is told of the final state; if it fails, it is gone
-            # all the same.
+            # Handlers get the final state as the transform leaves it. If the transform fails, the
+            # object is deleted all the same.
             prepared = self._prepared(metadata.key, entry, {}) if self._transform else entry
             self._store.delete(prepared or metadata.key)
             self._unreadable.pop(metadata.key, None)
@@ -295,28 +347,18 @@ class Intake(Generic[T]):
         if not event.metadata.name:
             raise _nameless(event)
         is_deletion = event.type is _DELETED
-        if event.error.is_damaged and (is_deletion or not self._is_sent_so(event.metadata)):
-            raise DecodeError("an event was damaged on its way", key=str(event.metadata.key))
+        if event.error.is_damaged and (is_deletion or not self._corruption.is_sent(event.metadata)):
+            raise DecodeError("an event arrived corrupted", key=str(event.metadata.key))
         self.events += 1
         if is_deletion:
             self._unreadable.pop(event.metadata.key, None)
         else:
-            self._set_apart(event, self._unreadable)
+            self._quarantine(event, self._unreadable)
         self._delete_unseen(event.metadata)
         self._advance(event.metadata, event.type)
 
-    def _is_sent_so(self, metadata: ObjectMeta) -> bool:
-        """Tell whether the server sends damaged objects, rather than somebody between us.
-
-        What comes damaged once is asked for again, from the version before it. If it comes so
-        again, it is set apart, and so is what comes damaged after it, until the next list.
-        """
-        doubted, self._doubted = self._doubted, (metadata.key, metadata.resource_version)
-        self._sends_damaged = self._sends_damaged or self._doubted == doubted
-        return self._sends_damaged
-
     def _delete_unseen(self, metadata: ObjectMeta) -> None:
-        """Delete an object by its key; the store learns how far it is all the same."""
+        """Delete an object by its key, and advance the version of the store all the same."""
         self._store.delete(metadata.key)
         if metadata.resource_version and not self._is_replaying:
             self._store.bookmark(metadata.resource_version)
@@ -332,13 +374,13 @@ class Intake(Generic[T]):
 
     def _advance(self, metadata: ObjectMeta, kind: EventType) -> None:
         if self._is_replaying:
-            # client-go: kubernetes#136583. What is there comes in no order of versions.
+            # client-go: kubernetes#136583. Existing objects come in no order of versions.
             if kind is _ADDED:
                 return
             self._is_replaying = False
         if self._is_ordered:
             self.version = versions.newest(self.version, metadata.resource_version)
-        else:  # the server alone knows what follows its last event
+        else:  # versions without an order: the server knows where its last event was
             self.version = metadata.resource_version or self.version
 
     # --- single objects
@@ -346,7 +388,7 @@ class Intake(Generic[T]):
     def _prepared(
         self, key: ObjectName, entry: Entry[T], unreadable: dict[ObjectName, DecodeError]
     ) -> Entry[T] | None:
-        """Return the entry as it is stored; if the transform fails, set it apart."""
+        """Return the entry as it is stored; ``None`` if the transform fails: it is quarantined."""
         if self._transform is None:
             unreadable.pop(key, None)
             return entry
@@ -360,23 +402,23 @@ class Intake(Generic[T]):
                 unreadable.pop(key, None)
                 return entry if obj is entry.object else _without_annotations(entry.metadata, obj)
             error = DecodeError("the transform returned None", key=str(key))
-        self._set_apart(Unreadable(entry.metadata, error), unreadable)
+        self._quarantine(Unreadable(entry.metadata, error), unreadable)
         return None
 
-    def _set_apart(self, item: Unreadable, unreadable: dict[ObjectName, DecodeError]) -> None:
+    def _quarantine(self, item: Unreadable, unreadable: dict[ObjectName, DecodeError]) -> None:
         key = item.metadata.key
         known = self._unreadable.get(key) or unreadable.get(key)
-        if known is None or str(known) != str(item.error):
+        if known is None or str(known) != str(item.error):  # logged once, not with each relist
             what = key.shown if key.name else "an object"
             log.error("%s: %s cannot be read: %s", self._name, what, item.error)
         unreadable[key] = item.error
-        self._may_have_damaged = self._may_have_damaged or item.error.is_damaged
+        self._may_have_corrupted = self._may_have_corrupted or item.error.is_damaged
 
 
 def _lean(entry: Entry[T]) -> Entry[T]:
-    """Return what is kept: of a projection's metadata not the annotations.
+    """Return the entry without the annotations in the metadata of a projection.
 
-    Nobody reads them there: an `Object` has its own, a model has those that it declares.
+    They are never read from there: an `Object` has its own, a model has those that it declares.
     """
     if not entry.metadata.raw_annotations or isinstance(entry.object, Object):
         return entry
@@ -384,17 +426,17 @@ def _lean(entry: Entry[T]) -> Entry[T]:
 
 
 def _without_annotations(metadata: ObjectMeta, obj: T) -> Entry[T]:
-    """Return an entry of ``obj`` that keeps nothing alive of the bytes it came in.
+    """Return an entry of ``obj`` that does not keep the response body alive.
 
-    Annotations are a window into them.
+    Annotations are a slice of it.
     """
-    metadata = copy.copy(metadata)  # the other one may be somebody's
+    metadata = copy.copy(metadata)  # the caller may hold the other one
     force_setattr(metadata, "raw_annotations", UNSET)
     return Entry(metadata, obj)
 
 
 def _nameless(event: WatchEvent[T] | Unreadable) -> DecodeError:
-    """Return why nobody knows what this is about: everything has to be listed again."""
+    """Return the error of an event without a key: only a list shows which object has changed."""
     if isinstance(event, Unreadable):
         return event.error
     return DecodeError(f"the watch brought a {event.type} object without metadata.name")

@@ -16,7 +16,7 @@ from typing import Final, Protocol, final
 
 from kinform.errors import UsageError
 from kinform.parts import error_of
-from kinform.tasks import background, waits
+from kinform.tasks import background, end_in_time
 
 __all__ = ["GRACE", "Delivery", "Lifetime"]
 
@@ -24,8 +24,6 @@ log: Final = logging.getLogger(__name__)
 
 GRACE: Final = 5.0
 """Seconds that callbacks have to finish when an informer is stopped."""
-PATIENCE: Final = 0.25
-"""Seconds that a source has to end once it is cancelled."""
 
 _called_by: Final = contextvars.ContextVar[object]("kinform_called_by", default=None)
 """The lifetime of the informer whose callback is the current task, or has started it."""
@@ -231,26 +229,14 @@ class Lifetime:
             reading.cancel()
             self._on_reading_over()
             async with background(self._delivery.stop(self.grace)):
-                await self._part_with(reading)
+                await end_in_time(reading, on_abandoned=self._abandoned)
 
-    async def _part_with(self, reading: asyncio.Task[None]) -> None:
-        reading.add_done_callback(_retrieve_exception)
-        is_cancelled = False
-        for left in waits(PATIENCE):
-            if reading.done():
-                break
-            try:
-                await asyncio.wait([reading], timeout=left)
-            except asyncio.CancelledError:
-                is_cancelled = True
-        if not reading.done():
-            log.error(
-                "%s: its source ignores cancellation and is abandoned",
-                self._name,
-                extra={"informer": self._name},
-            )
-        if is_cancelled:
-            raise asyncio.CancelledError
+    def _abandoned(self) -> None:
+        log.error(
+            "%s: its source ignores cancellation and is abandoned",
+            self._name,
+            extra={"informer": self._name},
+        )
 
     def _end(self, *tasks: asyncio.Task[None]) -> None:
         self._note_failure(*tasks)
@@ -272,9 +258,3 @@ class Lifetime:
                 extra = {"informer": self._name}
                 log.error("%s failed: %s: %s", self._name, type(error).__name__, error, extra=extra)
                 self.failure = error
-
-
-def _retrieve_exception(task: asyncio.Task[None]) -> None:
-    """Mark the exception as retrieved: the task may be abandoned."""
-    if not task.cancelled():
-        task.exception()

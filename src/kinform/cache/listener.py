@@ -32,7 +32,7 @@ from kinform.sansio import coalesce
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.coalesce import Buffer, Marker
 from kinform.sansio.deltas import Transition
-from kinform.tasks import apart, waits
+from kinform.tasks import apart, end_in_time
 
 __all__ = ["Caller", "Filtering", "HandlerStatistics", "Listener"]
 
@@ -48,8 +48,6 @@ _TURN: Final = 0.002
 """Seconds after which a busy listener yields to other tasks."""
 _LOGGED_ERRORS: Final = 10
 """The first errors of a handler, all of which are logged; then every 100th, 1,000th and so on."""
-_PATIENCE: Final = 0.25
-"""Seconds that a cancelled callback has to end."""
 
 
 @final
@@ -87,12 +85,14 @@ class Listener(Generic[T]):
     """Delivers to one handler. For one event loop; any thread may call `statistics`."""
 
     __slots__ = (
+        "_again",
         "_awaited",
         "_awake",
         "_buffer",
         "_busy_since",
         "_call",
         "_callback",
+        "_caller",
         "_delivered",
         "_errors",
         "_handler",
@@ -126,7 +126,8 @@ class Listener(Generic[T]):
         self._parts = Parts(handler.name) if parts is None else parts
         self._retirement = asyncio.Event()
         self._on_resync = on_resync
-        self._call = Caller(handler).__call__  # a method is called faster than an object
+        self._caller = Caller(handler)
+        self._call = self._caller.__call__  # a method is called faster than an object
         self._buffer: Buffer[T] = Buffer(coalesce.HIGH_WATER)  # looked up: simulations change it
         self._awaited: Transition[T] | None = None
         self._awake = asyncio.Event()
@@ -142,6 +143,7 @@ class Listener(Generic[T]):
         self._busy_since: float | None = None
         self._delivered = self._errors = self._slow = 0
         self._last_error: str | None = None
+        self._again: Transition[T] | None = None  # its callback was cut short
 
     # --- called by the processor: nothing here waits or raises
 
@@ -175,8 +177,9 @@ class Listener(Generic[T]):
 
         Cancelled, it cancels the current callback and gives it a quarter of a second. A callback
         that has not ended by then is logged and abandoned: so this task always ends. If the task
-        that calls the handler ends for another reason, it is replaced after a pause: the handler
-        misses at most the event that was being delivered.
+        that calls the handler ends for another reason, it is replaced after a pause. An event
+        whose async callback was cut short by that is delivered again, before all others: a
+        handler misses no event, and may receive one twice.
 
         Raises:
             BaseException: an exception of a callback that is meant to end the process.
@@ -209,24 +212,19 @@ class Listener(Generic[T]):
             await asyncio.wait([worker])
         except asyncio.CancelledError:
             self.retire()
-            worker.cancel()
-            await self._part_with(worker)
+            await end_in_time(worker, on_abandoned=self._abandoned)
             raise
         return error_of(worker)
 
-    async def _part_with(self, worker: asyncio.Task[None]) -> None:
-        for left in waits(_PATIENCE):
-            if worker.done():
-                break
-            with contextlib.suppress(asyncio.CancelledError):  # being cancelled already
-                await asyncio.wait([worker], timeout=left)
-        if not worker.done():
-            message = "handler %s ignores its cancellation and is abandoned"
-            log.error(message, self.name, extra={"handler": self.name})
+    def _abandoned(self) -> None:
+        message = "handler %s ignores its cancellation and is abandoned"
+        log.error(message, self.name, extra={"handler": self.name})
 
     async def _work(self) -> None:
         try:
             await asyncio.sleep(0)  # an eager task must not call back within `add`
+            if self._again is not None and not self._is_retired:
+                await self._deliver_again(self._again)
             while not self._is_retired:
                 await self._awake.wait()
                 self._awake.clear()
@@ -266,6 +264,18 @@ class Listener(Generic[T]):
             started = now
         self._busy_since = None
 
+    async def _deliver_again(self, notification: Transition[T]) -> None:
+        """Call the handler again: the end of the last worker cut its callback short."""
+        self._busy_since = started = asyncio.get_running_loop().time()
+        try:
+            result = self._call(notification)
+        except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 (Rule 2)
+            self._failed(notification, exc)
+        else:
+            if result is not None and inspect.isawaitable(result):
+                await self._finish(notification, result, started)
+        self._again = self._busy_since = None
+
     async def _finish(
         self, notification: Transition[T], result: Awaitable[object], started: float
     ) -> None:
@@ -279,6 +289,13 @@ class Listener(Generic[T]):
                 ended.result()
             except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 (Rule 2)
                 self._failed(notification, exc)
+        except asyncio.CancelledError:
+            # Only the cancellation of this task gets here. If it was not a stop, `run` replaces
+            # the task, and the next one begins with this event.
+            if not self._is_retired:
+                self._caller.take_back(notification)
+                self._again = notification
+            raise
         finally:
             self._awaited = self._callback = None
 
@@ -431,16 +448,17 @@ class Filtering(Generic[T]):
     pass, and a filter that raises or is not deterministic leaves no deleted object behind.
     """
 
-    __slots__ = ("_delivered", "_passes")
+    __slots__ = ("_delivered", "_passes", "_was_delivered")
 
     def __init__(self, passes: Callable[[T], bool]) -> None:
         self._passes = passes
         self._delivered: set[ObjectName] = set()
+        self._was_delivered = False  # before the last translation
 
     def translate(self, notification: Transition[T]) -> Transition[T] | None:
         """Return the notification to deliver, or ``None``. Exceptions of the filter propagate."""
         key, new = notification.key, notification.new
-        was_delivered = key in self._delivered
+        was_delivered = self._was_delivered = key in self._delivered
         if new is None:
             self._delivered.discard(key)
             return notification if was_delivered else None
@@ -452,6 +470,13 @@ class Filtering(Generic[T]):
             return None
         self._delivered.discard(key)
         return Transition(key, notification.old, None)
+
+    def take_back(self, notification: Transition[T]) -> None:
+        """Undo the last translation: its notification will be translated again."""
+        if self._was_delivered:
+            self._delivered.add(notification.key)
+        else:
+            self._delivered.discard(notification.key)
 
 
 @final
@@ -482,3 +507,8 @@ class Caller(Generic[T]):
             return None
         # The event is of the type that belongs to the callback chosen above.
         return cast("Callable[[Event[T]], object]", callback)(event_of(notification))
+
+    def take_back(self, notification: Transition[T]) -> None:
+        """Prepare for another call with ``notification``, the last one."""
+        if self._filtering is not None:
+            self._filtering.take_back(notification)

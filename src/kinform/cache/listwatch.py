@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, final, overload
 
 from kinform.objects import Object
+from kinform.resource import model_or_object
 from kinform.rest.client import RESTClient
-from kinform.rest.decoding import model_or_object
 from kinform.rest.limits import RateLimiter
 from kinform.rest.options import ListOptions
 from kinform.rest.request import Getter, Request

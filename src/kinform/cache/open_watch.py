@@ -1,4 +1,4 @@
-"""One watch, while it is open: its deadline, its silence, and what ended it."""
+"""OpenWatch: one watch while it is open, with its deadline, its idle time and its end."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ __all__ = ["OpenWatch", "batches_of"]
 T = TypeVar("T")
 
 DEADLINE_GRACE: Final = 10.0
-"""How long after its time-out a watch may take to end before we end it."""
+"""Seconds after its timeout in which the server may end a watch; then the reflector ends it."""
 OPENING_LIMIT: Final = 120.0
-"""How long a server may take to accept a watch; kinform's own client gives up before that."""
+"""Seconds in which a server must accept a watch; kinform's own client gives up before that."""
 
 
 @final
 class OpenWatch:
-    """A watch from its opening to its end. ``limit`` ends it, whoever has a reason to.
+    """A watch from its opening to its end; ``limit`` is the one way to end it.
 
     Attributes:
-        options: what it is asked for with.
+        options: the options of its request.
         is_list: whether it is still the first part of a streamed list, up to its end bookmark.
         is_open: whether the server has accepted it.
-        has_ended: whether `end` was called: nothing that it brings counts any more.
-        heard: when something last came.
-        decision: what follows, where that was decided while it was open.
-        mending: when it is to be ended, so that what came damaged can be listed again.
-        mends: whether it was ended for that.
+        has_ended: whether `end` was called: its further events are ignored.
+        heard: when the last data arrived.
+        decision: the next decision, if it was made while the watch was open.
+        repair_timer: ends the watch, so that corrupted objects can be listed again.
+        repairs: whether it was ended for that.
     """
 
     def __init__(self, resource_version: str, *, is_list: bool, timeout: float) -> None:
@@ -56,50 +56,50 @@ class OpenWatch:
         self.has_ended: bool = False
         self.heard: float = self.started
         self.decision: relist.Decision | None = None
-        self.mending: asyncio.TimerHandle | None = None
-        self.mends: bool = False
+        self.repair_timer: asyncio.TimerHandle | None = None
+        self.repairs: bool = False
         self.is_stopped: bool = False
         self._reason: KinformError | None = None
         self._idle: float | None = None
         self._paused = 0.0  # when `pause` was called
 
     def opened(self) -> None:
-        """Note that the server has accepted it: from now on it may last until its deadline."""
+        """Note that the server has accepted it: it may last until its deadline."""
         self.is_open = True
         self._reschedule(self._deadline)
 
     def end_list(self) -> None:
-        """Note that the streamed list is complete: what comes now are events."""
+        """Note that the streamed list is complete: events follow."""
         self.is_list = False
         self._listed.set()
 
     async def wait_listed(self, within: float) -> None:
-        """Wait until the streamed list is complete, or for so long."""
+        """Wait until the streamed list is complete, at most for ``within`` seconds."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(within):
                 await self._listed.wait()
 
     def hear(self, now: float) -> None:
-        """Note that something came; the silence is counted from here."""
+        """Note that data arrived: the idle time begins anew."""
         self.heard = now
         if self._idle is not None:
             self._reschedule(min(self._deadline, now + self._idle))
 
     def arm(self, idle: float) -> None:
-        """From now on, end it when nothing comes for ``idle`` seconds."""
+        """From now on, end it after ``idle`` seconds without data."""
         self._idle = idle
         self.hear(self.heard)
 
     def pause(self) -> None:
-        """Let it be as long as we ourselves do not read."""
+        """Suspend all limits while the reflector itself does not read."""
         self._paused = asyncio.get_running_loop().time()
         self._reschedule(None)
 
     def resume(self) -> None:
-        """Undo `pause`; the time until now was neither the server's silence nor its delay."""
+        """Undo `pause`: the time since then was not the server's delay."""
         now = asyncio.get_running_loop().time()
-        # What the server sent meanwhile, its end too, waits to be read. No more than that time
-        # is given, or a server that never stops would never be stopped.
+        # Data that the server sent meanwhile, its end included, waits to be read. Only that time is
+        # added, or a server that never ends a watch could extend it for ever.
         self._deadline += now - self._paused
         self._reschedule(self._deadline)
         self.hear(now)
@@ -107,7 +107,7 @@ class OpenWatch:
     def end(
         self, *, reason: KinformError | None = None, decision: relist.Decision | None = None
     ) -> None:
-        """End it, once and for all: for ``reason``, or because ``decision`` says what follows."""
+        """End it for good: for ``reason``, or because ``decision`` is the next one."""
         self.decision = decision or self.decision
         if not self.has_ended:
             self._reason = reason
@@ -119,12 +119,12 @@ class OpenWatch:
         self.is_stopped = True
 
     def check(self) -> None:
-        """Raise ``CancelledError`` if it must end: the source may have swallowed that."""
+        """Raise ``CancelledError`` if it must end: the source may have swallowed one."""
         if self.is_stopped or self.limit.expired():
             raise asyncio.CancelledError
 
     def cause_of(self, exc: Exception | None) -> Exception | None:
-        """Return what ended it, where ``exc`` was seen: all that follows from the limit is ours."""
+        """Return the reason of its end: ``exc``, unless the limit has ended it."""
         return self._failure() if self.limit.expired() else exc
 
     def _failure(self) -> KinformError:
@@ -140,11 +140,11 @@ class OpenWatch:
         return TransportError(text, failure=TransportFailure.TIMEOUT)
 
     def lived(self) -> float:
-        """Return for how long it has been there."""
+        """Return the seconds since it was requested."""
         return asyncio.get_running_loop().time() - self.started
 
     def reached_timeout(self) -> bool:
-        """Tell whether it was there for as long as it was meant to be, give or take rounding."""
+        """Tell whether it lasted for its timeout, except for rounding."""
         return self.lived() >= self.timeout - min(1.0, self.timeout / 10)
 
     def _reschedule(self, when: float | None) -> None:
@@ -160,7 +160,7 @@ class _Batched(Protocol[T]):
 async def batches_of(
     stream: AsyncIterable[Received[T]],
 ) -> AsyncGenerator[Sequence[Received[T] | Unreadable]]:
-    """Yield what a watch brings, as many events at a time as it has at hand."""
+    """Yield the events of a watch, as many at a time as have arrived."""
     if isinstance(stream, _Batched):
         batched = cast("_Batched[T]", stream)
         async with contextlib.aclosing(batched.batches()) as batches:

@@ -1,7 +1,7 @@
-"""Reflector: keeps a store equal to what the server has, by listing and watching for ever.
+"""Reflector: keeps a store equal to the server's objects, by lists and watches.
 
-It performs what `kinform.sansio.relist` decides, one action after the other, and tells it what
-came of each. What happens to the objects on the way stands in `kinform.cache.intake`.
+It performs the actions that `kinform.sansio.relist` decides, one after the other, and reports their
+outcome. `kinform.cache.intake` writes the objects to the store.
 
 client-go: tools/cache/reflector.go.
 """
@@ -18,11 +18,12 @@ from collections.abc import (
     AsyncIterable,
     Awaitable,
     Callable,
+    Coroutine,
     Generator,
     Iterator,
     Mapping,
 )
-from typing import Final, Generic, TypeVar, final
+from typing import Any, Final, Generic, TypeVar, final
 
 from kinform.cache.intake import Intake, TransformFunc
 from kinform.cache.listing import take_list
@@ -30,6 +31,7 @@ from kinform.cache.listwatch import ListerWatcher, source_options
 from kinform.cache.open_watch import OpenWatch, batches_of
 from kinform.cache.options import ReflectorOptions
 from kinform.cache.reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
+from kinform.cache.side_tasks import beside
 from kinform.cache.turns import MAX_PROBE_AGE, Turns
 from kinform.errors import (
     ApiError,
@@ -42,12 +44,12 @@ from kinform.errors import (
     UsageError,
 )
 from kinform.meta import Entry, ObjectName
+from kinform.parts import Parts
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, Received, Unreadable
 from kinform.sansio import relist
 from kinform.sansio.queue import KnownObjects, ReflectorStore
-from kinform.sansio.retry import MAX_RETRY_AFTER
-from kinform.tasks import apart, background
+from kinform.tasks import apart
 
 __all__ = ["Reflector"]
 
@@ -56,50 +58,50 @@ T = TypeVar("T")
 log: Final = logging.getLogger(__name__)
 
 END_BOOKMARK_PATIENCE: Final = 10
-"""After how much silence of a streamed list somebody should hear of it."""
+"""Seconds without data from a streamed list after which a warning is logged."""
 END_BOOKMARK_LIMIT: Final = 30
-"""After how much silence it is given up: some servers know nothing of end bookmarks."""
-LOOK_TIMEOUT: Final = 60.0
-"""How long a look at the server's version may take: longer than its own limit makes no sense."""
-LOOK_AGAIN: Final = 30.0
-"""After how long a look at the server's version that failed is taken again, if it is overdue."""
+"""Seconds without data after which it is given up: some servers send no end bookmark."""
+PROBE_TIMEOUT: Final = 10.0
+"""The longest time for a probe. All informers of a resource may wait for one before they watch, and
+a list of one object takes milliseconds: after this time the probe has failed."""
 FAIR_AFTER: Final = 16
-"""After how many batches all other tasks get a turn, even if there is more to read."""
+"""Batches after which all other tasks get a turn, even if there is more to read."""
 
 
 @final
 class Reflector(Generic[T]):
-    """Fills a store from a `ListerWatcher` and keeps it up to date, whatever happens.
+    """Fills a store from a `ListerWatcher` and keeps it up to date through all failures.
 
     .. code-block:: python
 
         store = kinform.cache.Store()
         await kinform.cache.Reflector(lw, store).run()
 
-    It first lists, then watches, and goes on from the last version applied whenever a watch ends.
-    It lists again only when it must. Every failure is waited out with one back-off: no answer of
-    a server makes it loop hot. A list is written to the store as a whole, or not at all.
+    It first lists, then watches, and continues from the last applied version when a watch ends.
+    It lists again only if it must. After each failure it waits by one backoff: no answer of a
+    server makes it loop hot. A list is written to the store as a whole, or not at all.
 
-    It is run by one task at a time, and ends only when that task is cancelled, or by an error in
-    the way it is used. It may be run again, and goes on from what it has.
+    One task at a time runs it. It ends only when that task is cancelled, or by a usage error. It
+    may be run again, and continues from the last applied version.
 
     Args:
-        lw: where the objects come from.
-        store: where they go; a queue, or a store.
-        name: stands in every line it logs.
-        expected_kind: objects of another kind are left out (and lists of another kind refused).
+        lw: the source of the objects.
+        store: the store or the queue that they are written to.
+        name: part of every log line.
+        expected_kind: objects of another kind are dropped, and lists of another kind refused.
         transform: runs once for each object, before it is stored.
-        settle: is shown each entry of a list that is new, before it is stored.
+        settle: called with each new entry of a list, before it is stored.
         resync_period: how often the store's ``resync`` is called; ``None``: never.
-        should_resync: asked each time before that.
-        watch_error_handler: told of every failure, also of those within a watch. By default
+        should_resync: called before each resync, which is skipped if it returns false.
+        watch_error_handler: called with every failure, also with those within a watch. By default
             they are logged.
-        known: what the cache behind the store holds. With it, a relist takes over what did not
-            change instead of holding it twice.
-        wait_for_room: asked between two reads of a watch; what it returns is awaited first: a
-            way to slow it down. ``None``: there is room.
+        known: the objects in the cache behind the store. With it, a relist keeps unchanged objects
+            instead of holding them twice.
+        wait_for_room: backpressure: called between two reads of a watch; its result is awaited
+            before the next read. ``None``: there is capacity.
         options: times and sizes.
-        rand: gives numbers in [0, 1), by which waits and time-outs are spread.
+        parts: counts unexpected ends of its tasks; by default its own.
+        rand: returns numbers in [0, 1), which spread waits and timeouts.
 
     Raises:
         UsageError: ``resync_period`` is not positive.
@@ -120,6 +122,7 @@ class Reflector(Generic[T]):
         known: KnownObjects[T] | None = None,
         wait_for_room: Callable[[], Awaitable[None] | None] | None = None,
         options: ReflectorOptions | None = None,
+        parts: Parts | None = None,
         rand: Callable[[], float] = random.random,
     ) -> None:
         if resync_period is not None and not resync_period > 0:
@@ -147,15 +150,13 @@ class Reflector(Generic[T]):
         self._reports = Reports(name, on_error=watch_error_handler)
         self._statistics = self._reports.statistics
         self._watch: OpenWatch | None = None
-        self._refusal: KinformError | None = None  # why the last request was none
-        self._probe_due = 0.0  # when the server's version is to be looked at
-        self._no_probe_before = 0.0  # the server's own word
-        self._mend_due: float | None = None  # when what came damaged is to be listed again
-        self._lists_whole = False  # for a token ran out, and no list was finished since
+        self._refusal: KinformError | None = None  # the error of the last request
         self._turns = Turns(lw, rand=rand)
+        self._parts = Parts(name) if parts is None else parts
+        self._broken: BaseException | None = None  # the error of a side task that ended too often
         self._is_running = False
 
-    # --- how it stands
+    # --- statistics
 
     @property
     def last_sync_resource_version(self) -> str:
@@ -164,17 +165,17 @@ class Reflector(Generic[T]):
 
     @property
     def unreadable(self) -> Mapping[ObjectName, DecodeError]:
-        """The objects that exist and cannot be read, with what is wrong with them."""
+        """The objects that exist and cannot be read, each with its error."""
         return self._intake.unreadable
 
     def statistics(self) -> ReflectorStatistics:
-        """Return the figures of this moment."""
+        """Return the current statistics."""
         return dataclasses.replace(
             self._statistics,
             events=self._intake.events,
             stale_bookmarks=self._intake.stale_bookmarks,
             ignored=self._intake.ignored,
-            phase=self._state.phase,
+            phase=self._state.phase.name,
         )
 
     # --- running
@@ -183,8 +184,10 @@ class Reflector(Generic[T]):
         """List and watch until cancelled.
 
         Raises:
-            UsageError: the source cannot be used this way, and nothing would get better by
-                waiting; or it is being run already.
+            UsageError: the source cannot be used in this way, which a retry would not change; or
+                it is being run already.
+            BaseException: one of its side tasks ended more than five times within a minute; this
+                is the last error.
         """
         async with self._running():
             decision = self._decide(relist.Started(self._intake.version))
@@ -192,9 +195,9 @@ class Reflector(Generic[T]):
                 decision = await self._follow(decision)
 
     async def list_and_watch(self) -> None:
-        """Do one round: list, and watch until another list is needed.
+        """Run one round: list, and watch until another list is needed.
 
-        The wait before that list is left to the caller.
+        The caller waits before that list.
 
         Raises:
             KinformError: the list failed, or the watch could not be opened.
@@ -205,34 +208,50 @@ class Reflector(Generic[T]):
             decision = self._decide(relist.Started(self._intake.version))
             if isinstance(decision.action, relist.Wait):  # the budget of requests is used up
                 decision = await self._follow(decision)
-            while not self._needs_list(decision):
+            while not self._needs_list():
                 decision = await self._follow(decision)
         if self._refusal is not None:
             raise self._refusal
 
-    def _needs_list(self, decision: relist.Decision) -> bool:
-        return isinstance(decision.action, relist.Wait) and self._state.after_wait == "list"
+    def _needs_list(self) -> bool:
+        phase = self._state.phase
+        return isinstance(phase, relist.Waiting) and phase.then == "list"
 
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncGenerator[None]:
         if self._is_running:
             raise UsageError(f"{self.name} is being run already; one task runs a reflector")
-        self._is_running = True
+        self._is_running, self._broken = True, None
         try:
             with self._turns.following():
-                async with background(self._resync()):
+                async with contextlib.AsyncExitStack() as stack:
+                    if self._resync_period is not None:
+                        await stack.enter_async_context(self._beside("resync", self._resync))
                     yield
         finally:
             self._is_running = False
 
+    def _beside(
+        self, part: str, work: Callable[[], Coroutine[object, object, None]]
+    ) -> contextlib.AbstractAsyncContextManager[None]:
+        return beside(self._parts, f"{self.name} {part}", work, on_failure=self._break)
+
+    def _break(self, error: BaseException) -> None:
+        """End the reflector with ``error``: one of its tasks ended too often."""
+        self._broken = error
+        if self._watch is not None:
+            self._watch.end(reason=SourceError("a task of the reflector ended too often"))
+
     async def _follow(self, decision: relist.Decision) -> relist.Decision:
-        """Perform one action, and decide what follows."""
+        """Perform one action, and decide the next one."""
+        if self._broken is not None:
+            raise self._broken
         return await self._perform(decision.action)
 
     async def _perform(self, action: relist.Action) -> relist.Decision:
         match action:
             case relist.Wait(seconds):
-                self._intake.begin_list()  # what a failed list has brought is not kept meanwhile
+                self._intake.begin_list()  # frees the objects of a failed list during the wait
                 await asyncio.sleep(seconds)
                 return self._decide(relist.Waited())
             case relist.Relist():
@@ -256,39 +275,42 @@ class Reflector(Generic[T]):
             self._reports.notice(notice)
             if isinstance(notice, relist.Regressed) and isinstance(signal, relist.Probed):
                 self._intake.distrust()
-        # What comes after a wait takes its turn with all else that connects again.
+        # After a wait the next request takes its turn among all reconnects of the client.
         self._turns.is_due = self._turns.is_due or isinstance(decision.action, relist.Wait)
         return decision
+
+    def _update(self, **changes: Any) -> None:
+        self._state = dataclasses.replace(self._state, **changes)
 
     async def _ask(
         self, work: Callable[[], Awaitable[relist.Signal]], *, to_list: bool = False
     ) -> relist.Decision:
-        """Make a request; its failure is a signal too."""
+        """Send a request; a failure is a signal too."""
         self._refusal = None
         await self._turns.take(to_list=to_list)
-        asked = await apart(_signal_of(work))  # the source's code
+        asked = await apart(_signal_of(work))  # user code
         try:
             signal = asked.result()
         except asyncio.CancelledError as exc:
             self._refusal = self._failed(_cancelled_elsewhere(exc))
             signal = relist.Failed(self._refusal)
-        except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
+        except Exception as exc:  # noqa: BLE001 - user code may raise anything
             self._refusal = self._failed(exc)
             signal = relist.Failed(self._refusal)
         return self._decide(signal)
 
     def _failed(self, exc: Exception) -> KinformError:
-        """Tell of a failure, and return it as one of ours."""
+        """Report a failure, and return it as a `KinformError`."""
         error = self._reports.failure(exc)
         if error is not exc:
-            # It is told by now. From here on it is kept for long, and with it whatever its
-            # frames had in their hands.
+            # The error has been reported. From here on it is kept for long, and its traceback
+            # would keep the local variables of all its frames alive.
             exc.__traceback__ = None
         return error
 
     @contextlib.contextmanager
     def _counted(self, action: relist.Action) -> Generator[None]:
-        """Count the request for ``action`` from the end of the block on, not from its decision."""
+        """Count the request of ``action`` from the end of the block on, not from its decision."""
         try:
             yield
         finally:
@@ -299,7 +321,7 @@ class Reflector(Generic[T]):
 
     async def _list(self, action: relist.Relist) -> relist.Signal:
         version = action.resource_version
-        in_pages = not (self._lists_whole or source_options(self._lw).disable_chunking)
+        in_pages = not source_options(self._lw).disable_chunking
         options = ListOptions(
             resource_version=version,
             resource_version_match="NotOlderThan" if version else None,
@@ -318,24 +340,24 @@ class Reflector(Generic[T]):
         with self._counted(action):
             taken = await take_list(self._lw, self._intake, options, on_page=note)
             if taken is None:
-                # Pages of two versions make no list: everything once more, in one piece, and so
-                # from now on until that has worked (client-go: FullListIfExpired).
-                self._lists_whole = True
+                # Pages of two versions are not a list: list everything again in one piece, and so
+                # from now on until such a list is complete (client-go: FullListIfExpired).
+                self._state = relist.pages_expired(self._state)
                 whole = dataclasses.replace(options, limit=None)
                 taken = await take_list(self._lw, self._intake, whole, on_page=note)
                 assert taken is not None, "a list in one piece has no token that could expire"
         trace.step(f"{self._intake.finish_list(taken.resource_version)} objects stored")
-        self._mend_due = None
+        self._turns.learned(taken.resource_version)
+        self._update(corrupted=self._state.corrupted.cleared())
         trace.end()
-        # Only this is a surprise: a server with a watch cache has any version in one piece.
-        is_paginated = version == "0" and (taken.pages > 1 or self._lists_whole)
-        self._lists_whole = False
+        # A server with a watch cache answers version 0 in one piece: pages show that it has none.
+        is_paginated = version == "0" and (taken.pages > 1 or self._state.list_mode.is_whole)
         took = loop.time() - began
         return relist.Listed(taken.resource_version, paginated=is_paginated, took=took)
 
     async def _probe(self) -> relist.Signal:
         loop = asyncio.get_running_loop()
-        if (left := self._no_probe_before - loop.time()) > 0:
+        if (left := self._state.probe_timer.not_before - loop.time()) > 0:
             await asyncio.sleep(left)
         applied, now = self._intake.version, loop.time()
         max_age = self._max_probe_age()
@@ -344,37 +366,41 @@ class Reflector(Generic[T]):
             with self._counted(relist.Probe()):
                 answer = await self._turns.probe(self._send_probe, applied, max_age=max_age)
         except ApiError as exc:
-            self._no_probe_before = loop.time() + min(exc.retry_after or 0.0, MAX_RETRY_AFTER)
+            timer = self._state.probe_timer
+            timer = timer.refused(now=loop.time(), retry_after=exc.retry_after or 0.0)
+            self._update(probe_timer=timer)
             raise
-        self._probe_due -= max(0.0, now - answer.started)  # it may be another informer's
-        return relist.Probed(answer.version, answer.applied)
+        # The probe may be another informer's, which sent it some time ago.
+        self._update(probe_timer=self._state.probe_timer.shared(now - answer.started))
+        return relist.Probed(answer.version, answer.applied, answer.is_stale)
 
     def _max_probe_age(self) -> float | None:
-        """Return how old a probe may be that is used beside an open watch."""
+        """Return the greatest age of a shared probe; ``None`` before a watch is opened."""
         if self._watch is None:
             return None
-        if self._state.looks or self._turns.is_blind:
+        if self._state.health.needs_probe:
             return MAX_PROBE_AGE
         return (self._options.probe_period or 0.0) / 5
 
     async def _send_probe(self) -> str:
-        """Ask the server for its version, with one item and the version unset."""
+        """Request the server's version: a list of one object with the version unset."""
         self._statistics.probes += 1
-        limit = asyncio.timeout(LOOK_TIMEOUT)
+        limit = asyncio.timeout(PROBE_TIMEOUT)
         try:
             async with limit:
                 return (await self._lw.list(ListOptions(limit=1))).resource_version
         except (TimeoutError, asyncio.CancelledError):
-            # Either, for asyncio.timeout() trusts a count that the source may have changed.
+            # Either: asyncio.timeout() relies on Task.cancelling(), which user code may change.
             if not limit.expired():
                 raise
-            text = f"the server did not tell its version within {LOOK_TIMEOUT:g} s"
+            text = f"the server did not answer a probe within {PROBE_TIMEOUT:g} s"
             raise TransportError(text, failure=TransportFailure.TIMEOUT) from None
 
     def _put_off_probe(self) -> None:
-        """Reckon the time until the next probe from here: this request shows the same."""
+        """Schedule the next probe from now on: this request shows the version as well."""
         now, period = asyncio.get_running_loop().time(), self._options.probe_period or 0.0
-        self._probe_due = now + period * (0.9 + self._rand() / 5)
+        timer = self._state.probe_timer.put_off(now=now, rand=self._rand(), period=period)
+        self._update(probe_timer=timer)
 
     async def _clear(self) -> relist.Signal:
         self._intake.begin_list()
@@ -394,23 +420,23 @@ class Reflector(Generic[T]):
         self._refusal = None
         self._statistics.watches += 1
         self._statistics.lists += is_list
-        if self._state.looks or self._turns.is_blind:  # the version is not known: probe it now
-            self._probe_due = watch.started
+        if self._state.health.needs_probe:
+            self._update(probe_timer=self._state.probe_timer.overdue(watch.started))
         self._intake.begin_list(reuse=True)
         self._intake.begin_watch(version)
         events = self._intake.events
         try:
-            # The source's code: what it leaves behind in that task is not taken for a stop.
+            # User code in a task of its own: a cancellation that it leaves there is not our stop.
             watched = await apart(self._run_watch(watch, action), on_cancel=watch.stop)
             failure = _cancelled_elsewhere() if watched.cancelled() else watched.result()
         finally:
-            if watch.mending is not None:
-                watch.mending.cancel()
+            if watch.repair_timer is not None:
+                watch.repair_timer.cancel()
             self._watch, self._statistics.is_connected = None, False
         self._note_end(watch, failure)
         if watch.decision is not None:
             return watch.decision
-        if watch.mends:
+        if watch.repairs:
             log.info("%s: %s", self.name, failure)
             failure = None
         error = None if failure is None else self._failed(failure)
@@ -422,29 +448,29 @@ class Reflector(Generic[T]):
     async def _run_watch(
         self, watch: OpenWatch, action: relist.StreamList | relist.Rewatch
     ) -> Exception | None:
-        """Open a watch and read it to its end; return what ended it, if that was a failure."""
+        """Open a watch and read it to its end; return the failure that ended it, if any."""
         failure: Exception | None = None
         try:
             async with (
                 watch.limit,
                 self._opening(watch, action) as stream,
-                background(self._mind(watch)),
+                self._beside("probes", lambda: self._probe_when_due(watch)),
             ):
                 watch.opened()
                 self._statistics.is_connected = True
                 watch.hear(self._reports.heard())
-                self._mend_later(watch)
+                self._repair_later(watch)
                 try:
                     await self._read(watch, stream)
-                # Caught here, so that nothing which fails in closing it can take its place.
+                # Caught here, so that a failure while the watch is closed does not replace it.
                 except asyncio.CancelledError as exc:
-                    watch.check()  # the limit's too: it is outside
+                    watch.check()  # re-raised: the limit is handled outside
                     failure = _cancelled_elsewhere(exc)
-                except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
+                except Exception as exc:  # noqa: BLE001 - user code may raise anything
                     failure = watch.cause_of(exc)
         except asyncio.CancelledError as exc:
             failure = failure or watch.cause_of(_cancelled_elsewhere(exc))
-        except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
+        except Exception as exc:  # noqa: BLE001 - user code may raise anything
             failure = failure or watch.cause_of(exc)
         return failure or watch.cause_of(None)
 
@@ -465,11 +491,12 @@ class Reflector(Generic[T]):
             events=events,
             error=error,
             reached_timeout=reached_timeout,
-            mends=watch.mends,
+            repairs=watch.repairs,
         )
 
     def _note_end(self, watch: OpenWatch, failure: Exception | None) -> None:
-        """Have the next watch wait for its turn, unless this one lasted until its timeout."""
+        """Make the next watch wait for its turn, unless this one lasted until its timeout."""
+        self._turns.learned(self._intake.version)
         if failure is None and watch.reached_timeout():
             self._turns.kept()
             return
@@ -480,8 +507,9 @@ class Reflector(Generic[T]):
 
     async def _read(self, watch: OpenWatch, stream: AsyncIterable[Received[T]]) -> None:
         idle, bookmarks, turns = self._options.idle_timeout, self._intake.bookmarks, 0
-        # The first bookmark may be the end of a streamed list, and for a kind without a watch cache
-        # (events) the only one. A server that sends a second one goes on sending them.
+        # The first bookmark may be the end of a streamed list, and the only one of a resource
+        # without a watch cache (events). A server that sends a second one sends them periodically,
+        # so from there on silence means that the connection is dead.
         watch.check()
         async with contextlib.aclosing(batches_of(stream)) as batches:
             async for batch in batches:
@@ -506,48 +534,54 @@ class Reflector(Generic[T]):
             if end is None:
                 return
             self._intake.finish_list(end)
+            self._turns.learned(end)
             self._intake.begin_watch(end)
-            self._mend_due = None
+            self._update(corrupted=self._state.corrupted.cleared())
             self._put_off_probe()
             watch.end_list()
             self._decide(relist.Streamed(end))
         self._intake.write(batch)
-        self._mend_later(watch)
+        self._repair_later(watch)
 
-    def _mend_later(self, watch: OpenWatch) -> None:
-        """See to it that what came damaged is listed again: no watch brings it any more."""
-        if not self._intake.has_damaged:
-            self._mend_due = None
-        if watch.is_list or not self._intake.has_damaged:
+    def _repair_later(self, watch: OpenWatch) -> None:
+        """Schedule a list for corrupted objects: no watch brings them again."""
+        if not self._intake.has_corrupted:
+            if self._state.corrupted.due is not None:
+                self._update(corrupted=self._state.corrupted.cleared())
+            return
+        if watch.is_list:
             return
         loop = asyncio.get_running_loop()
-        if self._mend_due is None:  # else a watch before this one has ended too soon
-            now = loop.time()
-            self._mend_due = now + relist.mend_after(self._state, now=now, rand=self._rand())
-        if watch.mending is None:
-            watch.mending = loop.call_at(self._mend_due, self._mend, watch)
+        if self._state.corrupted.due is None:  # else it was scheduled during an earlier watch
+            seen = self._state.corrupted.seen(now=loop.time(), rand=self._rand())
+            self._update(corrupted=seen)
+        if watch.repair_timer is None:
+            due = self._state.corrupted.due
+            assert due is not None
+            watch.repair_timer = loop.call_at(due, self._repair, watch)
 
-    def _mend(self, watch: OpenWatch) -> None:
-        watch.mending = None
-        due, self._mend_due = self._mend_due, None
-        if due is not None and not watch.has_ended:
-            watch.mends = True
-            watch.end(reason=DecodeError("objects that came damaged are listed again"))
+    def _repair(self, watch: OpenWatch) -> None:
+        watch.repair_timer = None
+        is_due = self._state.corrupted.due is not None
+        self._update(corrupted=self._state.corrupted.cleared())
+        if is_due and not watch.has_ended:
+            watch.repairs = True
+            watch.end(reason=DecodeError("corrupted objects are listed again"))
 
-    async def _mind(self, watch: OpenWatch) -> None:
-        """Do beside a watch what has to be done at times."""
+    async def _probe_when_due(self, watch: OpenWatch) -> None:
+        """Watch for silence of a streamed list, then send the probes that are due."""
         loop = asyncio.get_running_loop()
         while watch.is_list and not watch.has_ended:
             await watch.wait_listed(END_BOOKMARK_PATIENCE)
-            self._mind_silence(watch, round(loop.time() - watch.heard))
+            self._check_silence(watch, round(loop.time() - watch.heard))
         while not watch.has_ended and (
-            self._options.probe_period or self._state.looks or self._turns.is_blind
+            self._options.probe_period or self._state.health.needs_probe
         ):
-            await asyncio.sleep(self._probe_due - loop.time())
+            await asyncio.sleep(self._state.probe_timer.due - loop.time())
             await self._probe_beside(watch)
 
-    def _mind_silence(self, watch: OpenWatch, silence: int) -> None:
-        """Tell of a streamed list that does not come to its end, and end it in the end."""
+    def _check_silence(self, watch: OpenWatch, silence: int) -> None:
+        """Log a warning for a silent streamed list, and end it after `END_BOOKMARK_LIMIT`."""
         if not watch.is_list or silence < END_BOOKMARK_PATIENCE:
             return
         text = f"the streamed list has been silent for {silence} s"
@@ -561,17 +595,18 @@ class Reflector(Generic[T]):
         try:
             probed = asked.result()
         except asyncio.CancelledError:
-            log.info("%s: the request for the server's version was cancelled", self.name)
-        except Exception as exc:  # noqa: BLE001 - whatever a user's functions raise
-            log.info("%s: the server's version could not be asked for: %s", self.name, exc)
+            log.info("%s: probe of the server's version was cancelled", self.name)
+        except Exception as exc:  # noqa: BLE001 - user code may raise anything
+            log.info("%s: probe of the server's version failed: %s", self.name, exc)
         else:
-            self._heed(watch, probed)
+            self._apply_probe(watch, probed)
             return
-        if self._state.looks or self._turns.is_blind:
-            self._probe_due = asyncio.get_running_loop().time() + LOOK_AGAIN * (1 + self._rand())
+        if self._state.health.needs_probe:
+            now = asyncio.get_running_loop().time()
+            self._update(probe_timer=self._state.probe_timer.failed(now=now, rand=self._rand()))
 
     async def _wait_for_budget(self) -> None:
-        """Wait until a probe beside a watch may be sent: it counts as a list."""
+        """Wait until the budget allows a probe beside a watch."""
         loop = asyncio.get_running_loop()
         while True:
             self._state, wait = relist.probe_wait(self._state, now=loop.time())
@@ -579,10 +614,9 @@ class Reflector(Generic[T]):
                 return
             await asyncio.sleep(wait)
 
-    def _heed(self, watch: OpenWatch, probed: relist.Signal) -> None:
+    def _apply_probe(self, watch: OpenWatch, probed: relist.Signal) -> None:
         if watch.has_ended:
             return
-        self._turns.is_blind = False
         self._reports.heard()
         decision = self._decide(probed)
         if decision.action is not None:
@@ -598,7 +632,7 @@ class Reflector(Generic[T]):
             try:
                 if self._should_resync is None or self._should_resync():
                     self._store.resync()
-            except Exception as exc:  # noqa: BLE001 - a store's or a user's
+            except Exception as exc:  # noqa: BLE001 - user code may raise anything
                 failure = SourceError(f"resync raised {type(exc).__name__}")
                 failure.__cause__ = exc.with_traceback(None)
                 if self._watch is None or self._watch.is_list:
@@ -612,7 +646,7 @@ async def _signal_of(work: Callable[[], Awaitable[relist.Signal]]) -> relist.Sig
 
 
 def _cancelled_elsewhere(exc: asyncio.CancelledError | None = None) -> SourceError:
-    """Return the failure that it is when not our own task was cancelled."""
-    error = SourceError("list or watch awaited something that somebody else has cancelled")
+    """Return the error of a request that was cancelled, though the reflector was not."""
+    error = SourceError("list or watch awaited something that was cancelled elsewhere")
     error.__cause__ = None if exc is None else exc.with_traceback(None)
     return error

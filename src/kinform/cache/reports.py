@@ -1,4 +1,4 @@
-"""What somebody should know of a reflector: its figures, its failures, its slow lists."""
+"""Reports of a reflector: its statistics, its failures, and a trace of slow lists."""
 
 from __future__ import annotations
 
@@ -23,52 +23,52 @@ __all__ = ["ReflectorStatistics", "Reports", "Trace", "WatchErrorHandler"]
 log: Final = logging.getLogger(__name__)
 
 WatchErrorHandler: TypeAlias = Callable[[KinformError], object]
-"""Is told of everything that went wrong in listing and watching; must return quickly."""
+"""Called with every failure of a list or a watch; must return quickly."""
 
-TELL_AGAIN_AFTER: Final = 600.0
-"""For how long the same failure, again and again, is logged only once."""
+LOG_AGAIN_AFTER: Final = 600.0
+"""Seconds for which a failure that repeats itself is logged only once."""
 SLOW: Final = 10.0
-"""A list that takes longer is written to the log, step by step."""
+"""Seconds; the steps of a list that takes longer are logged."""
 
 
 @final
 @dataclass(slots=True, kw_only=True)
 class ReflectorStatistics:
-    """What a reflector has done, and how it stands. Times are the event loop's."""
+    """Counters and the current state of a reflector. Times are the event loop's."""
 
     phase: str = "wait"
-    """What it is doing: ``list``, ``stream`` (a streamed list), ``watch``, ``probe``, ``wait``, or
-    ``clear`` (the kind is gone)."""
+    """The current phase: ``list``, ``stream`` (a streamed list), ``watch``, ``probe``, ``wait``, or
+    ``clear`` (the resource is not served any more)."""
     is_connected: bool = False
-    """Whether a watch is open."""
+    """True while a watch is open."""
     lists: int = 0
     """Lists that were begun, streamed ones included; a list with all its pages counts once."""
     watches: int = 0
     """Watches that were begun, streamed lists included."""
     probes: int = 0
-    """How often the server's version was requested; the probes of other informers are not counted,
-    though one probe may answer for all informers of a resource."""
+    """Probes that were sent. One probe may answer for all informers of a resource; the probes of
+    other informers are not counted."""
     events: int = 0
     """Events of watches that were written."""
     stale_bookmarks: int = 0
-    """Bookmarks with a version older than what had been written; nothing was made of them."""
+    """Bookmarks with a version older than the last one written; they were ignored."""
     ignored: int = 0
-    """Objects that were left out for being of another kind."""
+    """Objects that were dropped because they are of another kind."""
     failures: int = 0
-    """Lists and watches that failed, in whatever way."""
+    """Lists and watches that failed."""
     failures_in_a_row: int = 0
-    """Of these, how many since the server was last heard of."""
+    """Failures since the last data from the server."""
     regressions: int = 0
-    """How often the server's version went back."""
+    """Regressions of the server's version."""
     last_contact: float | None = None
-    """When the server was last heard of."""
+    """When the last data arrived from the server."""
     last_error: KinformError | None = None
-    """What went wrong last."""
+    """The last failure."""
 
 
 @final
 class Reports:
-    """Counts what happens and tells whom it concerns: ``on_error`` or else the log."""
+    """Counts failures and notices, and reports them to ``on_error`` or else to the log."""
 
     def __init__(self, name: str, *, on_error: WatchErrorHandler | None = None) -> None:
         self._name = name
@@ -78,17 +78,17 @@ class Reports:
         self.statistics: Final = ReflectorStatistics()
 
     def heard(self) -> float:
-        """Note that the server said something; return when."""
+        """Note that data arrived from the server; return the time."""
         now = asyncio.get_running_loop().time()
         self.statistics.last_contact = now
         self.statistics.failures_in_a_row = 0
         return now
 
     def failure(self, exc: Exception) -> KinformError:
-        """Count and tell a failure; return it as one of ours.
+        """Count and report a failure; return it as a `KinformError`.
 
         Raises:
-            UsageError: it is no failure of the source but a mistake in using it.
+            UsageError: ``exc`` itself, if the source was used wrongly: a retry would not help.
         """
         if isinstance(exc, UsageError) and not isinstance(exc, UnknownResourceError):
             raise exc
@@ -99,25 +99,25 @@ class Reports:
         self.statistics.failures += 1
         self.statistics.failures_in_a_row += 1
         self.statistics.last_error = error
-        self._tell(error, logging.WARNING)
-        # It is kept for long, and its frames would keep alive whatever was in their hands.
+        self._report(error, logging.WARNING)
+        # It is kept for long, and its traceback would keep all local variables of its frames alive.
         return error.with_traceback(None)
 
     def notice(self, notice: relist.Notice) -> None:
-        """Tell what was decided."""
+        """Report a notice of the decisions."""
         match notice:
             case relist.Regressed(before, now):
                 self.statistics.regressions += 1
-                self._tell(ResourceVersionRegressed(before, now), logging.ERROR)
+                self._report(ResourceVersionRegressed(before, now), logging.ERROR)
             case relist.Expired(version):
                 log.info("%s: version %s has expired; listing again", self._name, version)
             case relist.Unstreamed(for_an_hour):
                 instead = "plain lists for an hour" if for_an_hour else "one plain list"
                 log.info("%s: the list could not be streamed; trying %s", self._name, instead)
             case relist.Gone():
-                log.warning("%s: the server has no such kind any more", self._name)
+                log.warning("%s: the resource is not served any more; cache emptied", self._name)
 
-    def _tell(self, error: KinformError, level: int) -> None:
+    def _report(self, error: KinformError, level: int) -> None:
         if self._on_error is None:
             self._log(error, level)
             return
@@ -129,14 +129,14 @@ class Reports:
     def _log(self, error: KinformError, level: int) -> None:
         now, text = asyncio.get_running_loop().time(), str(error)
         known, since = self._logged
-        if text == known and now - since < TELL_AGAIN_AFTER:
+        if text == known and now - since < LOG_AGAIN_AFTER:
             level = logging.DEBUG
         else:
             self._logged = text, now
         log.log(level, "%s: %s", self._name, explained(error), exc_info=self._user_failure(error))
 
     def _user_failure(self, error: KinformError) -> BaseException | None:
-        """Return what a user's own function raised, the first time: only its frames say where."""
+        """Return the exception of user code, but only once: its traceback shows the place."""
         text = str(error)
         if not isinstance(error, SourceError) or error.__cause__ is None or text in self._traced:
             return None
@@ -146,7 +146,7 @@ class Reports:
 
 @final
 class Trace:
-    """Notes the steps of something that should not take long, and tells if it did.
+    """Measures the steps of a list, and logs them if it was slow.
 
     client-go: the 10-second trace of a reflector's list.
     """
@@ -163,7 +163,7 @@ class Trace:
         self._last = now
 
     def end(self) -> None:
-        """Write it all to the log, if it took longer than ten seconds."""
+        """Log all steps if they took longer than ten seconds."""
         total = self._last - self._started
         if total > SLOW:
             steps = ", ".join(f"{name} {took:.1f} s" for name, took in self._steps if took >= 0.1)

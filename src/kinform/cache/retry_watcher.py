@@ -1,11 +1,12 @@
-"""RetryWatcher: a watch that outlives its connections, as long as its version does.
+"""RetryWatcher: a watch that is reopened after each end, as long as its version has not expired.
 
-For those who want every single change and nothing else: no cache, no list. Where the version
-expires, only a list can help; that is what a reflector is for.
+For callers that need every single change and nothing else: no cache, no list. When the version
+expires, only a list can help; use a reflector or an informer then.
 
-client-go: tools/watch/retrywatcher.go. Differences: a version that has expired ends it however it
-is told (client-go asks again for ever if the server says so at the start, client-go#904), and
-waits grow as the reflector's do instead of being a second each.
+client-go: tools/watch/retrywatcher.go. Differences: an expired version ends it both as an answer
+and as an event (client-go retries for ever if the server answers the first request so,
+client-go#904); waits grow as the reflector's do instead of being a second each; and at most 8
+watches are opened in any minute.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, Received, Unreadable, WatchEvent
 from kinform.sansio import relist
 from kinform.sansio.backoff import Backoff
+from kinform.sansio.opening_budget import OpeningBudget
+from kinform.sansio.retry import MAX_RETRY_AFTER
 from kinform.sansio.versions import is_older, is_replay, newest
 from kinform.tasks import apart, background
 
@@ -48,7 +51,7 @@ T = TypeVar("T")
 log: Final = logging.getLogger(__name__)
 
 _GRACE: Final = 10.0
-"""How long after its time-out a watch may take to end before we end it."""
+"""Seconds after its timeout in which the server may end a watch; then the watcher ends it."""
 
 
 @final
@@ -63,31 +66,32 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
 
     A watch that ends, breaks or cannot be opened is followed by another, from the version of the
     last event handed out. Waits in between grow with each failure, are never shorter than the
-    server asks for, and begin anew once a watch was healthy: it lived for a minute, or to its
-    time-out. Bookmarks are taken note of in ``resource_version`` and not yielded; `with_bookmarks`
-    yields them too.
+    server asks for, and begin anew once a watch was healthy: it lived for a minute or to its
+    time-out, or it ended cleanly and brought an event or lived for 8 s. However healthy they were,
+    at most 8 watches are opened in any minute, the last of them spread over it. Bookmarks move
+    ``resource_version`` and are not yielded; `with_bookmarks` yields them too.
 
-    Entering the block begins to watch, in a task of its own; leaving it ends that, and iteration
-    with it. It may be entered and left in different tasks, and read by one at a time. A read that
-    is cancelled loses nothing. While nobody reads, no more than one read of the network waits.
+    Entering the block starts the watch, in a task of its own; leaving it ends the watch and the
+    iteration. It may be entered and left in different tasks, and read by one at a time. A read that
+    is cancelled loses nothing. If the caller does not read, at most one batch is buffered.
 
     Args:
-        lw: what to watch; its ``list`` is not used.
-        resource_version: where to begin.
-        watch_timeout: how many seconds each watch is asked to last, at least; up to as many are
+        lw: the resource to watch; its ``list`` is not used.
+        resource_version: the version to begin from.
+        watch_timeout: the shortest requested duration of a watch in seconds; up to as much is
             added at random.
-        rand: gives numbers in [0, 1), by which waits and time-outs are spread.
+        rand: returns numbers in [0, 1), which spread waits and timeouts.
 
     Raises:
-        UsageError: the version is ``""`` or ``"0"``: where to resume would be unknown.
-        ResourceExpiredError: while reading: changes were lost; list again. This is the end, as
-            are the next two.
+        UsageError: the version is ``""`` or ``"0"``, from which no watch can be resumed.
+        ResourceExpiredError: while reading: changes were lost; list again. This error and the next
+            two end the iteration.
         ForbiddenError: while reading: the server refuses to begin a watch; `UnauthorizedError`
             likewise.
-        SourceError: while reading: ``lw`` awaited something that somebody else has cancelled.
-        Exception: while reading: what ``lw`` raised, if it is none of kinform's.
+        SourceError: while reading: ``lw`` awaited something that was cancelled elsewhere.
+        Exception: while reading: any other exception of ``lw``.
         DecodeError: while reading: an object cannot be read; the next read goes on behind it. Or
-            an event has no version, which is the end: nobody could resume there.
+            an event has no version, so that no watch can be resumed after it: the iteration ends.
     """
 
     def __init__(
@@ -108,12 +112,13 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         self._watch_timeout = watch_timeout
         self._rand = rand
         self._backoff = Backoff()
+        self._budget = OpeningBudget()
         self._exit = contextlib.AsyncExitStack()
         self._task: asyncio.Task[None] | None = None
         self._pending: deque[Received[T] | Unreadable] = deque()  # one batch at most
-        self._news = asyncio.Event()  # for the reader: look again
-        self._room = asyncio.Event()  # for the task: the batch was read
-        self._is_over = False  # nothing more will come; why stands in _ending
+        self._news = asyncio.Event()  # wakes the reader
+        self._room = asyncio.Event()  # wakes the task: the batch was read
+        self._is_over = False  # no more events will arrive; _ending is the reason
         self._ending: Exception | None = None
         self.resource_version: str = resource_version
         """The version of the last event or bookmark handed out."""
@@ -151,13 +156,13 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         """Iterate over changes and bookmarks, in order."""
         return _Receiving(self._receive)
 
-    # The reader's side.
+    # Called by the reader.
 
     async def _receive(self) -> Received[T]:
         if self._task is None:
             raise UsageError("open the watcher first: async with RetryWatcher(...) as events")
         while True:
-            # No await between a thing's leaving the buffer and its leaving us: nothing is lost.
+            # No await between the buffer and the return: a cancelled read loses no event.
             while self._pending:
                 received = self._pending.popleft()
                 if not self._pending:
@@ -170,10 +175,10 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
             await self._news.wait()
 
     def _is_new(self, received: Received[T] | Unreadable) -> TypeGuard[Received[T]]:
-        """Tell whether the caller should get it, and move the version if so.
+        """Tell whether it is new for the caller, and advance the version if so.
 
         Raises:
-            DecodeError: instead of something that cannot be handed out.
+            DecodeError: it cannot be read, or has no version.
         """
         if isinstance(received, Bookmark):
             version = received.resource_version
@@ -190,7 +195,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         return is_new
 
     def _unresumable(self, event: WatchEvent[T]) -> DecodeError:
-        """End everything with an event behind which nobody could begin again."""
+        """End the watch at an event from which it could not be resumed."""
         key = str(event.metadata.key)
         self._ending = error = DecodeError("the event has no version to resume from", key=key)
         self._is_over = True
@@ -199,28 +204,33 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         self._task.cancel()
         return error
 
-    # The task's side.
+    # Called by the task.
 
     async def _take_turn(self) -> None:
-        """Wait for all else that comes back to the same server."""
+        """Wait for a turn among all reconnects of the client."""
         limiter = source_options(self._lw).reconnects
         if limiter is not None:
             await limiter.wait()
 
     async def _run(self) -> None:
-        """Watch again and again, until something is final."""
+        """Open watch after watch, until a final error."""
+        loop = asyncio.get_running_loop()
         try:
             wait = 0.0
             while not self._is_over:
+                # A healthy end is followed by the next watch at once, so a server could make this
+                # loop hot without a budget: by ending watches right after one event, for example.
+                wait = max(wait, self._budget.wait(now=loop.time()))
                 if wait:
                     await asyncio.sleep(wait)
                     await self._take_turn()
-                watched = await apart(self._watch())  # the source's code
+                self._budget = self._budget.used(loop.time())
+                watched = await apart(self._watch())  # user code
                 if watched.cancelled():
                     raise SourceError("watch awaited something that was cancelled elsewhere")
                 wait = watched.result()
-                await self._until_read()  # or the next watch would repeat what waits here
-        except Exception as exc:  # noqa: BLE001 - it is the reader's
+                await self._until_read()  # or the next watch would repeat the buffered events
+        except Exception as exc:  # noqa: BLE001 - raised in the reader
             if not self._is_over:
                 self._ending = exc
         finally:
@@ -228,13 +238,13 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
             self._news.set()
 
     async def _watch(self) -> float:
-        """Watch once, and return how long to wait before the next time.
+        """Watch once, and return the wait before the next watch.
 
         Raises:
-            KinformError: there is no next time.
+            KinformError: a final error.
         """
         loop = asyncio.get_running_loop()
-        # Whole seconds, as they are sent; and not all watchers' watches end together.
+        # In whole seconds, as it is sent; at random, so that not all watches end together.
         timeout = float(round(self._watch_timeout * (1 + self._rand())))
         options = ListOptions(
             resource_version=self.resource_version,
@@ -244,6 +254,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         )
         opened: float | None = None
         error: KinformError | None = None
+        before = self.resource_version
         limit = asyncio.timeout(timeout + _GRACE)
         try:
             async with limit, self._lw.watch(options) as events:
@@ -252,15 +263,20 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         except KinformError as exc:
             error = exc
         except (TimeoutError, asyncio.CancelledError) as exc:
-            # Either, for asyncio.timeout() trusts a count that the source may have changed.
+            # Either: asyncio.timeout() relies on Task.cancelling(), which user code may change.
             if not limit.expired():
                 raise
             error = _silent(timeout + _GRACE, cause=exc)
         if error is not None and _is_final(error, at_start=opened is None):
             raise error
-        # The server may count from a little earlier; a second is the shortest time-out.
+        # The server may count from a little earlier; a second is the shortest timeout.
         healthy_after = min(relist.HEALTHY_AFTER, max(timeout - 1, relist.SHORT_WATCH))
-        is_healthy = opened is not None and loop.time() - opened >= healthy_after
+        lived = 0.0 if opened is None else loop.time() - opened
+        advanced = self.resource_version != before
+        is_clean = opened is not None and error is None
+        is_healthy = opened is not None and (
+            lived >= healthy_after or (is_clean and (advanced or lived >= relist.CLEAN_AFTER))
+        )
         return self._wait_after(error, is_healthy=is_healthy)
 
     async def _read(self, events: AsyncIterable[Received[T]]) -> None:
@@ -276,18 +292,18 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
             await self._room.wait()
 
     def _wait_after(self, error: KinformError | None, *, is_healthy: bool) -> float:
-        """Return how long to wait after a watch that ended; None: in good order."""
+        """Return the wait after a watch that ended; ``error`` is ``None`` if it ended cleanly."""
         if is_healthy:
             self._backoff = self._backoff.healthy()
             if error is None:
                 return 0.0
         rand = self._rand()
         asked = (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0
-        told = min(asked, relist.MAX_RETRY_AFTER) * (1 + rand / 4)
-        wait = max(self._backoff.delay(rand=rand), told)
+        shortest = min(asked, MAX_RETRY_AFTER) * (1 + rand / 4)
+        wait = max(self._backoff.delay(rand=rand), shortest)
         self._backoff = self._backoff.failed()
         cause = type(error).__name__ if error is not None else "closed"
-        log.debug("watch again later", extra={"cause": cause, "wait": wait})
+        log.debug("watch is reopened later", extra={"cause": cause, "wait": wait})
         return wait
 
 
@@ -310,11 +326,11 @@ def _silent(seconds: float, *, cause: BaseException) -> TransportError:
 
 
 def _is_final(error: KinformError, *, at_start: bool) -> bool:
-    """Tell whether another watch could not end otherwise."""
+    """Tell whether another watch would end in the same way."""
     if isinstance(error, TransportError):
-        return error.failure is TransportFailure.CLOSED  # our own client is
+        return error.failure is TransportFailure.CLOSED  # the client was closed
     if isinstance(error, UsageError):
-        return not isinstance(error, UnknownResourceError)  # a kind may appear
+        return not isinstance(error, UnknownResourceError)  # a CRD may be created later
     if isinstance(error, ForbiddenError | UnauthorizedError):
         return at_start
     return isinstance(error, ResourceExpiredError)

@@ -1,4 +1,4 @@
-"""Figures of an informer at one moment, for people and metrics."""
+"""Statistics of an informer at one moment, for operators and metrics."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["InformerStatistics"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformerStatistics:
-    """How an informer stands, and what it has done so far."""
+    """The current state of an informer, and its counters."""
 
     name: str
-    """What it is called in logs: with the namespace and the selectors."""
+    """Its name in logs: with the namespace and the selectors."""
     label: str
-    """What it is called in health checks and metrics: it names no namespace and no object."""
+    """Its name in health checks and metrics: without namespaces and object names."""
     objects: int
     """Objects in the cache."""
     resource_version: str
@@ -31,12 +31,12 @@ class InformerStatistics:
     unreadable: int
     """Objects that exist and cannot be read."""
     replayed: int
-    """Events that told nothing new: a server may repeat itself after a reconnect."""
+    """Events that were known already: a server may repeat events after a reconnect."""
     index_errors: Mapping[str, int]
-    """How often each index function failed."""
+    """Failures of each index function."""
     reflector: ReflectorStatistics
     queue: QueueStatistics
     storage: CompactionStatistics
     handlers: tuple[HandlerStatistics, ...]
     unexpected_ends: int = 0
-    """How often its reflector, its pump or a handler's task ended though nothing stopped it."""
+    """Unexpected ends of its reflector, its pump, its side tasks or a handler's task."""

@@ -1,4 +1,4 @@
-"""Turns: one reflector among all that connect to the same server again."""
+"""Turns: one reflector's share in the reconnects and probes of its client."""
 
 from __future__ import annotations
 
@@ -16,40 +16,41 @@ from kinform.sansio.versions import is_older
 __all__ = ["Answer", "Turns"]
 
 MAX_PROBE_AGE: Final = 2.0
-"""How old the probe of another informer may be that is used before a watch is opened."""
+"""Seconds; the greatest age of another informer's probe that is used before a watch."""
 SLOW_PROBE: Final = 1.0
-"""After a probe that took longer, the watch takes a turn of its own: others waited for it too."""
+"""Seconds; after a probe that took longer the watch takes a turn: other informers waited for the
+same probe, and would all watch at once."""
 
 
 class Answer(NamedTuple):
-    """What a probe found out."""
+    """The answer to a probe."""
 
     started: float
     version: str
     applied: str
     """The version that was applied when it began, at the latest."""
+    is_stale: bool = False
+    """The probe took so long that the watch has to take another turn."""
 
 
 @final
 class Turns:
-    """Makes one reflector wait for its turn, and share its probes.
+    """Makes one reflector wait for its turns, and shares its probes.
 
     Args:
         lw: the reflector's source; its `SourceOptions` have the limiter and the probed resource.
-        rand: gives numbers in [0, 1).
+        rand: returns numbers in [0, 1).
 
     Attributes:
         is_due: whether the next list or watch has to wait for its turn.
-        is_blind: whether the next watch opens so long after the probe before it that the server
-            has to be probed again.
     """
 
     def __init__(self, lw: object, *, rand: Callable[[], float]) -> None:
         self._options = source_options(lw)
         self._rand = rand
         self._departure: Departure | None = None
+        self._learned = ("", 0)  # a version, and a mark taken when or after it was applied
         self.is_due: bool = False
-        self.is_blind: bool = False
 
     @property
     def _limiter(self) -> RateLimiter | None:
@@ -104,27 +105,37 @@ class Turns:
         self._return()
         self.is_due = False
 
+    def learned(self, version: str) -> None:
+        """Note that ``version`` has been applied; only probes sent later can show a regression."""
+        if version != self._learned[0] and (shared := self._shared) is not None:
+            self._learned = version, shared.mark()
+
     async def probe(
         self, send: Callable[[], Awaitable[str]], applied: str, *, max_age: float | None = None
     ) -> Answer:
         """Return the server's version, from ``send`` or from a probe of another informer.
 
+        A shared probe that shows an older version than ``applied`` counts only if it was sent after
+        ``applied`` was learned. Else it may just be old, and the informer waits for the next probe,
+        which it shares with all others in that position.
+
         Args:
+            send: sends a probe.
             applied: the reflector's version.
-            max_age: given while a watch is open. A probe up to so many seconds old is used, but
-                only if it shows nothing older than ``applied``, for that may have changed since.
+            max_age: how many seconds old the probe may be; given while a watch is open.
         """
         loop = asyncio.get_running_loop()
         began, shared, resource = loop.time(), self._shared, self._resource()
         if shared is None or resource is None:
             return Answer(began, await send(), applied)
-        mark, age = shared.mark(), MAX_PROBE_AGE if max_age is None else max_age
+        self.learned(applied)
+        learned, age = self._learned[1], MAX_PROBE_AGE if max_age is None else max_age
         probed = await shared.probe(resource, send, max_age=age)
-        if max_age is not None and probed.order < mark and is_older(probed.version, applied):
-            probed = await shared.probe_alone(resource, send)
-        elif max_age is None and loop.time() - began > SLOW_PROBE:
-            self.is_due = self.is_blind = True
-        return Answer(probed.started, probed.version, applied)
+        if probed.order < learned and is_older(probed.version, applied):
+            probed = await shared.probe(resource, send, max_age=age, after=learned)
+        is_stale = max_age is None and loop.time() - began > SLOW_PROBE
+        self.is_due = self.is_due or is_stale
+        return Answer(probed.started, probed.version, applied, is_stale)
 
     def _resource(self) -> Hashable | None:
         return self._options.probed_resource()

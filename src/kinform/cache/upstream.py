@@ -1,4 +1,4 @@
-"""Upstream: what handlers and streams can know of the informer they wait for."""
+"""Upstream: the state of an informer, for the handlers and streams that wait for its events."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def _nothing() -> None:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """Why nothing comes, asked when somebody waits; the defaults know of no reason."""
+    """The reasons why no event arrives, for waiters; by default there is no reason."""
 
     refuse_if_idle: Callable[[], None] = no_op
-    """Raises `UsageError` if nothing will ever come: it was not started."""
+    """Raises `UsageError` if the informer was not started, so that no event will arrive."""
     trouble: Callable[[], KinformError | None] = _nothing
-    """Returns what goes wrong at the moment."""
+    """Returns the current failure of its reflector."""
     failure: Callable[[], BaseException | None] = _nothing
-    """Returns what it has died of."""
+    """Returns the error that ended it."""

@@ -1,4 +1,4 @@
-"""Is the cache what the server has? Both are compared at one version, as often as you like."""
+"""Verification: compares a cache with its server at one version."""
 
 from __future__ import annotations
 
@@ -18,37 +18,37 @@ __all__ = ["Picture", "Verification", "compared", "identities", "list_at", "veri
 T = TypeVar("T")
 
 Identities: TypeAlias = Mapping[ObjectName, tuple[str, str]]
-"""Which object stands under a name, and which state of it: uid and version."""
+"""The uid and the version of the object of each name."""
 
 PAGE_SIZE: Final = 500
 _ATTEMPTS: Final = 5
-"""How often a version may be forgotten by the server while it is being looked at."""
+"""Attempts that may fail because the server has compacted the version meanwhile."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What came of comparing a cache with its server; `is_equal` says whether all is well."""
+    """The result of comparing a cache with its server."""
 
     resource_version: str
-    """The version at which both were looked at."""
+    """The version at which both were compared."""
     objects: int
-    """How many objects the server had then."""
+    """The number of objects on the server."""
     missing: tuple[ObjectName, ...]
-    """What the server had, and the cache did not."""
+    """Objects that only the server had."""
     surplus: tuple[ObjectName, ...]
-    """What the cache had, and the server did not."""
+    """Objects that only the cache had."""
     different: tuple[ObjectName, ...]
-    """What both had, in another state, or as another object of the same name."""
+    """Objects that both had, but of another version or uid."""
 
     @property
     def is_equal(self) -> bool:
-        """Whether the cache was what the server had."""
+        """True if the cache had exactly the objects of the server."""
         return not (self.missing or self.surplus or self.different)
 
 
 class Picture(NamedTuple):
-    """What there was at one version."""
+    """The objects of a cache or a server at one version."""
 
     resource_version: str
     objects: Identities
@@ -58,12 +58,12 @@ class Picture(NamedTuple):
 async def verified(
     take: Callable[[str | None], Awaitable[Picture]], lw: ListerWatcher[T], *, name: str
 ) -> Verification:
-    """Compare what a cache shows with what its server had then.
+    """Compare a cache with the objects of its server at the same version.
 
-    ``take`` returns a picture of the cache, of another version than the given one.
+    ``take`` returns a picture of the cache, at another version than the given one.
 
     Raises:
-        ResourceExpiredError: the server forgets every version before it is listed.
+        ResourceExpiredError: the server compacts every version before it is listed.
         UsageError: the cache has no versions.
     """
     past: str | None = None
@@ -72,7 +72,9 @@ async def verified(
         picture = await take(past)
         past = picture.resource_version
         if not past:
-            raise UsageError(f"{name} shows no version that a list could be asked for")
+            raise UsageError(
+                f"{name} has no resource version; a list at that version cannot be requested"
+            )
         try:
             return compared(picture, await list_at(lw, past))
         except ResourceExpiredError:
@@ -104,7 +106,7 @@ async def list_at(lw: ListerWatcher[T], version: str) -> Picture:
 
 
 def compared(cache: Picture, server: Picture) -> Verification:
-    """Compare; what the list could not read is missing only if the cache knows nothing of it."""
+    """Compare; an unreadable object of the list is missing only if the cache does not know it."""
     blind = server.unreadable - server.objects.keys()
     has, had = cache.objects.keys() - blind, server.objects.keys()
     unheard_of = blind - cache.objects.keys() - cache.unreadable

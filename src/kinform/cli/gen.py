@@ -11,13 +11,13 @@ from typing import Any, Final
 import click
 import yaml
 
+from kinform._yaml import Refused, refuse_bombs
 from kinform.cli import problems
 from kinform.cli.options import Access, access_options
 from kinform.cli.running import asynchronously, emit, warn
 from kinform.client import Client
 from kinform.clientset.codegen.crd import definitions_in, module_text
 from kinform.errors import NotFoundError
-from kinform.rest.documents import Refused, refuse_bombs
 
 __all__ = ["command"]
 

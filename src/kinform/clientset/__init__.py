@@ -7,8 +7,9 @@ Written by ``make clientset``.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kinform.clientset import (
@@ -70,13 +71,5 @@ __all__ = [
 ]
 
 
-if not TYPE_CHECKING:  # a checker that saw it would take every misspelt name for a module
-
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            raise AttributeError(f"module 'kinform.clientset' has no attribute {name!r}")
-        return import_module(f"kinform.clientset.{name}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(__name__, {}, modules=__all__)

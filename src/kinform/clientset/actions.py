@@ -6,6 +6,7 @@ from typing import TypeVar
 
 from kinform import writes
 from kinform.clientset import authentication_v1
+from kinform.rest.options import WriteOptions
 from kinform.verbs.base import Name, ResourceBase
 from kinform.verbs.writing import Creates
 
@@ -58,7 +59,7 @@ class Binds(ResourceBase[T]):
         target = {"apiVersion": "v1", "kind": "Node", "name": node}
         body = _body(name, kind="Binding", api_version="v1", target=target)
         request = await self._request("POST", name, subresource="binding")
-        await request.params(writes.WriteOptions(dry_run=dry_run)).body(body).do()
+        await request.params(WriteOptions(dry_run=dry_run)).body(body).do()
 
 
 class IssuesTokens(ResourceBase[T]):

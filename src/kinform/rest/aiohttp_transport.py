@@ -1,14 +1,15 @@
 """`AiohttpTransport`: the `Transport` over real sockets.
 
-What aiohttp does by itself and a Kubernetes client must not have is off: cookies, redirects,
-``.netrc``, proxies from the environment, invented headers, one pool and one deadline for
-everything, and sending a PUT or DELETE twice. What it leaves open is closed here: a connection
-that is given up is cut, and `AiohttpTransport.aclose` returns when no socket is left. What that
-takes within aiohttp is in `kinform.rest.aiohttp_hooks`; no other module of the client knows it.
+It turns off what aiohttp does by default and a Kubernetes client must not have: cookies,
+redirects, ``.netrc``, proxies from the environment, invented headers, one pool and one deadline
+for everything, and sending a PUT or DELETE twice. It also closes what aiohttp leaves open: an
+abandoned connection is aborted, and `AiohttpTransport.aclose` returns when no socket is left. The
+changes inside aiohttp are in `kinform.rest.aiohttp_hooks`; no other module of the client depends
+on aiohttp.
 
-Flow of one request: ``_Exchange`` takes a place in line, waits for the head, then hands out an
-`kinform.rest.answers.Answer` that reads the body through ``_Stream``. aiohttp's errors become
-ours in one place, ``_explained``.
+Flow of one request: ``_Exchange`` takes a slot of the pool, waits for the head, then returns a
+`kinform.rest.transport.StreamedResponse` that reads the body through ``_Stream``. aiohttp's errors
+become ours in one place, ``_Exchange.explained``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import ssl
 from collections.abc import AsyncIterable, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass
-from typing import Final, TypeAlias, TypeVar, final
+from typing import Final, TypeAlias, TypedDict, final
 
 import aiohttp
 from aiohttp.http_exceptions import LineTooLong
@@ -44,16 +45,20 @@ from kinform.rest.aiohttp_hooks import (
     see_exception,
     trace,
 )
-from kinform.rest.answers import Answer
-from kinform.rest.headers import Headers
 from kinform.rest.proxy import Proxy
 from kinform.rest.sockets import Sockets
-from kinform.rest.transport import Chunk, HttpRequest, HttpResponse
+from kinform.rest.transport import (
+    Chunk,
+    Headers,
+    HttpRequest,
+    HttpResponse,
+    StreamedResponse,
+    fields_of,
+)
 
 __all__ = ["AiohttpTransport", "TlsContext"]
 
 log: Final = logging.getLogger(__name__)
-R = TypeVar("R")
 
 TlsContext: TypeAlias = Callable[[], Awaitable[ssl.SSLContext | None]]
 """Gives the TLS context for a new request; ``None``: the system's trust store, no certificate."""
@@ -69,22 +74,22 @@ _OTHER_LOOP: Final = "this client belongs to another event loop: open one per lo
 
 @final
 class AiohttpTransport:
-    """Sends requests with aiohttp; one connection per request under way, kept for the next.
+    """Sends requests with aiohttp; one connection per request in flight, kept for the next.
 
-    Making one does no I/O; the first request ties it to the running loop and to this process.
-    Ordinary requests have ``max_requests`` places and wait in line for one, long-lived requests
-    need none. Who still stands in line after ``queue_timeout`` gets a `TransportError` with
+    The constructor does no I/O; the first request binds it to the running loop and to this process.
+    Ordinary requests share ``max_requests`` slots and queue for one, long-lived requests need none.
+    A request that still queues after ``queue_timeout`` fails with a `TransportError` with
     `TransportFailure.CONNECT_TIMEOUT`: nothing was sent.
 
-    Nothing that may have been sent is retried, with one exception: a GET or HEAD that met a kept
-    connection just as the server closed it goes out again on another. A write never does. No
-    request goes out on a kept connection that is known, at that moment, to be over.
+    A request that may have been sent is not retried, with one exception: a GET or HEAD on a kept
+    connection that the server closed at that moment is sent again on another one. A write never
+    is. No request is sent on a kept connection that is known, at that moment, to be closed.
 
     Args:
-        tls: asked for each ``https`` request. A connection is kept for the context it was made
+        tls: called for each ``https`` request. A connection is kept for the context it was made
             with, so a new context takes effect with the next request.
         server_hostname: the name the certificate must carry, if not the host of the URL.
-        proxy: what every request goes through; ``https`` requests in a tunnel.
+        proxy: the proxy of every request; ``https`` requests use a tunnel.
         connect_timeout: longest time for address, connection, tunnel and TLS together.
 
     Raises:
@@ -120,14 +125,14 @@ class AiohttpTransport:
     def send(self, request: HttpRequest) -> AbstractAsyncContextManager[HttpResponse]:
         """Send ``request``; see `kinform.rest.transport.Transport.send`.
 
-        What a streamed body raises passes through unchanged.
+        An exception of a streamed body passes through unchanged.
         """
         return _Exchange(request, settings=self._settings, connect=self._connect)
 
     async def aclose(self) -> None:
-        """Cut every connection and wait until its socket is closed.
+        """Abort every connection and wait until its socket is closed.
 
-        Requests under way fail with `TransportFailure.CLOSED`. In a forked child this only
+        Requests in flight fail with `TransportFailure.CLOSED`. In a forked child this only
         marks the transport closed: the connections are the parent's.
 
         Raises:
@@ -158,7 +163,7 @@ class AiohttpTransport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Settings:
-    """What an `AiohttpTransport` was made with; the documentation is there."""
+    """The arguments of an `AiohttpTransport`, documented there."""
 
     tls: TlsContext | None
     server_hostname: str | None
@@ -172,17 +177,17 @@ class _Settings:
 class _Pool:
     """The connections of one transport, on one loop, in one process."""
 
-    def __init__(self, places: int) -> None:
+    def __init__(self, slots: int) -> None:
         self.pid: Final = os.getpid()
         self.loop: Final = asyncio.get_running_loop()
-        self.places: Final = asyncio.Semaphore(places)
+        self.slots: Final = asyncio.Semaphore(slots)
         self.entering: Final = set[asyncio.Timeout]()
         """The scope of each request that waits for its head; `aclose` ends it."""
         self.closed = False
         self._sockets = Sockets()
         self.session: Final = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0,  # ``places`` bounds ordinary requests; watches have no bound
+                limit=0,  # ``slots`` bounds ordinary requests; watches have no bound
                 keepalive_timeout=_IDLE,
                 resolver=Resolver(),
                 use_dns_cache=False,
@@ -210,6 +215,20 @@ class _Pool:
         await self._sockets.wait_closed()
 
 
+class _Arguments(TypedDict):
+    """Keywords of `aiohttp.ClientSession.request`."""
+
+    headers: list[tuple[str, str]]
+    data: bytes | io.BytesIO | AsyncIterable[bytes] | None
+    allow_redirects: bool
+    timeout: aiohttp.ClientTimeout
+    ssl: ssl.SSLContext | bool
+    server_hostname: str | None
+    proxy: str | None
+    proxy_headers: list[tuple[str, str]]
+    trace_request_ctx: object
+
+
 @final
 class _Exchange(AbstractAsyncContextManager[HttpResponse]):
     """One request and its answer. May be entered in one task and left in another."""
@@ -220,14 +239,19 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         self._request = request
         self._settings = settings
         self._connect = connect
-        self._url = _without_user(request.url)
+        try:
+            url = URL(request.url, encoded=True)
+        except ValueError:  # its text may hold the password
+            raise UsageError("the URL of the request cannot be read") from None
+        # Without a user and password: credentials are headers here.
+        self._url = url.with_user(None) if url.raw_user or url.raw_password else url
         self._body: Body | None = None
         self._stream: _Stream | None = None
-        self._place: asyncio.Semaphore | None = None
+        self._slot: asyncio.Semaphore | None = None
         self.connected = False
-        """Whether there was a connection to the server."""
+        """True once there was a connection to the server."""
         self.reused = False
-        """Whether that connection had served before."""
+        """True if that connection had served another request before."""
         self._answered = False
 
     async def __aenter__(self) -> HttpResponse:
@@ -236,65 +260,59 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         try:
             async with closing:
                 pool.entering.add(closing)
-                return await self._open(pool)
-        except TimeoutError:
-            if not closing.expired():
+                if not self._request.long_lived:
+                    await self._take_slot(pool.slots)
+                response = await self._head(pool.session)
+                self._stream = _Stream(response, exchange=self, pool=pool)
+                self._answered = True
+                if response.status >= 300:
+                    self._refuse(response)
+                headers = Headers(response.headers.items())
+                return StreamedResponse(response.status, headers, source=self._stream)
+        except BaseException as exc:
+            await self._leave()
+            if not (isinstance(exc, TimeoutError) and closing.expired()):
                 raise
         finally:
             pool.entering.discard(closing)
         raise self.error(TransportFailure.CLOSED, _CLOSED)
 
-    async def __aexit__(self, *exc: object) -> None:
-        await self._leave()
-
-    def note_connected(self, *, reused: bool) -> None:
-        """Take note of a connection: nothing was sent yet."""
-        self.connected, self.reused = True, reused
-
-    async def _open(self, pool: _Pool) -> HttpResponse:
-        try:
-            if not self._request.long_lived:
-                await self._take_place(pool.places)
-            response = await self._head(pool.session)
-            self._stream = _Stream(response, exchange=self, pool=pool)
-            self._answered = True
-            self._refuse(response)
-            headers = Headers(response.headers.items())
-            return Answer(response.status, headers, source=self._stream)
-        except BaseException:
-            await self._leave()
-            raise
-
-    async def _leave(self) -> None:
-        stream, self._stream = self._stream, None  # it knows us: each would keep the other
+    async def _leave(self, *_: object) -> None:
+        stream, self._stream = self._stream, None  # it refers to us: a reference cycle
         try:
             if stream is not None:
                 await stream.aclose()
         finally:
-            if self._place is not None:
-                self._place.release()
-                self._place = None
+            if self._slot is not None:
+                self._slot.release()
+                self._slot = None
 
-    async def _take_place(self, places: asyncio.Semaphore) -> None:
+    __aexit__ = _leave
+
+    async def _take_slot(self, slots: asyncio.Semaphore) -> None:
         limit = self._settings.queue_timeout
         try:
             async with asyncio.timeout(limit):
-                await places.acquire()
-                self._place = places
+                await slots.acquire()
+                self._slot = slots
         except TimeoutError:
             under_way = f"{self._settings.max_requests} requests are under way"
             message = f"still in line after {limit:g} s: {under_way}"
             raise self.error(TransportFailure.CONNECT_TIMEOUT, message) from None
 
     async def _head(self, session: aiohttp.ClientSession) -> aiohttp.ClientResponse:
-        """Send the request and wait for the answer's head."""
-        tls = await self._tls()
-        error: Exception  # of any kind; what is not aiohttp's is the system's
+        """Send the request and wait for the head of the response."""
+        is_tls = self._url.scheme == "https"
+        tls = await self._settings.tls() if is_tls and self._settings.tls else None
+        error: Exception  # of any type; those that are not aiohttp's are the system's
         while True:
             self.connected = self.reused = False
+            SENDING.set(self._request)
+            KEPT.set(False)
             try:
-                return await self._send(session, tls)
-            except Ended:  # each time one kept connection fewer: this comes to an end
+                arguments = self._arguments(tls)
+                return await session.request(self._request.method, self._url, **arguments)
+            except Ended:  # each time there is one kept connection fewer: the loop terminates
                 continue
             except Refused as refused:
                 raise refused.error from None
@@ -308,53 +326,41 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
                 raise self._body.error
             if not (self.reused and self._is_repeatable and _is_stale(error)):
                 raise self.explained(error)
-            log.debug("kept connection was closed, request goes out again")
+            log.debug("kept connection was closed, request is sent again")
 
-    async def _tls(self) -> ssl.SSLContext | None:
-        if self._url.scheme != "https" or self._settings.tls is None:
-            return None
-        return await self._settings.tls()
-
-    async def _send(
-        self, session: aiohttp.ClientSession, tls: ssl.SSLContext | None
-    ) -> aiohttp.ClientResponse:
+    def _arguments(self, tls: ssl.SSLContext | None) -> _Arguments:
+        """Return the keywords of aiohttp's ``request`` for one attempt."""
         request, proxy = self._request, self._settings.proxy
-        headers, proxy_headers = list(request.headers.items()), list[tuple[str, str]]()
+        headers, proxy_headers = [*fields_of(request.headers)], list[tuple[str, str]]()
         if proxy is not None and proxy.authorization is not None:
-            # In a tunnel the proxy reads the CONNECT alone; without one it reads the request.
+            # In a tunnel the proxy reads only the CONNECT; without one it reads the request.
             target = proxy_headers if self._url.scheme == "https" else headers
             target.append(("Proxy-Authorization", proxy.authorization))
-        SENDING.set(request)
-        KEPT.set(False)
-        return await session.request(
-            request.method,
-            self._url,
-            headers=headers,
-            data=self._data(),
-            allow_redirects=False,
-            timeout=aiohttp.ClientTimeout(
+        data = request.body
+        if isinstance(data, bytes):
+            data = io.BytesIO(data) if len(data) > _BIG_BODY else data
+        elif data is not None:
+            data = self._body = Body(data)
+        return {
+            "headers": headers,
+            "data": data,
+            "allow_redirects": False,
+            "timeout": aiohttp.ClientTimeout(
                 total=None, connect=self._settings.connect_timeout, sock_read=request.read_timeout
             ),
-            ssl=True if tls is None else tls,
-            server_hostname=self._settings.server_hostname,
-            proxy=None if proxy is None else proxy.url,
-            proxy_headers=proxy_headers,
-            trace_request_ctx=self,
-        )
-
-    def _data(self) -> bytes | io.BytesIO | AsyncIterable[bytes] | None:
-        body = self._request.body
-        if body is None or isinstance(body, bytes):
-            return io.BytesIO(body) if body is not None and len(body) > _BIG_BODY else body
-        self._body = Body(body)
-        return self._body
+            "ssl": True if tls is None else tls,
+            "server_hostname": self._settings.server_hostname,
+            "proxy": None if proxy is None else proxy.url,
+            "proxy_headers": proxy_headers,
+            "trace_request_ctx": self,
+        }
 
     @property
     def _is_repeatable(self) -> bool:
         return self._request.method in {"GET", "HEAD"} and self._request.body is None
 
     def _refuse(self, response: aiohttp.ClientResponse) -> None:
-        """Raise for answers no caller may see: a redirect, a proxy that wants a password."""
+        """Raise for responses no caller may see: a redirect, a proxy that asks for a password."""
         status = response.status
         if 300 <= status < 400 and status != 304:
             raise self.error(*self._route.redirected(status, response.headers.get("Location")))
@@ -380,12 +386,12 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         return TransportError(message, failure=kind, method=method, url=url)
 
     def explained(self, exc: Exception) -> KinformError:
-        """Return our error for one of aiohttp's, which becomes its cause if that is safe."""
+        """Return our error for one of aiohttp's, which becomes its cause if that leaks nothing."""
         if _is_flaw(exc):
             request = f"{self._request.method} {self._url}"
             return UsageError(f"cannot send {request}: {self._flaw(exc)}")
         error = self.error(*self._failure(exc))
-        # A ClientResponseError holds the request's headers, and bytes of what was answered.
+        # A ClientResponseError holds the request's headers, and bytes of the response.
         error.__cause__ = None if isinstance(exc, aiohttp.ClientResponseError) else exc
         let_go(exc)
         return error
@@ -418,7 +424,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
 
 @final
 class _Stream:
-    """The body of an answer as aiohttp delivers it: a `kinform.rest.answers.Source`."""
+    """The body of a response as aiohttp delivers it: a `kinform.rest.transport.Source`."""
 
     def __init__(
         self, response: aiohttp.ClientResponse, *, exchange: _Exchange, pool: _Pool
@@ -428,7 +434,7 @@ class _Stream:
         self._response = response
         self._left = False
         self.error: Final = exchange.error
-        connection = response.connection  # none if the whole body is there
+        connection = response.connection  # None if the whole body has arrived
         protocol = None if connection is None else connection.protocol
         self._closed = None if protocol is None else protocol.closed
         if self._closed is not None:
@@ -439,7 +445,7 @@ class _Stream:
     def _wake(self, _: object) -> None:
         """Wake the reader of a body that can no longer arrive.
 
-        aiohttp itself forgets to when it cannot parse the next chunk: the reader would wait for
+        aiohttp itself does not when it cannot parse the next chunk: the reader would wait for
         ever, without even a deadline.
         """
         content = self._response.content
@@ -447,7 +453,24 @@ class _Stream:
             content.set_exception(aiohttp.ClientPayloadError("the connection is closed"))
 
     async def read(self) -> bytes:
-        return await self._pull(self._response.content.readany)
+        try:
+            return await self._response.content.readany()
+        except (aiohttp.ClientError, OSError, RuntimeError) as exc:
+            error = self._explained(exc)
+        try:
+            raise error
+        finally:
+            del error  # its traceback holds this frame: a reference cycle
+
+    async def read_chunk(self) -> Chunk:
+        try:
+            return await self._response.content.readchunk()
+        except (aiohttp.ClientError, OSError, RuntimeError) as exc:
+            error = self._explained(exc)
+        try:
+            raise error
+        finally:
+            del error
 
     async def gather(self, seconds: float) -> None:
         connection = self._response.connection
@@ -459,19 +482,6 @@ class _Stream:
             await asyncio.sleep(seconds)
         finally:
             protocol.resume_reading()
-
-    async def read_chunk(self) -> Chunk:
-        return await self._pull(self._response.content.readchunk)
-
-    async def _pull(self, read: Callable[[], Awaitable[R]]) -> R:
-        try:
-            return await read()
-        except (aiohttp.ClientError, OSError, RuntimeError) as exc:
-            error = self._explained(exc)
-        try:
-            raise error
-        finally:
-            del error  # it knows this frame: each would keep the other
 
     def _explained(self, exc: Exception) -> KinformError:
         if self._left:
@@ -493,14 +503,14 @@ class _Stream:
             self._closed.remove_done_callback(self._wake)
         connection = self._response.connection
         if connection is not None and connection.transport is not None:
-            connection.transport.abort()  # no good-bye: TLS would wait for that of the peer
+            connection.transport.abort()  # TLS would wait for the peer's close_notify
         self._response.close()
         with suppress(aiohttp.ClientError, OSError):
             await self._response.wait_for_close()  # for the task that sends a streamed body
 
 
 def _is_stale(exc: Exception) -> bool:
-    """Tell whether the connection was found closed, by us or while we waited for the head."""
+    """Return whether the connection was found closed, by us or while we waited for the head."""
     return isinstance(
         exc,
         aiohttp.ServerDisconnectedError
@@ -510,13 +520,13 @@ def _is_stale(exc: Exception) -> bool:
 
 
 def _is_flaw(exc: Exception) -> bool:
-    """Tell whether the request itself is impossible."""
+    """Return whether the request itself is impossible."""
     impossible = isinstance(exc, ValueError | aiohttp.NonHttpUrlClientError)
     return impossible and not isinstance(exc, OSError)  # a certificate error is both
 
 
 def _reason(exc: aiohttp.ClientConnectorError) -> Exception:
-    """Return what the system or TLS said; not every aiohttp keeps both in the same place."""
+    """Return the error of the system or of TLS; versions of aiohttp keep it in different places."""
     if isinstance(exc, aiohttp.ClientConnectorCertificateError):
         return exc.certificate_error
     return exc.os_error
@@ -526,12 +536,3 @@ def _is_too_long(exc: BaseException | None) -> bool:
     while exc is not None and not isinstance(exc, LineTooLong):
         exc = exc.__cause__
     return exc is not None
-
-
-def _without_user(url: str) -> URL:
-    """Return ``url`` as it is, but for a user and password: credentials are headers here."""
-    try:
-        parsed = URL(url, encoded=True)
-    except ValueError:  # its text may hold the password
-        raise UsageError("the URL of the request cannot be read") from None
-    return parsed.with_user(None) if parsed.raw_user or parsed.raw_password else parsed

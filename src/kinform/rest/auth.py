@@ -1,81 +1,56 @@
-"""Who we are, for every request: `Credentials` gives the headers and reacts to a 401.
+"""Credentials of a client: the headers that authenticate a request, and the reaction to a 401.
 
-What it says comes from one of the sources in `kinform.rest.sources`, chosen here as client-go
-does: a token file or token, then user and password, then a client certificate (which is the
-matter of `kinform.rest.tls`), and a plugin only where there is none of these.
+`Credentials` takes a `Credential` from one source, chosen in client-go's order: a token file or
+token, then user and password, then a client certificate (see `kinform.rest.tls`), and an exec
+plugin only where there is none of these. A source returns the same `Credential` object until the
+credential changes, so a request that was refused with an old one can be distinguished from one
+refused with the latest. Ages are measured by the boot clock, which counts time asleep and cannot
+be set back.
 """
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import logging
+import math
 import re
-from collections.abc import ItemsView, Iterator, Mapping, Sequence
-from typing import Final, final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol, final
 from urllib.parse import urlsplit
 
-from kinform.rest import exec_plugin, plugin_policy, proxy, sources
+from kinform import clock
+from kinform.errors import ConfigError
+from kinform.rest import exec_plugin, files, plugin_policy, proxy
 from kinform.rest.config import Config, Impersonation
-from kinform.rest.tls import TlsSource
+from kinform.rest.tls import ClientCertificate, TlsSource
+from kinform.rest.transport import AuthHeaders
 
-__all__ = ["AuthHeaders", "Credentials", "check"]
+__all__ = ["AuthHeaders", "Credential", "CredentialSource", "Credentials", "check"]
 
-# What may stand in a header's name, less "%", which starts an escape (client-go: headerKeyEscape).
+log: Final = logging.getLogger(__name__)
+
+# Allowed in a header name, less "%", which starts an escape (client-go: headerKeyEscape).
 _NAME_UNSAFE: Final = re.compile(rb"[^A-Za-z0-9!#$&'*+.^_`|~-]")
 _CONTROL: Final = re.compile("[\x00-\x08\x0a-\x1f\x7f\ud800-\udfff]")
 
+TOKEN_PERIOD: Final = 50.0
+"""A token file is read again after this long (client-go: one minute less ten seconds)."""
 
-@final
-class AuthHeaders(Mapping[str, str]):
-    """The headers that say who asks, for one request or many; ``repr()`` shows only names.
+AHEAD: Final = 60.0
+"""A plugin's credential is renewed this long before expiry, or in the last tenth of its life."""
 
-    A name may stand for several fields (one ``Impersonate-Group`` per group). ``items()`` gives
-    every field; send those. Looking up a name gives all its values, joined by ``", "``.
-    """
-
-    __slots__ = ("_fields",)
-
-    def __init__(self, fields: Sequence[tuple[str, str]] = ()) -> None:
-        self._fields = tuple(fields)
-
-    def __getitem__(self, name: str) -> str:
-        values = [value for field_name, value in self._fields if field_name == name]
-        if not values:
-            raise KeyError(name)
-        return ", ".join(values)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys(name for name, _ in self._fields))
-
-    def __len__(self) -> int:
-        return len({name for name, _ in self._fields})
-
-    def items(self) -> ItemsView[str, str]:
-        """Return every field, repeated names included."""
-        return _Fields(self, self._fields)
-
-    def __repr__(self) -> str:
-        return f"<AuthHeaders {' '.join(self)}>"
-
-
-@final
-class _Fields(ItemsView[str, str]):
-    def __init__(self, headers: AuthHeaders, fields: Sequence[tuple[str, str]]) -> None:
-        super().__init__(headers)
-        self._pairs = fields
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return iter(self._pairs)
-
-    def __len__(self) -> int:
-        return len(self._pairs)
+RETRY_PERIOD: Final = 10.0
+"""Delay between attempts to renew while the old credential is still valid."""
 
 
 @final
 class Credentials:
-    """The user's half of the request path. Any task of one loop may use it.
+    """The credentials of one client. Any task of one loop may use it.
 
-    Certificates that a plugin hands out are passed on to ``tls``, so ask for `headers` before
-    asking that for its context.
+    Certificates issued by a plugin are passed on to ``tls``, so await `headers` before the context
+    of ``tls``.
     """
 
     def __init__(self, config: Config, *, tls: TlsSource | None = None) -> None:
@@ -89,7 +64,7 @@ class Credentials:
         self._has_files = bool(config.tls.cert_file or config.tls.key_file)
         self._source = _source(config)
         self._identity = _impersonation_fields(config.impersonate)
-        self._credential: sources.Credential | None = None
+        self._credential: Credential | None = None
         self._headers = AuthHeaders()
 
     async def headers(self) -> AuthHeaders:
@@ -98,7 +73,7 @@ class Credentials:
         May read a file or run a plugin.
 
         Raises:
-            ConfigError: if there is no credential to be had.
+            ConfigError: if no credential is available.
         """
         credential = await self._source.current()
         if credential is not self._credential:
@@ -111,11 +86,11 @@ class Credentials:
         return self._headers
 
     async def refresh(self, used: Mapping[str, str]) -> bool:
-        """Tell what to do after a 401: whether a second try may go better.
+        """Renew the credential after a 401; return whether the request should be sent again.
 
-        ``used`` is what `headers` returned for the request. If that is no longer the latest
-        credential, the latest is kept and worth a try. Otherwise the token file is read, the
-        plugin run or the certificate files looked at again, once for all who ask meanwhile.
+        ``used`` is the return value of `headers` for that request. If it is outdated, the latest
+        credential is used for another attempt. Otherwise the token file is read again, the plugin
+        run or the certificate files checked; concurrent calls share that.
         """
         if self._credential is None or self._is_outdated(used):
             return True
@@ -135,12 +110,12 @@ class Credentials:
 
 
 def check(config: Config) -> None:
-    """Refuse settings about the user that contradict each other or would be unsafe.
+    """Refuse user settings that contradict each other or are unsafe.
 
     Raises:
         ConfigError: a token together with a password, a token or a name that no header can hold,
-            a plugin that may not run, or a secret that would travel without TLS to another machine.
-        UsageError: a policy for plugins that is none.
+            a plugin that may not run, or a secret that would leave this machine without TLS.
+        UsageError: the policy for plugins is not valid.
     """
     has_token, has_password = bool(config.token or config.token_file), _has_password(config)
     if has_token and has_password:
@@ -159,19 +134,19 @@ def check(config: Config) -> None:
         raise config.error("server", message)
 
 
-def _source(config: Config) -> sources.CredentialSource:
+def _source(config: Config) -> CredentialSource:
     if config.token_file:
-        return sources.TokenFileSource(config)
+        return TokenFileSource(config)
     if config.token:
-        return sources.FixedSource(f"Bearer {config.token.strip()}")
+        return FixedSource(f"Bearer {config.token.strip()}")
     if _has_password(config):
         pair = f"{config.username or ''}:{config.password or ''}"
-        return sources.FixedSource(
+        return FixedSource(
             "Basic " + base64.b64encode(pair.encode("utf-8", "surrogateescape")).decode("ascii")
         )
     if plugin_policy.is_used(config):
-        return sources.ExecSource(config)
-    return sources.FixedSource(None)
+        return ExecSource(config)
+    return FixedSource(None)
 
 
 def _has_password(config: Config) -> bool:
@@ -179,7 +154,7 @@ def _has_password(config: Config) -> bool:
 
 
 def _impersonation_fields(impersonate: Impersonation | None) -> list[tuple[str, str]]:
-    """Return the headers that make us somebody else, one per group and extra value."""
+    """Return the impersonation headers, one per group and extra value."""
     if impersonate is None:
         return []
     fields = [("Impersonate-User", impersonate.user)]
@@ -192,3 +167,249 @@ def _impersonation_fields(impersonate: Impersonation | None) -> list[tuple[str, 
         )
         fields += [(f"Impersonate-Extra-{name.decode('ascii')}", value) for value in values]
     return fields
+
+
+@final
+@dataclass(frozen=True, slots=True, eq=False)
+class Credential:
+    """A credential. Two objects are never equal, even with the same content."""
+
+    authorization: str | None = field(default=None, repr=False)
+    """The value of the ``Authorization`` header."""
+    certificate: ClientCertificate | None = None
+    """A certificate to show instead of the configured one."""
+
+    def says_the_same_as(self, other: Credential) -> bool:
+        """Return whether both have the same content."""
+        return (self.authorization, self.certificate) == (other.authorization, other.certificate)
+
+
+class CredentialSource(Protocol):
+    """Provides the credential of `Credentials`."""
+
+    async def current(self) -> Credential:
+        """Return a credential that should be valid."""
+        ...
+
+    async def renew(self, used: Credential) -> Credential:
+        """Return a newer credential than ``used``, which was refused, or ``used`` itself."""
+        ...
+
+
+@final
+class FixedSource:
+    """A credential that never changes."""
+
+    def __init__(self, authorization: str | None) -> None:
+        self._credential = Credential(authorization)
+
+    async def current(self) -> Credential:
+        """Return the credential."""
+        return self._credential
+
+    async def renew(self, used: Credential) -> Credential:
+        """Return ``used``: a fixed credential cannot be renewed."""
+        return used
+
+
+@final
+class TokenFileSource:
+    """The token in a file that another program renews (the kubelet, an agent).
+
+    While the file is missing or empty, the last token stays in use.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._lock = asyncio.Lock()
+        self._token = config.token.strip() if config.token else ""
+        self._credential: Credential | None = None
+        self._read_again_at = -math.inf  # boot time
+        self._has_complained = False
+
+    async def current(self) -> Credential:
+        """Return the token; the file is read about every 50 s.
+
+        Raises:
+            ConfigError: if the file cannot be read and no token was read before.
+        """
+        if self._credential is None or clock.current().boot() >= self._read_again_at:
+            async with self._lock:
+                if clock.current().boot() >= self._read_again_at:
+                    await self._read()
+        assert self._credential is not None
+        return self._credential
+
+    async def renew(self, used: Credential) -> Credential:
+        """Read the file now, unless that has happened since ``used`` was handed out."""
+        async with self._lock:
+            if self._credential is used:
+                await self._read()
+        return self._credential or used
+
+    async def _read(self) -> None:
+        now = clock.current().boot()
+        try:
+            token = await clock.offload(_read_token, self._config)
+        except ConfigError as exc:
+            if not self._token:
+                raise
+            token = self._token
+            self._read_again_at = now + RETRY_PERIOD
+            self._complain(exc)
+        else:
+            self._read_again_at = now + TOKEN_PERIOD
+            self._has_complained = False
+        if self._credential is None or token != self._token:
+            self._token, self._credential = token, Credential(f"Bearer {token}")
+
+    def _complain(self, error: ConfigError) -> None:
+        if not self._has_complained:
+            self._has_complained = True
+            log.warning(
+                "token file cannot be read, the last token stays in use",
+                extra={"error": str(error)},
+            )
+
+
+class _Held(NamedTuple):
+    """The credential of a plugin and the time it was issued.
+
+    The wall clock may be set back, and the boot clock has no dates: the credential expires when
+    the first of the two reaches its end.
+    """
+
+    credential: Credential
+    expires_at: float | None  # wall time
+    since: float  # boot time
+    lifetime: float
+
+    @classmethod
+    def now(cls, answer: exec_plugin.ExecCredential, *, last: _Held | None) -> _Held:
+        """Return ``answer`` as held from now on; the same content keeps ``last``'s credential."""
+        authorization = None if answer.token is None else f"Bearer {answer.token}"
+        credential = Credential(authorization, answer.certificate)
+        if last is not None and last.credential.says_the_same_as(credential):
+            credential = last.credential
+        end = math.inf if answer.expires_at is None else answer.expires_at
+        times = clock.current()
+        return cls(credential, answer.expires_at, times.boot(), end - times.wall())
+
+    @property
+    def remaining(self) -> float:
+        """Seconds until it expires. Even one issued as expired is used for a moment."""
+        if self.expires_at is None:
+            return math.inf
+        times = clock.current()
+        age = times.boot() - self.since
+        left = min(self.lifetime - age, self.expires_at - times.wall())
+        return left if age >= RETRY_PERIOD else max(left, RETRY_PERIOD - age)
+
+    @property
+    def is_ending(self) -> bool:
+        return self.remaining <= min(AHEAD, max(self.lifetime, 0.0) / 10)
+
+
+@final
+class ExecSource:
+    """The credential of a plugin, which runs at first use, before expiry, and after a 401.
+
+    One run serves all requests that wait for it. Cancelling the request that started it kills the
+    plugin; the next waiting request starts it again.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._lock = asyncio.Lock()
+        self._held: _Held | None = None
+        self._failure: ConfigError | None = None  # of the last run
+        self._runs = 0  # finished ones, well or not
+        self._retry_at = -math.inf  # boot time
+
+    async def current(self) -> Credential:
+        """Return a valid credential, running the plugin if necessary.
+
+        Raises:
+            ConfigError: if the plugin returns none and no earlier one is still valid.
+        """
+        if (held := self._good()) is not None:
+            return held.credential
+        if self._held is not None and self._held.remaining > 0 and self._lock.locked():
+            return self._held.credential  # another request renews it; this one is still valid
+        seen = self._runs
+        async with self._lock:
+            if (held := self._good()) is not None:
+                return held.credential
+            if self._failure is not None and self._runs != seen:
+                raise _repeated(self._failure)  # the run we waited for has failed
+            return await self._renew()
+
+    async def renew(self, used: Credential) -> Credential:
+        """Run the plugin now, unless another credential has replaced ``used``.
+
+        If it fails or returns the same again, ``used`` is returned, so that the caller sees the
+        server's 401.
+        """
+        seen = self._runs
+        async with self._lock:
+            if self._runs == seen and (self._held is None or self._held.credential is used):
+                try:
+                    await self._run()
+                except ConfigError as exc:
+                    log.warning("exec plugin failed after a 401", extra={"error": str(exc)})
+            return used if self._held is None else self._held.credential
+
+    def _good(self) -> _Held | None:
+        """Return the held credential, unless it should be renewed now."""
+        held = self._held
+        if held is None or held.remaining <= 0:
+            return None
+        if held.is_ending and clock.current().boot() >= self._retry_at:
+            return None
+        return held
+
+    async def _renew(self) -> Credential:
+        held = self._held
+        try:
+            return await self._run()
+        except ConfigError as exc:
+            if held is None or held.remaining <= 0:
+                raise
+            self._retry_at = clock.current().boot() + RETRY_PERIOD
+            message = "exec plugin failed, its last credential is still valid"
+            log.warning(message, extra={"error": str(exc)})
+            return held.credential
+
+    async def _run(self) -> Credential:
+        try:
+            answer = await exec_plugin.run(self._config)
+        except ConfigError as exc:
+            self._runs += 1
+            self._failure = exc
+            raise
+        self._runs += 1
+        self._failure = None
+        self._held = _Held.now(answer, last=self._held)
+        if self._held.lifetime <= 0:
+            log.warning("exec plugin returned an expired credential; is the clock right?")
+        return self._held.credential
+
+
+def _read_token(config: Config) -> str:
+    """Return the token in the file, without the white space around it. Blocks."""
+    path = config.token_file or ""
+    try:
+        token = files.read_small(path).decode("utf-8", "replace").strip()
+    except OSError as exc:
+        raise config.error("token_file", f"cannot read {path!r}: {files.reason(exc)}") from exc
+    if not token:
+        raise config.error("token_file", f"{path!r} is empty; it must hold a token")
+    if not exec_plugin.is_token(token):
+        message = f"{path!r} does not hold a token; is it the right file?"
+        raise config.error("token_file", message)
+    return token
+
+
+def _repeated(error: ConfigError) -> ConfigError:
+    """Return a copy of the error for another waiting request: a traceback belongs to one task."""
+    return ConfigError(error.message, source=error.source, key=error.key)

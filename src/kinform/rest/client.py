@@ -1,42 +1,29 @@
-"""`RESTClient`: the seeds' door to one API version, a maker of `Request`."""
+"""`RESTClient`: makes `Request` objects for one API version (client-go: rest.Interface)."""
 
 from __future__ import annotations
 
 from typing import Final, final
-from urllib.parse import quote
 
 from kinform.errors import UsageError
 from kinform.meta import GroupVersion
 from kinform.rest.connection import Connection
 from kinform.rest.limits import RateLimiter
-from kinform.rest.patch import PatchType
-from kinform.rest.paths import check_segment
+from kinform.rest.options import PatchType
 from kinform.rest.reconnects import Reconnects
-from kinform.rest.request import Request
+from kinform.rest.request import Request, api_prefix
 from kinform.rest.warnings import WarningHandler
 
 __all__ = ["RESTClient"]
 
 
-def _checked(api_version: str | GroupVersion) -> GroupVersion:
-    try:
-        parsed = GroupVersion.parse(api_version) if isinstance(api_version, str) else api_version
-    except ValueError as exc:
-        raise UsageError(str(exc)) from None
-    for part in filter(None, parsed):
-        if quote(check_segment("API version", part), safe="") != part:
-            raise UsageError(f"{str(parsed)!r} is not an API version like 'v1' or 'apps/v1'")
-    return parsed
-
-
 @final
 class RESTClient:
-    """Requests to one API version (client-go: rest.Interface).
+    """Requests to one API version.
 
-    Cheap to make; all of one client share connection, credentials and limits.
+    Cheap to create; all of one client share connection, credentials and limits.
 
     Raises:
-        UsageError: ``api_version`` has not the form ``v1`` or ``apps/v1``.
+        UsageError: ``api_version`` does not have the form ``v1`` or ``apps/v1``.
     """
 
     def __init__(
@@ -48,19 +35,26 @@ class RESTClient:
         warning_handler: WarningHandler | None = None,
     ) -> None:
         self.connection: Final = connection
-        self.api_version: Final[GroupVersion] = _checked(api_version)
+        try:
+            version = (
+                GroupVersion.parse(api_version) if isinstance(api_version, str) else api_version
+            )
+        except ValueError as exc:
+            raise UsageError(str(exc)) from None
+        self.api_version: Final[GroupVersion] = version
         """The group and version whose resources this client reaches."""
+        self._prefix = api_prefix(version)
         self._rate_limiter = rate_limiter
         self._warning_handler = warning_handler
 
     @property
     def rate_limiter(self) -> RateLimiter | None:
-        """The limiter its requests wait for; ``None``: they do not wait."""
+        """The rate limiter of its requests; ``None``: they do not wait."""
         return self._rate_limiter or self.connection.rate_limiter
 
     @property
     def reconnects(self) -> Reconnects:
-        """The limiter that all watches which reconnect after a failure wait for."""
+        """The limiter for watches that reconnect after a failure."""
         return self.connection.reconnects
 
     def verb(self, method: str) -> Request:
@@ -91,7 +85,7 @@ class RESTClient:
         return Request(
             self.connection,
             method,
-            prefix=self.api_version.path,
+            prefix=self._prefix,
             content_type=content_type,
             limiter=self._rate_limiter,
             warning_handler=self._warning_handler,

@@ -1,9 +1,9 @@
-"""What kinform knows about one API server and the user who talks to it.
+"""`Config`: the settings of one API server and its user.
 
-`Config` is a plain value: nothing is read or checked until a client is opened. Where it comes
-from (kubeconfig, environment, in-cluster files) is decided in `kinform.rest.loading`; what is
-made of it in `kinform.rest.tls`, `kinform.rest.auth` and `kinform.rest.proxy`. Whatever may hold
-a secret is left out of every ``repr()``.
+`Config` is a plain value: nothing is read or checked until a client is opened.
+`kinform.rest.loading` creates it (from a kubeconfig, the environment, in-cluster files);
+`kinform.rest.tls`, `kinform.rest.auth` and `kinform.rest.proxy` use it. Fields that may hold a
+secret are left out of every ``repr()``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 CredentialPluginPolicy: TypeAlias = Literal["AllowAll", "DenyAll"] | Sequence[str]
-"""Which credential plugins may run, in the words of kubectl's ``credentialPluginPolicy``.
+"""The credential plugins that may run, as in kubectl's ``credentialPluginPolicy``.
 
 ``"AllowAll"``, ``"DenyAll"``, or the allowlist itself: absolute paths, and names that are looked
 up in PATH. A plugin may run if it is found at the same path as an entry. Its arguments still come
@@ -62,14 +62,14 @@ _USER_KEYS: Final[Mapping[str, str]] = MappingProxyType(
 
 
 MAX_OBJECT_SIZE: Final = 64 * 1024 * 1024
-"""Far beyond what etcd can hold; what is larger is a mistake or an attack."""
+"""Far beyond the limit of etcd; a larger object is a mistake or an attack."""
 ANSWER_TIMEOUT: Final = 600.0
-"""Ten times as long as kube-apiserver works at an answer unless told otherwise."""
+"""Ten times kube-apiserver's default ``--request-timeout``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsConfig:
-    """How the server proves who it is, and which certificate we show it.
+    """The trusted certificate authorities and the client certificate.
 
     Of each pair ``*_data`` (PEM) wins over ``*_file``, as in kubectl. Files are read again
     when they change; data never touches the disk.
@@ -99,18 +99,18 @@ class ExecPlugin:
     api_version: str = "client.authentication.k8s.io/v1"
     install_hint: str | None = None
     provide_cluster_info: bool = False
-    """Tell the plugin in ``KUBERNETES_EXEC_INFO`` which cluster it is for."""
+    """Pass the cluster to the plugin in ``KUBERNETES_EXEC_INFO``."""
     interactive_mode: str = "IfAvailable"
     """``Never``, ``IfAvailable`` or ``Always``: whether the plugin may ask at the terminal."""
     cluster_extension: object = field(default=None, repr=False)
-    """What the cluster's ``client.authentication.k8s.io/exec`` extension holds, passed on."""
+    """The cluster's ``client.authentication.k8s.io/exec`` extension, passed to the plugin."""
     timeout: float = 60.0
-    """How long one run may take."""
+    """Longest time of one run, in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Impersonation:
-    """Act as somebody else (needs the ``impersonate`` right)."""
+    """Another user to act as (needs the ``impersonate`` verb)."""
 
     user: str
     uid: str | None = None
@@ -120,26 +120,26 @@ class Impersonation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where the two halves of a `Config` are written, so that errors can point there."""
+    """The kubeconfig entries a `Config` was made from, for error messages."""
 
     cluster_source: str
     """The file that holds the cluster's entry."""
     cluster_key: str
-    """The way to it within the file, for example ``clusters[dev].cluster``."""
+    """The path to it within the file, for example ``clusters[dev].cluster``."""
     user_source: str
     user_key: str
     is_file: bool = True
-    """Whether the sources are files, and not what somebody calls a document."""
+    """True if the sources are files, false for a document passed by the caller."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One server, one user, and how to talk. ``repr()`` shows no secret."""
+    """One server, one user, and connection settings. ``repr()`` shows no secret."""
 
     server: str
     """The base URL, ``https://host:port/prefix``."""
     namespace: str = "default"
-    """The namespace that namespaced resources use unless told otherwise."""
+    """The default namespace of namespaced resources."""
     tls: TlsConfig = TlsConfig()
     token: str | None = field(default=None, repr=False)
     token_file: str | None = None
@@ -148,39 +148,39 @@ class Config:
     password: str | None = field(default=None, repr=False)
     exec_plugin: ExecPlugin | None = None
     credential_plugin_policy: CredentialPluginPolicy = "AllowAll"
-    """Whether ``exec_plugin`` may run: a program that a file names is code that a file names."""
+    """The plugins that may run: a file that names a program decides which code runs."""
     impersonate: Impersonation | None = None
     proxy_url: str | None = field(default=None, repr=False)  # may hold a password
-    """An ``http://`` or ``https://`` proxy; ``None``: what HTTPS_PROXY and NO_PROXY say."""
+    """An ``http://`` or ``https://`` proxy; ``None``: as set by HTTPS_PROXY and NO_PROXY."""
     compression: bool = True
-    """Let the server compress large answers (never watches)."""
+    """Let the server compress large responses (never watches)."""
     connect_timeout: float = 15.0
     read_timeout: float | None = 60.0
-    """Longest silence within an ordinary answer."""
+    """Longest silence within an ordinary response."""
     answer_timeout: float | None = ANSWER_TIMEOUT
-    """Longest time for an ordinary answer, a whole list too, from asking for it to its last byte.
+    """Longest time for an ordinary response, even a whole list, from request to last byte.
 
-    Else a server that sends a byte now and then would be waited for without end. A request with a
-    deadline of its own (``timeout``) has that instead; watches and logs have none.
+    Without it, a server that sends a byte now and then could delay a request for ever. A request
+    with its own deadline (``timeout``) uses that instead; watches and logs have none.
     """
     max_object_size: int = MAX_OBJECT_SIZE
-    """The largest object that is read, in bytes: an answer, a list's item or a watch's event."""
+    """The size limit of an object, in bytes: a response, a list's item or a watch's event."""
     max_list_size: int | None = None
-    """The largest list that is taken, in bytes of JSON, all its pages together; ``None``: any.
+    """The size limit of a list, in bytes of JSON, all its pages together; ``None``: no limit.
 
-    For servers that are not trusted with all the memory there is. It holds for what keeps a list:
-    ``list()`` and the lists of an informer, streamed ones too. For ``iterate()``, which keeps none,
-    it is the limit of a page. What watches bring later is not counted.
+    For servers that are not trusted with all the memory of this process. It applies where a list is
+    kept: in ``list()`` and the lists of an informer, streamed ones too. For ``iterate()``, which
+    keeps none, it is the limit of a page. Later events of a watch are not counted.
     """
     reconnect_rate: float | None = None
-    """How many informers of a client may reconnect per second after their watches were lost.
+    """Limit of informers per second that reconnect after their watches were lost.
 
-    ``None``: 5, or one for every 20 informers if that is more, so that all of them are back after
-    20 seconds. ``math.inf``: no limit. Watches that end at their own timeout are not counted.
+    ``None``: 5, or one for every 20 informers if that is more, so that all of them have reconnected
+    after 20 seconds. ``math.inf``: no limit. Watches that end at their own timeout do not count.
     """
     user_agent: str | None = None
     source: str = "Config"
-    """Where this came from, for messages: a file and context, ``in-cluster``, a URL."""
+    """The origin, for messages: a file and context, ``in-cluster``, a URL."""
     origin: Origin | None = field(default=None, repr=False, compare=False)
 
     @classmethod
@@ -192,22 +192,22 @@ class Config:
         source: str = "kubeconfig",
         credential_plugin_policy: CredentialPluginPolicy = "DenyAll",
     ) -> Config:
-        """Return what a kubeconfig says that came from elsewhere: a Secret, an answer, a form.
+        """Return the configuration of an untrusted kubeconfig: from a Secret, a response, a form.
 
-        It is not trusted: no plugin runs unless ``credential_plugin_policy`` allows it, and it may
-        name no files, switch off no verification and impersonate nobody. Under an allowlist it may
-        set no environment variables for the plugin either. What you want of that is
-        set in code, with `dataclasses.replace`. Nothing else is read, and nothing is run. The path
-        of a file of your own goes to `kinform.connect` instead.
+        No plugin runs unless ``credential_plugin_policy`` allows it. The document must not name
+        files, disable verification or impersonate a user; under an allowlist it must not set
+        environment variables for the plugin either. Set those in code, with `dataclasses.replace`.
+        Nothing else is read, and nothing is run. For the path of your own file, use
+        `kinform.connect`.
 
         Args:
-            document: YAML or JSON, or what was read from it.
+            document: YAML or JSON, or the values parsed from it.
             context: the context to use instead of the current one.
-            source: where it came from, for messages.
-            credential_plugin_policy: which plugins may run.
+            source: its origin, for messages.
+            credential_plugin_policy: the plugins that may run.
 
         Raises:
-            ConfigError: it is wrong, or wants what it may not; names the key.
+            ConfigError: it is not valid, or sets something it must not; names the key.
         """
         from kinform.rest import loading
 
@@ -220,13 +220,13 @@ class Config:
 
     @property
     def is_tls(self) -> bool:
-        """Whether the server is spoken to over TLS."""
+        """True if the connection to the server uses TLS."""
         return self.server.lower().startswith("https://")
 
     def error(self, setting: str, message: str) -> ConfigError:
-        """Return the error that blames ``setting`` under the name its author knows.
+        """Return an error about ``setting``, under the name the user wrote.
 
-        ``setting`` is the way from here (``tls.ca_file``); for a value from a kubeconfig the
+        ``setting`` is the attribute path (``tls.ca_file``); for a value from a kubeconfig the
         error names that file and key instead.
         """
         place = self.origin

@@ -1,4 +1,4 @@
-"""Doing a read-modify-write again when somebody else wrote in between (client-go: util/retry)."""
+"""`retry_on_conflict`: repeat a read-modify-write after a conflict (client-go: util/retry)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ async def retry_on_conflict(
 ) -> R:
     """Await ``attempt()`` until it raises no `ConflictError`, at most ``steps`` times.
 
-    ``attempt`` must read the object anew each time. Between two tries passes ``delay``, times
-    ``factor`` for each further one, made up to ``jitter`` longer by chance.
+    ``attempt`` must read the object again each time. The pause between two attempts is ``delay``,
+    multiplied by ``factor`` after each, plus a random part of up to ``jitter``.
 
     Raises:
         ConflictError: the last one, when all steps are used up. Every other error at once.

@@ -1,8 +1,8 @@
-"""One client's way to one server: credentials, limits, retries and errors in one place.
+"""`Connection`: credentials, limits, retries and errors of all requests of one client.
 
-Above it `Request` says what to ask; below it a `Transport` moves bytes. Everything a request has
-in common with all others of the client happens here, in this order: wait for the limiter, start
-the clock, add credentials, send, turn a bad answer into an error, decide on another try.
+Above it, `Request` describes a request; below it, a `Transport` moves bytes. Every request passes
+these steps: wait for the rate limiter, start the deadline, add credentials, send, turn an error
+response into an exception, decide on another attempt.
 """
 
 from __future__ import annotations
@@ -29,11 +29,17 @@ from kinform.errors import (
     UsageError,
 )
 from kinform.rest import responses
-from kinform.rest.auth import AuthHeaders
 from kinform.rest.config import ANSWER_TIMEOUT, MAX_OBJECT_SIZE
 from kinform.rest.limits import RateLimiter
 from kinform.rest.reconnects import Reconnects
-from kinform.rest.transport import Body, HttpRequest, HttpResponse, Transport
+from kinform.rest.transport import (
+    AuthHeaders,
+    Body,
+    HttpRequest,
+    HttpResponse,
+    Transport,
+    merged,
+)
 from kinform.rest.warnings import WarningHandler, WarningLogger, parse_warnings
 from kinform.sansio.retry import Purpose, retry_delay
 from kinform.version import __version__
@@ -47,29 +53,29 @@ R = TypeVar("R")
 _READS: Final = frozenset({"GET", "HEAD"})
 
 HEAD_TIMEOUT: Final = 45.0
-"""Longest wait for the head of an answer whose body may then be silent: a watch, a log."""
+"""Longest wait for the head of a response whose body may then be silent: a watch, a log."""
 
 ERROR_BODY_TIMEOUT: Final = 10.0
 
 MAX_RETRIES: Final = 10
-"""How often a request is repeated unless told otherwise, as in client-go."""
+"""Default number of retries of a request, as in client-go."""
 
 
 class Credentials(Protocol):
-    """Where the ``Authorization`` header comes from."""
+    """Provides the headers that authenticate a request."""
 
     async def headers(self) -> Mapping[str, str]:
-        """Return the headers that say who we are; may read a file or run a plugin."""
+        """Return the headers to send; may read a file or run a plugin."""
         ...
 
     async def refresh(self, used: Mapping[str, str]) -> bool:
-        """Take note that ``used`` was refused; return whether another try may go better."""
+        """Renew the credential after a 401 for ``used``; return whether to send again."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One request as the connection needs it: everything but the credentials."""
+    """One request, complete except for the credentials."""
 
     method: str
     path: str
@@ -83,22 +89,22 @@ class Call:
     max_retries: int = MAX_RETRIES
     limiter: RateLimiter | None = None
     is_urgent: bool = False
-    """It waits neither for a rate limiter nor for a place among the requests under way."""
+    """It waits neither for a rate limiter nor for a slot of the request pool."""
     warning_handler: WarningHandler | None = None
 
     @property
     def repeatable(self) -> bool:
-        """Whether the body can be sent twice."""
+        """True if the body can be sent twice."""
         return self.body is None or isinstance(self.body, bytes)
 
 
 @final
 class Connection:
-    """Shared by every `RESTClient` of one client. Any task of its loop may use it.
+    """Sends the requests of every `RESTClient` of one client. Any task of its loop may use it.
 
     Attributes:
         base_url: scheme, host and prefix, without a slash at the end.
-        reconnects: the limiter that all which reconnects after a failure waits for.
+        reconnects: the limiter for watches that reconnect after a failure.
     """
 
     def __init__(
@@ -133,12 +139,11 @@ class Connection:
         self._agent = agent or user_agent()
         self._on_tls_failure = on_tls_failure
         self._guard = guard
-        self._parent: Connection | None = None
-        self._closed = False
-        self._home: tuple[int, asyncio.AbstractEventLoop] | None = None
+        # One object for all views of a connection (`guarded`).
+        self._lifetime = _Lifetime()
 
     def guarded(self, guard: Callable[[], None]) -> Connection:
-        """Return the same connection, but ``guard`` too is asked before each write is sent."""
+        """Return a view of this connection that also calls ``guard`` before each write is sent."""
         before = self._guard
 
         def both() -> None:
@@ -148,157 +153,154 @@ class Connection:
 
         view = copy.copy(self)
         view._guard = both  # noqa: SLF001 - it is one of us
-        view._parent = self  # noqa: SLF001
         return view
 
     def bind(self) -> None:
-        """Belong to this process and to the running loop: others are refused from now on."""
-        self._home = os.getpid(), asyncio.get_running_loop()
+        """Bind to this process and to the running loop: requests from others are refused."""
+        self._lifetime.owner = os.getpid(), asyncio.get_running_loop()
 
-    def _refuse_strangers(self) -> None:
-        if self._home is None:
-            return
-        pid, loop = self._home
-        if pid != os.getpid():
+    @property
+    def is_closed(self) -> bool:
+        """True once `aclose` was called, here or on another view of the same connection."""
+        return self._lifetime.is_closed
+
+    async def aclose(self) -> None:
+        """Close the transport; later requests are a `UsageError`, those in flight fail."""
+        self._lifetime.is_closed = True
+        await self._transport.aclose()
+
+    async def call(self, call: Call, consume: Callable[[HttpResponse], Awaitable[R]]) -> R:
+        """Send ``call`` and return the result of ``consume(response)``.
+
+        ``consume`` runs once per attempt that got a 2xx response, inside the deadline; a response
+        that is cut off while being read counts as a failed attempt.
+
+        Raises:
+            ApiError: the server refused, and no retry is left or allowed.
+            TransportError: no response, or none within ``call.timeout``; without one, an attempt
+                may take ``answer_timeout``.
+        """
+        limit = self.answer_timeout if call.timeout is None else None
+
+        async def attempt() -> R:
+            deadline = asyncio.timeout(limit)
+            try:
+                async with deadline, contextlib.AsyncExitStack() as stack:
+                    return await consume(await self._open(call, stack))
+            except TimeoutError as exc:
+                if not deadline.expired():
+                    raise  # the caller's own, from ``consume``
+                raise self._timeout(call, f"no answer within {limit:g} s") from exc
+
+        return await self._attempts(call, attempt)
+
+    @contextlib.asynccontextmanager
+    async def open(self, call: Call) -> AsyncGenerator[HttpResponse]:
+        """Send ``call`` and return the response while its body still arrives.
+
+        Only opening is retried and timed; once the head has arrived, failures reach the reader.
+        """
+        async with contextlib.AsyncExitStack() as stack:
+            yield await self._attempts(call, lambda: self._open(call, stack))
+
+    async def _wait_turn(self, call: Call) -> None:
+        """Wait for the rate limiter.
+
+        Raises:
+            UsageError: the client is closed, or belongs to another process or loop.
+        """
+        if self._lifetime.is_closed:
+            raise UsageError("this client is closed")
+        pid, loop = self._lifetime.owner or (None, None)
+        if pid is not None and pid != os.getpid():
             raise UsageError(
                 f"this client belongs to process {pid} and cannot be used after a fork: open a "
                 "new one in the child"
             )
-        if loop is not asyncio.get_running_loop():
+        if loop is not None and loop is not asyncio.get_running_loop():
             raise UsageError(
                 "this client belongs to another event loop, the one that opened it: open one per "
                 "loop"
             )
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether `aclose` was called, here or on what this is a view of."""
-        return self._closed or (self._parent is not None and self._parent.is_closed)
-
-    async def aclose(self) -> None:
-        """Close the transport; later requests are a `UsageError`, those under way fail."""
-        self._closed = True
-        await self._transport.aclose()
-
-    async def call(self, call: Call, consume: Callable[[HttpResponse], Awaitable[R]]) -> R:
-        """Send ``call`` and return what ``consume`` makes of the answer.
-
-        ``consume`` runs once per attempt that got a good answer, inside the deadline; an answer
-        that breaks off while being read counts as a failed attempt.
-
-        Raises:
-            ApiError: the server refused, finally.
-            TransportError: no answer, or none within ``call.timeout``; without one, an attempt
-                may take ``answer_timeout``.
-        """
-
-        async def answered() -> R:
-            async with self._answer(call) as response:
-                return await consume(response)
-
-        async def attempt() -> R:
-            if call.timeout is not None:
-                return await answered()
-            return await self._within(self.answer_timeout, call, answered())
-
-        await self._wait_turn(call)
-        return await self._within(call.timeout, call, self._attempts(call, attempt))
-
-    @contextlib.asynccontextmanager
-    async def open(self, call: Call) -> AsyncGenerator[HttpResponse]:
-        """Send ``call`` and hand out the answer while its body still flows.
-
-        Only opening is retried and timed; once the head is there, failures are the reader's.
-        """
-        async with contextlib.AsyncExitStack() as stack:
-
-            async def attempt() -> HttpResponse:
-                return await stack.enter_async_context(self._answer(call))
-
-            await self._wait_turn(call)
-            yield await self._within(call.timeout, call, self._attempts(call, attempt))
-
-    async def _wait_turn(self, call: Call) -> None:
-        if self.is_closed:
-            raise UsageError("this client is closed")
-        self._refuse_strangers()
         limiter = call.limiter or self.rate_limiter
         if limiter is not None and not call.is_urgent:
             await limiter.wait()
 
-    async def _within(self, limit: float | None, call: Call, work: Awaitable[R]) -> R:
-        deadline = asyncio.timeout(limit)
+    async def _attempts(self, call: Call, attempt: Callable[[], Awaitable[R]]) -> R:
+        """Run ``attempt`` until it succeeds or may not be repeated, within ``call.timeout``."""
+        await self._wait_turn(call)
+        failures: list[KinformError] = []
+        deadline = asyncio.timeout(call.timeout)
         try:
             async with deadline:
-                return await work
+                while True:
+                    try:
+                        return await attempt()
+                    except (ApiError, TransportError) as exc:
+                        delay = self._delay(call, exc) if len(failures) < call.max_retries else None
+                        if delay is None:
+                            _note_attempts(exc, failures)
+                            raise
+                        failures.append(exc)
+                    await self._back_off(call, delay)
         except TimeoutError as exc:
             if not deadline.expired():
                 raise  # the caller's own, from ``consume``
-            message = f"no answer within {limit:g} s"
-            raise self._transport_error(call, message, TransportFailure.TIMEOUT) from exc
+            raise self._timeout(call, f"no answer within {call.timeout:g} s") from exc
 
-    async def _attempts(self, call: Call, attempt: Callable[[], Awaitable[R]]) -> R:
-        """Run ``attempt`` until it succeeds or may not be repeated."""
-        failures: list[KinformError] = []
-        while True:
-            try:
-                return await attempt()
-            except (ApiError, TransportError) as exc:
-                delay = self._delay(call, exc) if len(failures) < call.max_retries else None
-                if delay is None:
-                    _note_attempts(exc, failures)
-                    raise
-                failures.append(exc)
-            log.debug(
-                "request will be sent again",
-                extra={"method": call.method, "path": call.path, "delay": delay},
-            )
-            await asyncio.sleep(delay)
-            if call.purpose is Purpose.WATCH:
-                await self.reconnects.wait()
-            else:
-                await self._wait_turn(call)
+    async def _back_off(self, call: Call, delay: float) -> None:
+        """Wait until ``call`` may be sent again."""
+        log.debug(
+            "request will be sent again",
+            extra={"method": call.method, "path": call.path, "delay": delay},
+        )
+        await asyncio.sleep(delay)
+        if call.purpose is Purpose.WATCH:
+            await self.reconnects.wait()
+        else:
+            await self._wait_turn(call)
 
     def _delay(self, call: Call, error: KinformError) -> float | None:
         if not call.repeatable:
             return None
         return retry_delay(error, method=call.method, purpose=call.purpose, rand=random.random())
 
-    @contextlib.asynccontextmanager
-    async def _answer(self, call: Call) -> AsyncGenerator[HttpResponse]:
-        """Send once (twice after a 401 that fresh credentials may cure); raise on a bad answer."""
-        async with contextlib.AsyncExitStack() as stack:
-            used = await self._identity()
-            try:
-                response = await self._enter(stack, call, used)
-            except UnauthorizedError:
-                if not (self._credentials and call.repeatable):
-                    raise
-                if not await self._credentials.refresh(used):
-                    raise
-                response = await self._enter(stack, call, await self._identity())
-            yield response
+    async def _open(self, call: Call, stack: contextlib.AsyncExitStack) -> HttpResponse:
+        """Send ``call``, again after a 401 if the credential could be renewed.
 
-    async def _identity(self) -> Mapping[str, str]:
-        return await self._credentials.headers() if self._credentials else {}
+        ``stack`` closes the response.
+        """
+        credentials = self._credentials
+        used: Mapping[str, str] = await credentials.headers() if credentials else AuthHeaders()
+        try:
+            return await self._send(call, used, stack)
+        except UnauthorizedError:
+            if credentials is None or not call.repeatable or not await credentials.refresh(used):
+                raise
+        return await self._send(call, await credentials.headers(), stack)
 
-    async def _enter(
-        self, stack: contextlib.AsyncExitStack, call: Call, identity: Mapping[str, str]
+    async def _send(
+        self, call: Call, identity: Mapping[str, str], stack: contextlib.AsyncExitStack
     ) -> HttpResponse:
-        """Send ``call`` as ``identity``; the open answer is left on ``stack`` if it is good."""
-        request = HttpRequest(
-            method=call.method,
-            url=self.base_url + call.path,
-            headers=self._headers(call, identity),
-            body=call.body,
-            read_timeout=call.read_timeout,
-            long_lived=call.is_urgent or call.purpose is not Purpose.CALL,
-            shows_chunks=call.purpose is Purpose.STREAM,
-            guard=None if call.method in _READS else self._guard,
-        )
+        """Send ``call`` once, authenticated by ``identity``; raise on an error response."""
+        request = self._http_request(call, identity)
+        limit = HEAD_TIMEOUT if call.read_timeout is None else None
         async with contextlib.AsyncExitStack() as mine:
-            response = await self._head(mine, call, request)
-            self._show_warnings(call, response)
+            deadline = asyncio.timeout(limit)
+            try:
+                async with deadline:
+                    response = await mine.enter_async_context(self._transport.send(request))
+            except TimeoutError as exc:
+                if not deadline.expired():
+                    raise
+                message = f"the server has not begun to answer within {limit:g} s"
+                raise self._timeout(call, message) from exc
+            except TransportError as exc:
+                if exc.failure is TransportFailure.TLS and self._on_tls_failure:
+                    self._on_tls_failure()
+                raise
+            if warnings := response.headers.get("Warning"):
+                self._show_warnings(call, warnings)
             if not 200 <= response.status < 300:
                 raise responses.error_of_answer(
                     response.status,
@@ -311,51 +313,43 @@ class Connection:
             stack.push_async_exit(mine.pop_all())
         return response
 
-    async def _head(
-        self, stack: contextlib.AsyncExitStack, call: Call, request: HttpRequest
-    ) -> HttpResponse:
-        """Send ``request`` and wait for the answer to begin, not for ever."""
-        limit = HEAD_TIMEOUT if call.read_timeout is None else None
-        deadline = asyncio.timeout(limit)
-        try:
-            async with deadline:
-                return await stack.enter_async_context(self._transport.send(request))
-        except TimeoutError as exc:
-            if not deadline.expired():
-                raise
-            message = f"the server has not begun to answer within {limit:g} s"
-            raise self._transport_error(call, message, TransportFailure.TIMEOUT) from exc
-        except TransportError as exc:
-            if exc.failure is TransportFailure.TLS and self._on_tls_failure:
-                self._on_tls_failure()
-            raise
+    def _http_request(self, call: Call, identity: Mapping[str, str]) -> HttpRequest:
+        return HttpRequest(
+            method=call.method,
+            url=self.base_url + call.path,
+            headers=merged(call.headers, agent=self._agent, credentials=identity),
+            body=call.body,
+            read_timeout=call.read_timeout,
+            long_lived=call.is_urgent or call.purpose is not Purpose.CALL,
+            shows_chunks=call.purpose is Purpose.STREAM,
+            guard=None if call.method in _READS else self._guard,
+        )
 
-    def _headers(self, call: Call, identity: Mapping[str, str]) -> AuthHeaders:
-        """Return all headers; the request's own win. Some of the identity's may come repeatedly."""
-        own = {name.lower() for name in call.headers}
-        ours = [("User-Agent", self._agent), *identity.items()]
-        kept = [(name, value) for name, value in ours if name.lower() not in own]
-        return AuthHeaders([*kept, *call.headers.items()])
-
-    def _show_warnings(self, call: Call, response: HttpResponse) -> None:
+    def _show_warnings(self, call: Call, header: str) -> None:
         handler = call.warning_handler or self._warn
-        for warning in parse_warnings(response.headers.get("Warning")):
+        for warning in parse_warnings(header):
             try:
                 handler(warning)
             except Exception:
-                # A callback's fault: what the request did is done, and its answer is good.
+                # A bug of the callback: the request has succeeded, and its response is valid.
                 log.exception("warning handler failed", extra={"path": call.path})
 
-    def _transport_error(
-        self, call: Call, message: str, failure: TransportFailure
-    ) -> TransportError:
-        return TransportError(
-            message, failure=failure, method=call.method, url=self.base_url + call.path
-        )
+    def _timeout(self, call: Call, message: str) -> TransportError:
+        failure, url = TransportFailure.TIMEOUT, self.base_url + call.path
+        return TransportError(message, failure=failure, method=call.method, url=url)
+
+
+@dataclass(slots=True)
+class _Lifetime:
+    """The state that all views of one connection share."""
+
+    is_closed: bool = False
+    owner: tuple[int, asyncio.AbstractEventLoop] | None = None
+    """The process and the loop that may use it; ``None``: any."""
 
 
 async def _read_some(response: HttpResponse, limit: int) -> bytes:
-    """Read about ``limit`` bytes of an error's body; one that breaks off or stalls is cut short."""
+    """Read about ``limit`` bytes of an error's body; stop early if it is cut off or stalls."""
     parts: list[bytes] = []
     size = 0
     with contextlib.suppress(TransportError, TimeoutError):
@@ -367,12 +361,12 @@ async def _read_some(response: HttpResponse, limit: int) -> bytes:
 
 
 def user_agent() -> str:
-    """Return how kinform introduces itself: version, Python, system."""
+    """Return the ``User-Agent`` of kinform: version, Python, system."""
     python = ".".join(map(str, sys.version_info[:2]))
     return f"kinform/{__version__} (python {python}; {sys.platform}/{platform.machine()})"
 
 
 def _note_attempts(error: KinformError, failures: list[KinformError]) -> None:
-    """Tell in ``error`` how the attempts before it ended; the error itself stays the last one."""
+    """Add to ``error`` how the attempt before it failed; the last error is the one raised."""
     if failures:
         error.add_note(f"attempt {len(failures) + 1}; the one before failed with: {failures[-1]}")

@@ -1,4 +1,4 @@
-"""Asking a server which resources it has: aggregated in two requests, or version by version."""
+"""API discovery: the resources of a server, aggregated in two requests or version by version."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _ROOTS: Final = frozenset({"APIVersions", "APIGroupList", "APIGroupDiscoveryList
 _TIMEOUT: Final = 32.0
 _AT_ONCE: Final = 8
 DOUBT_EVERY: Final = 10.0
-"""How many seconds apart a resource is looked up again whose path is not found."""
+"""Seconds between two lookups of a resource whose path is not found."""
 
 MAX_SIZE: Final = 8 * 1024 * 1024
 """The largest discovery document, in bytes: that of about 10,000 CRDs."""
@@ -116,18 +116,18 @@ class _ResourceList(msgspec.Struct):
 
 
 class _GroupResources(NamedTuple):
-    """What the versions of one API group serve."""
+    """The resources in all versions of one API group."""
 
     resources: Sequence[APIResource]
     is_complete: bool
-    """Whether every version has answered, and for itself."""
+    """True if every version has answered, none from a stale cache."""
 
 
 @final
 class Discovery:
-    """What one server offers, fetched when first needed and again when something is missing.
+    """The resources of one server, fetched at first use and again when a name is missing.
 
-    Any task may ask; concurrent questions share one fetch.
+    Any task may use it; concurrent calls share one fetch.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -144,14 +144,14 @@ class Discovery:
     async def find(self, name: str, *, fresh: bool = False) -> APIResource:
         """Return the resource that ``name`` means (see `ResourceMap.find`).
 
-        A full name (``apps/v1/deployments``) asks for that one API version only. On a miss the
-        server is asked once more, for a CRD may just have appeared; with ``fresh`` it is asked
+        A full name (``apps/v1/deployments``) fetches that one API version only. On a miss,
+        discovery runs once more, because a CRD may just have been created; with ``fresh`` it runs
         in any case.
 
         Raises:
-            UnknownResourceError: the server has nothing of that name, and says what it has.
+            UnknownResourceError: the server has no resource of that name.
             AmbiguousResourceError: several groups have it.
-            NotFoundError: somebody says that there is nothing at all.
+            NotFoundError: the discovery paths themselves are answered with 404.
         """
         version = _version_of(name)
         unknown: UnknownResourceError | None = None
@@ -171,8 +171,8 @@ class Discovery:
                 self._found[name] = found.gvr
                 return found
         if version is None and name in self._found:
-            # It was there. A version that answers for itself can prove that it is gone; that
-            # something is missing in a map of everything proves little.
+            # It existed before. Only the document of its own version proves that it is no longer
+            # served; the map of all versions may be incomplete.
             return await self.find(str(self._found[name]), fresh=True)
         assert unknown is not None
         raise unknown if version is None else await self._explain(unknown, version)
@@ -180,7 +180,7 @@ class Discovery:
     async def _explain(
         self, unknown: UnknownResourceError, version: GroupVersion
     ) -> UnknownResourceError:
-        """Return ``unknown``, and what the other versions of its group say about the resource."""
+        """Return ``unknown`` with the other versions of its group that serve the resource."""
         try:
             group = await self._group_fetches.call(
                 version.group, lambda: self._fetch_group(version.group)
@@ -199,13 +199,13 @@ class Discovery:
         )
 
     async def _fetch_group(self, group: str) -> _GroupResources:
-        """Ask what all versions of one API group serve."""
+        """Fetch the resources of all versions of one API group."""
         root = "/apis" if group else "/api"
         request = self._rest.get().abs_path(root).header("Accept", _ACCEPT).timeout(_TIMEOUT)
         answer = await _read(request, _Root)
         if answer.items is not None:
             found = [one for one in answer.items if one.metadata.name == group]
-            # "Stale": an aggregated API does not answer, and these are its resources of before.
+            # "Stale": an aggregated API does not answer, and these are its cached resources.
             fresh = all(v.freshness in {"", "Current"} for g in found for v in g.versions or ())
             is_complete = fresh and answer.kind in _ROOTS
             return _GroupResources(tuple(parse_group_discovery(found)), is_complete=is_complete)
@@ -221,12 +221,12 @@ class Discovery:
     async def find_again(self, name: str) -> APIResource:
         """Return the resource after a request for its path was answered with 404.
 
-        A CRD may have been replaced by another of the same name. The server is asked at most every
-        `DOUBT_EVERY` seconds for one name, and the last answer is returned in between. Requests
+        A CRD may have been replaced by another of the same name. Discovery runs at most every
+        `DOUBT_EVERY` seconds for one name, and the last result is returned in between. Requests
         that fail together share one lookup.
 
         Raises:
-            UnknownResourceError: the server has nothing of that name.
+            UnknownResourceError: the server has no resource of that name.
             AmbiguousResourceError: several API groups have it.
         """
         return await self._lookups.call(name, lambda: self._find_again(name))
@@ -239,7 +239,7 @@ class Discovery:
         return await self.find(name, fresh=is_due)
 
     async def resources(self, *, fresh: bool = False) -> ResourceMap:
-        """Return everything the server offers; ``fresh`` asks again even if it is known."""
+        """Return all resources of the server; with ``fresh``, fetched again."""
         if self._map is None or fresh:
             self._map = await self._fetches.call(None, self._fetch_all)
         return self._map
@@ -254,7 +254,7 @@ class Discovery:
     async def _fetch_all(self) -> ResourceMap:
         answers = await gather(self._fetch("/api"), self._fetch("/apis"))
         found = [answer for answer in answers if not isinstance(answer, NotFoundError)]
-        if not found:  # there are servers with only one of the two, and none with neither
+        if not found:  # some servers have only one of the two paths, but none has neither
             raise next(answer for answer in answers if isinstance(answer, NotFoundError))
         return ResourceMap([resource for answer in found for resource in answer])
 
@@ -262,8 +262,8 @@ class Discovery:
         try:
             return ResourceMap(await self._list_version(version))
         except NotFoundError:
-            # Perhaps it was not the server that said so. For an informer it would mean that all
-            # its objects are gone: nothing but a list of what is there can prove that.
+            # A proxy may have sent the 404. An informer would delete all its objects because of
+            # it, so only the server's own list of versions counts as proof.
             if not await self._is_unlisted(version):
                 raise
             return ResourceMap(())
@@ -287,7 +287,7 @@ class Discovery:
         return await self._fetch_versions(_legacy_versions(answer))
 
     async def _fetch_versions(self, versions: Iterable[GroupVersion]) -> Sequence[APIResource]:
-        """Ask for each version; one that fails (a dead aggregated API) is left out and logged."""
+        """Fetch each version; one that fails (a dead aggregated API) is left out and logged."""
         versions = list(itertools.islice(versions, MAX_VERSIONS + 1))
         if len(versions) > MAX_VERSIONS:
             raise DecodeError(f"the server has more than {MAX_VERSIONS} API versions")
@@ -387,7 +387,7 @@ def _resource_list(answer: _ResourceList, version: GroupVersion) -> Iterable[API
 
 
 def _versions(root: _Root) -> set[GroupVersion]:
-    """Return all versions that a root names, whatever its shape."""
+    """Return all versions that a root lists, in any of its shapes."""
     groups = root.items or ()
     named = {GroupVersion(g.metadata.name, v.version) for g in groups for v in g.versions or ()}
     return {*named, *_legacy_versions(root)}

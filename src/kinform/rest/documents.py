@@ -1,48 +1,38 @@
-"""YAML and JSON documents of doubtful origin, read into plain values.
+"""Untrusted YAML and JSON documents (kubeconfigs), parsed into plain values.
 
-What the YAML library does not guard against is refused before anything is built: deep nesting
-(its C code recurses), aliases that multiply ("billion laughs"), merge keys (which copy what they
-repeat), and more values than any kubeconfig has. No message quotes the document, because a
-kubeconfig holds secrets; for the same reason the library's own errors, which carry pieces of the
-text, never become the ``__cause__`` of ours.
+`kinform._yaml` checks a document before anything is built from it. No message quotes the document,
+because a kubeconfig holds secrets; for the same reason the errors of the YAML library, which carry
+parts of the text, never become the ``__cause__`` of ours.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias, cast, final
+from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 import yaml
 
+from kinform._yaml import MAX_DEPTH, Refused, SafeLoader, refuse_bombs, too_deep, too_many
 from kinform.errors import ConfigError
 
-__all__ = ["Refused", "Scalar", "Value", "native", "parse", "plain", "refuse_bombs"]
+__all__ = ["Scalar", "Value", "native", "parse", "plain"]
 
-MAX_DEPTH: Final = 100
 MAX_ALIASES: Final = 32
-"""More than any honest kubeconfig has; none may stand within what another one repeats."""
+"""More than any real kubeconfig has; an alias inside an anchored part is refused."""
 
 MAX_VALUES: Final = 100_000
 """The most values of a document: parts that aliases repeat count each time."""
 
 _MAX_NUMBER: Final = 64
-"""An unquoted word that is longer is no number: converting it could take long."""
-_MERGE: Final = "tag:yaml.org,2002:merge"
-
-_TOO_DEEP: Final = f"is nested more than {MAX_DEPTH} levels deep"
-
-if TYPE_CHECKING:
-    _SafeLoader = yaml.SafeLoader
-else:  # libyaml's loader is ten times as fast; PyYAML may be built without it
-    _SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""A longer unquoted word is read as text: converting it to a number could take long."""
 
 
 class Scalar(NamedTuple):
-    """An unquoted word that YAML reads as a number or a truth value, and how it was written.
+    """An unquoted word that YAML reads as a number or a boolean, and its original text.
 
-    ``no`` may be a namespace, ``0123`` a password: who reads the value knows whether it is text.
+    ``no`` may be a namespace, ``0123`` a password: the reader of the value decides if it is text.
     """
 
     text: str
@@ -50,11 +40,7 @@ class Scalar(NamedTuple):
 
 
 Value: TypeAlias = "bool | int | float | str | Scalar | list[Value] | dict[str, Value] | None"
-"""What `parse` returns."""
-
-
-class Refused(Exception):
-    """Why a document is not read; the text quotes nothing of it."""
+"""The result of `parse`."""
 
 
 def parse(data: bytes, *, source: str) -> Value:
@@ -74,19 +60,19 @@ def parse(data: bytes, *, source: str) -> Value:
     except yaml.YAMLError as exc:
         complaint = _position(exc)
     except RecursionError:
-        complaint = _TOO_DEEP
+        complaint = str(too_deep(MAX_DEPTH))
     except (ValueError, LookupError):  # LookupError: PyYAML, of an empty !!int or a !!bool x
         complaint = "is not valid YAML: a value does not fit its tag"
-    # Raised out here so that the library's error, with its piece of the text, is forgotten.
+    # Raised out here so that the library's error, which quotes the document, is not its context.
     raise ConfigError(complaint, source=source)
 
 
 def plain(document: object, *, source: str) -> Value:
-    """Return a copy of what somebody else has read from YAML or JSON.
+    """Return a copy of values that the caller parsed from YAML or JSON.
 
     Raises:
-        ConfigError: it is nested too deeply, larger than any kubeconfig, or holds what neither
-            YAML nor JSON has.
+        ConfigError: they are nested too deeply, are more than any kubeconfig has, or are of a type
+            that neither YAML nor JSON has.
     """
     try:
         return _plain(document, [MAX_VALUES], depth=0)
@@ -97,9 +83,9 @@ def plain(document: object, *, source: str) -> Value:
 def _plain(value: object, left: list[int], *, depth: int) -> Value:
     left[0] -= 1
     if left[0] < 0:
-        raise Refused(f"holds more than {MAX_VALUES} values; is it a kubeconfig?")
+        raise too_many(MAX_VALUES)
     if depth > MAX_DEPTH:
-        raise Refused(_TOO_DEEP)
+        raise too_deep(MAX_DEPTH)
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):
@@ -113,7 +99,7 @@ def _plain(value: object, left: list[int], *, depth: int) -> Value:
 
 
 def native(value: Value) -> object:
-    """Return ``value`` with every `Scalar` as what YAML takes it for, ready to be JSON again."""
+    """Return ``value`` with every `Scalar` as its YAML value, ready for JSON."""
     if isinstance(value, Scalar):
         return value.value
     if isinstance(value, dict):
@@ -124,9 +110,9 @@ def native(value: Value) -> object:
 
 
 def _json(data: bytes) -> Value:
-    """Return a JSON document; ``None`` if it is none (PyYAML alone takes no tabs in JSON)."""
+    """Return a JSON document; ``None`` if it is not JSON (PyYAML rejects tabs in JSON)."""
     if sum(map(data.count, (b",", b"{", b"["))) > MAX_VALUES:  # commas in texts count as well
-        raise Refused(f"holds more than {MAX_VALUES} values; is it a kubeconfig?")
+        raise too_many(MAX_VALUES)
     try:
         document = cast("Value", msgspec.json.decode(data))
     except msgspec.DecodeError:
@@ -135,7 +121,7 @@ def _json(data: bytes) -> Value:
     for _ in range(MAX_DEPTH):
         layer = [child for value in layer for child in _children(value)]
     if layer:
-        raise Refused(_TOO_DEEP)
+        raise too_deep(MAX_DEPTH)
     return document
 
 
@@ -143,92 +129,6 @@ def _children(value: Value) -> Iterable[Value]:
     if isinstance(value, dict):
         return value.values()
     return value if isinstance(value, list) else ()
-
-
-def refuse_bombs(
-    data: bytes | str, *, max_values: int, max_aliases: int, merges: bool = False
-) -> None:
-    """Refuse YAML that would be expensive to build, by reading its events alone.
-
-    Every event counts, and an alias counts as much as what it repeats, so the document has at most
-    ``max_values`` scalars and collections however it is written. An alias inside an anchored part
-    could double its size at every level; it is refused.
-
-    Args:
-        data: one document or several.
-        max_values: the most events.
-        max_aliases: the most aliases.
-        merges: whether merge keys (``<<``) are allowed.
-
-    Raises:
-        Refused: the document exceeds a bound.
-        yaml.YAMLError: it is no YAML.
-    """
-    loader, bounds = _Loader(data), _Bounds(max_values, max_aliases, merges=merges)
-    try:
-        while loader.check_event():
-            # types-PyYAML leaves this one without types
-            bounds.count(cast("yaml.Event", loader.get_event()))  # type: ignore[no-untyped-call]
-    finally:
-        loader.dispose()
-
-
-@final
-class _Bounds:
-    """The counters of `refuse_bombs`."""
-
-    def __init__(self, max_values: int, max_aliases: int, *, merges: bool) -> None:
-        self._max_values = max_values
-        self._max_aliases = max_aliases
-        self._merges = merges
-        self._total = self._aliases = 0
-        self._open: list[tuple[str | None, int]] = []  # the anchor and the first event of each
-        self._anchored = 0  # how many open collections have an anchor
-        self._sizes: dict[str, int] = {}
-
-    def count(self, event: yaml.Event) -> None:
-        """Count one event, or raise `Refused`."""
-        self._total += 1
-        match event:
-            case yaml.AliasEvent():
-                self._repeat(str(event.anchor))
-            case yaml.CollectionStartEvent():
-                self._enter(event.anchor)
-            case yaml.CollectionEndEvent():
-                self._leave()
-            case yaml.ScalarEvent():
-                self._scalar(event)
-            case _:
-                pass
-        if self._total > self._max_values:
-            raise Refused(f"holds more than {self._max_values} values")
-
-    def _enter(self, anchor: str | None) -> None:
-        self._open.append((anchor, self._total))
-        self._anchored += anchor is not None
-        if len(self._open) > MAX_DEPTH:
-            raise Refused(_TOO_DEEP)
-
-    def _leave(self) -> None:
-        anchor, first = self._open.pop()
-        if anchor is not None:
-            self._anchored -= 1
-            self._sizes[anchor] = self._total - first
-
-    def _scalar(self, event: yaml.ScalarEvent) -> None:
-        if event.anchor is not None:
-            self._sizes[str(event.anchor)] = 0
-        is_plain = event.tag is None and not event.style  # ``"<<"`` in quotes is a text
-        if not self._merges and (event.tag == _MERGE or (is_plain and event.value == "<<")):
-            raise Refused("has a merge key (<<); write the values out")
-
-    def _repeat(self, anchor: str) -> None:
-        self._aliases += 1
-        self._total += self._sizes.get(anchor, 0)  # an unknown anchor is an error of the parser
-        if self._aliases > self._max_aliases or self._anchored:
-            raise Refused(
-                f"has nested aliases, or more than {self._max_aliases}; write the values out"
-            )
 
 
 def _construct(data: bytes) -> Value:
@@ -240,7 +140,7 @@ def _construct(data: bytes) -> Value:
 
 
 def _position(error: yaml.YAMLError) -> str:
-    """Return what is wrong and where. Quoted parts of the problem come from the document."""
+    """Return the problem and its position, without the parts quoted from the document."""
     if not isinstance(error, yaml.MarkedYAMLError) or error.problem_mark is None:
         return "is not valid YAML: it holds characters that no text file has"
     problem = re.sub(r"(['\"]).*\1", "...", str(error.problem), flags=re.DOTALL)
@@ -248,10 +148,10 @@ def _position(error: yaml.YAMLError) -> str:
     return f"is not valid YAML: {problem} (line {mark.line + 1}, column {mark.column + 1})"
 
 
-class _Loader(_SafeLoader):
-    """The safe loader, except that it remembers how numbers and truth values were written.
+class _Loader(SafeLoader):
+    """The safe loader, except that it keeps the original text of numbers and booleans.
 
-    Keys are always text, so that a key like ``on`` is what it looks like.
+    Keys are always text, so that a key like ``on`` stays ``on``.
     """
 
     def construct_mapping(

@@ -1,8 +1,8 @@
-"""Credential plugins (``exec`` in a kubeconfig): run one program once, and understand it.
+"""Credential plugins (``exec`` in a kubeconfig): run the program once and parse its output.
 
-When to run it again is decided in `kinform.rest.auth`. The plugin's output is a credential:
-nothing of it appears in a log or an error. What it wrote to stderr may hold a password in any form,
-so errors say only which topics it mentions, in words of this module.
+`kinform.rest.auth` decides when to run it again. The plugin's output is a credential: no part of
+it appears in a log or an error. Its stderr may hold a password in any form, so errors only name
+the topics that stderr mentions, in fixed words of this module.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ __all__ = ["ExecCredential", "is_token", "run"]
 log: Final = logging.getLogger(__name__)
 
 MAX_OUTPUT: Final = 1024 * 1024
-"""More than this on stdout is no credential."""
+"""Size limit of the plugin's stdout."""
 
 _COMMAND: Final = "exec_plugin.command"
 _STDERR_TAIL: Final = 4096
 _HINT_LENGTH: Final = 500
 _LINGER: Final = 0.5
 
-# The first topic that the end of stderr mentions is named; each advice is a text of ours.
+# The error names the first topic that the end of stderr mentions.
 _TOPICS: Final = (
     (re.compile(rb"expired|sign[ -]?in|log[ -]?in|sso|credentials", re.IGNORECASE), "a login"),
     (re.compile(rb"denied|forbidden|not authorized|unauthorized", re.IGNORECASE), "permissions"),
@@ -54,12 +54,12 @@ _KNOWN_KIND: Final = re.compile(r"client\.authentication\.k8s\.io/v[0-9a-z]{1,10
 @final
 @dataclass(frozen=True, slots=True)
 class ExecCredential:
-    """What a plugin gave: a token, a client certificate, or both. ``repr()`` shows neither."""
+    """The output of a plugin: a token, a client certificate, or both. ``repr()`` shows neither."""
 
     token: str | None = field(default=None, repr=False)
     certificate: ClientCertificate | None = None
     expires_at: float | None = None
-    """When it ends, in wall time; ``None``: not said."""
+    """The expiry in wall time; ``None``: not given."""
 
 
 class _Status(msgspec.Struct):
@@ -76,15 +76,15 @@ class _Output(msgspec.Struct):
 
 
 async def run(config: Config) -> ExecCredential:
-    """Run the plugin of ``config`` and return what it gave.
+    """Run the plugin of ``config`` and return its credential.
 
     It is started without a shell, in a session of its own unless it may use the terminal.
-    Cancelling kills it with its children, and waits until it is gone.
+    Cancelling kills it with its children, and waits until it has exited.
 
     Raises:
-        ConfigError: if it may not run, is missing, fails, hangs, or says something else than a
+        ConfigError: if it may not run, is missing, fails, hangs, or prints something other than a
             credential; names the kubeconfig and the key.
-        UsageError: if the configured policy is none.
+        UsageError: if the configured policy is not valid.
     """
     plugin = config.exec_plugin
     if plugin is None:
@@ -130,7 +130,7 @@ async def _start(
         # waits for pipes that they hold.
         await asyncio.shield(starting)
     except asyncio.CancelledError:
-        while not starting.done():  # a matter of milliseconds, whoever else cancels us
+        while not starting.done():  # takes milliseconds, and ignores further cancellations
             with contextlib.suppress(asyncio.CancelledError):
                 await asyncio.wait([starting])
         if starting.exception() is None:
@@ -170,7 +170,7 @@ def _find(config: Config, plugin: ExecPlugin) -> str:
 
 
 def _exec_info(config: Config, plugin: ExecPlugin, *, interactive: bool) -> str:
-    """Return what the plugin is told in its environment. Blocks."""
+    """Return the value of ``KUBERNETES_EXEC_INFO`` for the plugin. Blocks."""
     spec: dict[str, object] = {"interactive": interactive}
     if plugin.provide_cluster_info:
         spec["cluster"] = _cluster_info(config, plugin)
@@ -178,7 +178,7 @@ def _exec_info(config: Config, plugin: ExecPlugin, *, interactive: bool) -> str:
     try:
         return msgspec.json.encode(info).decode()
     except (TypeError, msgspec.MsgspecError) as exc:
-        message = "has a cluster extension that is no JSON; check it, or remove it"
+        message = "has a cluster extension that is not JSON; check it, or remove it"
         raise config.error("exec_plugin", message) from exc
 
 
@@ -205,7 +205,7 @@ def _cluster_info(config: Config, plugin: ExecPlugin) -> dict[str, object]:
 
 @final
 class _Running(asyncio.SubprocessProtocol):
-    """A plugin that has been started: what it prints, and its end."""
+    """A plugin that has been started: its output and its exit."""
 
     def __init__(self) -> None:
         self.stdout = bytearray()
@@ -213,14 +213,16 @@ class _Running(asyncio.SubprocessProtocol):
         self.code: int | None = None
         self._transport: asyncio.SubprocessTransport | None = None
         self._exited = asyncio.Event()
-        self._closed = asyncio.Event()  # exited, and nobody holds its pipes
+        self._closed = asyncio.Event()  # exited, and all its pipes are closed
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take note of the process; called by the loop."""
-        self._transport = cast("asyncio.SubprocessTransport", transport)  # uvloop's is no subclass
+        """Keep the transport of the process; called by the loop."""
+        self._transport = cast(
+            "asyncio.SubprocessTransport", transport
+        )  # uvloop's is not a subclass
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
-        """Keep what may be a credential, and the end of stderr; called by the loop."""
+        """Keep stdout up to its limit, and the end of stderr; called by the loop."""
         if fd == 2:
             self.stderr += data
             del self.stderr[:-_STDERR_TAIL]
@@ -230,19 +232,19 @@ class _Running(asyncio.SubprocessProtocol):
                 self._kill()
 
     def process_exited(self) -> None:
-        """Take note of the end; called by the loop."""
+        """Keep the exit code; called by the loop."""
         assert self._transport is not None
         self.code = self._transport.get_returncode()
         self._exited.set()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (asyncio's signature)
-        """Take note that nothing more will be printed; called by the loop."""
+        """Set the event for closed pipes; called by the loop."""
         self._closed.set()
 
     async def finish(self) -> None:
-        """Wait until it has exited and everything it printed is here.
+        """Wait until it has exited and all its output has been read.
 
-        A child it leaves behind may hold the pipes for ever; that is waited for only a moment.
+        A child it leaves behind may keep the pipes open for ever; the wait for that is short.
         """
         await self._exited.wait()
         with contextlib.suppress(TimeoutError):
@@ -250,7 +252,7 @@ class _Running(asyncio.SubprocessProtocol):
                 await self._closed.wait()
 
     async def end(self) -> None:
-        """Make sure that the plugin is gone, with its children, and its pipes are closed."""
+        """Kill the plugin and its children if they still run, and close the pipes."""
         assert self._transport is not None
         if not self._exited.is_set():
             self._kill()
@@ -271,7 +273,7 @@ def _understand(running: _Running, *, config: Config, plugin: ExecPlugin) -> Exe
     """Return the credential the plugin printed."""
     name = plugin.command
     if len(running.stdout) > MAX_OUTPUT:
-        message = f"{name!r} printed more than {MAX_OUTPUT} bytes; that is no credential"
+        message = f"{name!r} printed more than {MAX_OUTPUT} bytes; that is not a credential"
         raise config.error(_COMMAND, message)
     if running.code != 0:
         advice = _advice(bytes(running.stderr))
@@ -313,12 +315,12 @@ def _credential(status: _Status) -> ExecCredential:
 
 
 def is_token(text: str) -> bool:
-    """Tell whether ``text`` can be a bearer token: visible ASCII and no space."""
+    """Return whether ``text`` can be a bearer token: visible ASCII and no space."""
     return text.isascii() and text.isprintable() and bool(text) and " " not in text
 
 
 def _advice(stderr: bytes) -> str:
-    """Return what to do after a failure: one of a few fixed sentences, nothing of ``stderr``."""
+    """Return advice after a failure: one of a few fixed sentences, no part of ``stderr``."""
     for words, topic in _TOPICS:
         if words.search(stderr):
             return f"its output mentions {topic}; {_ADVICE}"

@@ -1,8 +1,8 @@
-"""Why there was no answer, in words: what the system and TLS said becomes a `Failure`.
+"""Explanations of network failures: exceptions of sockets and TLS become a `Failure`.
 
-Pure functions that know the standard library's exceptions and no HTTP library's. Each message is
-for the person who has to mend it: what happened, where (``host:port``), and what to do. None
-holds a header, a credential or a byte of a body.
+Pure functions over the standard library's exceptions, not those of an HTTP library. Each message
+says what happened, where (``host:port``), and how to fix it. None holds a header, a credential or
+a byte of a body.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OUR_CERTIFICATE: Final = (
 
 
 class Failure(NamedTuple):
-    """What a `kinform.errors.TransportError` is made of."""
+    """The kind and the message of a `kinform.errors.TransportError`."""
 
     kind: TransportFailure
     message: str
@@ -55,7 +55,7 @@ class Failure(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peer:
-    """Whom a connection leads to: the server, or the proxy before it."""
+    """The remote end of a connection: the server, or the proxy in front of it."""
 
     host: str
     port: int | None
@@ -72,15 +72,15 @@ class Peer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """The way to a server. Its methods explain what went wrong on it."""
+    """The route to a server. Its methods explain failures on it."""
 
     server: Peer
     proxy: Peer | None
     tls: bool
-    """Whether the server is spoken to in TLS."""
+    """True if the connection to the server uses TLS."""
 
     def refused(self, exc: BaseException, *, host: str, port: int | None) -> Failure:
-        """Explain why no connection to ``host`` came about; nothing has been sent.
+        """Explain why no connection to ``host`` was made; nothing has been sent.
 
         A proxy that cannot be reached counts as `TransportFailure.PROXY`, unless its name or
         its certificate is what is wrong.
@@ -111,14 +111,14 @@ class Route:
         return Failure(TransportFailure.PROXY, message)
 
     def silent_for(self, limit: float, *, answered: bool) -> Failure:
-        """Explain that the server said nothing (more) for too long."""
+        """Explain that the server sent nothing (more) for too long."""
         what = "nothing more" if answered else "no answer"
         return Failure(TransportFailure.TIMEOUT, f"{what} from {self.server} within {limit:g} s")
 
     def lost(self, exc: BaseException | None, *, answered: bool) -> Failure:
-        """Explain a connection that ended too early: before the answer, or within it.
+        """Explain a connection that ended too early: before the response, or within it.
 
-        ``exc`` is what the system said; ``None``: the server closed in good order.
+        ``exc`` is the system's error; ``None``: the server closed the connection cleanly.
         """
         if answered:
             return Failure(TransportFailure.TRUNCATED, f"the answer of {self.server} broke off")
@@ -133,19 +133,19 @@ class Route:
         return Failure(TransportFailure.RESET, message)
 
     def not_http(self) -> Failure:
-        """Explain an answer that is no HTTP."""
+        """Explain a response that is not HTTP."""
         hint = "" if self.tls else ": does the port want https://?"
         return Failure(TransportFailure.PROTOCOL, f"what {self.server} answered is not HTTP{hint}")
 
     def header_over(self, limit: int) -> Failure:
-        """Explain that a header was larger than we read."""
+        """Explain that a header exceeded our limit."""
         return Failure(
             TransportFailure.PROTOCOL,
             f"{self.server} answered with a header of more than {limit // 1024} KiB",
         )
 
     def redirected(self, status: int, location: str | None) -> Failure:
-        """Explain an answer that sends us elsewhere; names the target's origin, no more of it."""
+        """Explain a redirect; names the target's origin, no more of it."""
         return Failure(
             TransportFailure.REDIRECT,
             f"{self.server} redirects{_origin(location)} ({status}): kinform never follows a "
@@ -175,7 +175,7 @@ def _of_connect(exc: BaseException, peer: Peer, *, tls: bool) -> Failure:
 
 
 def _of_certificate(exc: ssl.SSLCertVerificationError, peer: Peer) -> Failure:
-    """Say what is wrong with the peer's certificate, and which setting is concerned."""
+    """Explain why the peer's certificate is refused, and name the setting to change."""
     code: int = getattr(exc, "verify_code", 0)
     if code == _EXPIRED:
         why = "has expired: renew it, or check this machine's clock"
@@ -220,7 +220,7 @@ def _origin(location: str | None) -> str:
 
 
 def _said(exc: BaseException) -> str:
-    """Return the system's words for an error number, else the exception's own, else its class."""
+    """Return the system's text for an error number, else the exception's own, else its class."""
     number = getattr(exc, "errno", None)
     if isinstance(number, int) and number in errno.errorcode:
         return f"{os.strerror(number).lower()} ({errno.errorcode[number]})"

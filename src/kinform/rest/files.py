@@ -1,4 +1,4 @@
-"""Small local files, read with care: tokens, certificates, kubeconfigs.
+"""Safe reading of small local files: tokens, certificates, kubeconfigs.
 
 Every call here blocks; on the loop go through `kinform.clock.offload`. A kubeconfig may name any
 path, so a device, a pipe or a huge file is refused instead of read.
@@ -15,20 +15,20 @@ from typing import Final, TypeAlias
 __all__ = ["MAX_SIZE", "Signature", "is_exposed", "read_small", "reason", "signature"]
 
 MAX_SIZE: Final = 1024 * 1024
-"""The most that is read of a token or certificate file."""
+"""Size limit of a token or certificate file."""
 
 Signature: TypeAlias = tuple[int, int, int, int] | None
-"""What tells one state of a file from another; ``None``: there is no such file now."""
+"""Identifies one state of a file; ``None``: the file does not exist."""
 
 # Without O_NONBLOCK, opening a named pipe would wait for its writer.
 _FLAGS: Final = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
 
 
 def read_small(path: str, *, limit: int = MAX_SIZE) -> bytes:
-    """Return what the regular file at ``path`` holds.
+    """Return the contents of the regular file at ``path``.
 
     Raises:
-        OSError: if it cannot be read, is no regular file, or is larger than ``limit``.
+        OSError: if it cannot be read, is not a regular file, or is larger than ``limit``.
     """
     try:
         descriptor = os.open(path, _FLAGS)
@@ -50,7 +50,7 @@ def read_small(path: str, *, limit: int = MAX_SIZE) -> bytes:
 
 
 def signature(path: str) -> Signature:
-    """Return what changes when the file at ``path`` is rewritten or replaced.
+    """Return a value that changes when the file at ``path`` is rewritten or replaced.
 
     Links are followed, so the swap of a mounted Secret's ``..data`` link is seen.
     """
@@ -62,7 +62,7 @@ def signature(path: str) -> Signature:
 
 
 def is_exposed(path: str) -> bool:
-    """Tell whether other users of the machine may read the file (never on Windows)."""
+    """Return whether other users of the machine may read the file (never on Windows)."""
     try:
         return os.name == "posix" and bool(Path(path).stat().st_mode & 0o044)
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
-"""kubeconfig files by kubectl's rules: read, merge, and turn a context into a `Config`.
+"""kubeconfig files: read and merge them by kubectl's rules, and turn a context into a `Config`.
 
-Several files are merged entry by entry: the first that has a cluster, user or context of a name
-gives it whole, and the first that sets ``current-context`` decides that. Paths in a file are
+Several files are merged entry by entry: the first file with a cluster, user or context of a name
+provides the whole entry, and the first that sets ``current-context`` wins. Paths in a file are
 relative to the file. Every error names the file and the key; none quotes a value that may be
 secret. All calls block on the disk.
 """
@@ -37,21 +37,21 @@ _LISTED_NAMES: Final = 20
 @final
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A mapping within a kubeconfig, with its place, read one typed value at a time.
+    """A mapping within a kubeconfig and its position, with typed readers.
 
-    Each reader raises `ConfigError` if the value is there and of the wrong kind.
+    Each reader raises `ConfigError` if the value is set and of the wrong type.
     """
 
     source: str
     """The file."""
     key: str
-    """The way to the mapping within the file, for example ``users[dev].user``."""
+    """The path to the mapping within the file, for example ``users[dev].user``."""
     body: Mapping[str, documents.Value] = field(repr=False)
     is_file: bool = True
-    """Whether ``source`` is a file of the user's, to which paths are relative."""
+    """True if ``source`` is a file of the user, to which paths are relative."""
 
     def error(self, name: str, message: str) -> ConfigError:
-        """Return the error that blames the value ``name``."""
+        """Return an error about the value ``name``."""
         key = f"{self.key}.{name}" if self.key and name else self.key or name
         return ConfigError(message, source=self.source, key=key)
 
@@ -61,7 +61,7 @@ class Section:
         return Path(self.source).absolute().parent
 
     def text(self, name: str) -> str:
-        """Return a text, ``""`` if it is not set; numbers count as they were written."""
+        """Return a text, ``""`` if it is not set; numbers keep their original text."""
         match self.body.get(name):
             case None:
                 return ""
@@ -75,7 +75,7 @@ class Section:
                 raise self.error(name, "must be a text; quote it")
 
     def flag(self, name: str) -> bool:
-        """Return a truth value, false if it is not set."""
+        """Return a boolean, false if it is not set."""
         value = self.body.get(name)
         match value.value if isinstance(value, documents.Scalar) else value:
             case None:
@@ -88,7 +88,7 @@ class Section:
     def path(self, name: str) -> str | None:
         """Return a path, made absolute from the folder of the file it is written in.
 
-        What is no file may name none: it came from elsewhere, and is not to choose what is read.
+        A document that is not a file must not name files: it is not trusted to choose them.
         """
         text = self.text(name)
         if text and not self.is_file:
@@ -100,7 +100,7 @@ class Section:
         return str(self.folder / text) if text else None
 
     def data(self, name: str) -> bytes | None:
-        """Return what is written in base64; ``None`` if it is not set or empty."""
+        """Return decoded base64 data; ``None`` if it is not set or empty."""
         try:
             return base64.b64decode("".join(self.text(name).split()), validate=True) or None
         except (binascii.Error, ValueError) as exc:
@@ -148,7 +148,7 @@ Entries: TypeAlias = Mapping[str, Section]
 @final
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """What one kubeconfig, or several merged, say. Get one from `read` or `merge`."""
+    """The contents of one kubeconfig, or of several merged. Get one from `read` or `merge`."""
 
     source: str
     """The file, or the files, for messages."""
@@ -159,14 +159,14 @@ class Kubeconfig:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is configured at all."""
+        """True if it has no entries at all."""
         return not (self.clusters or self.users or self.contexts or self.current_context)
 
     def config(self, context: str | None = None) -> Config:
-        """Return what ``context`` (or the current one) stands for.
+        """Return the configuration of ``context`` (or of the current one).
 
         Raises:
-            ConfigError: if there is no such context, or what it refers to is missing or wrong.
+            ConfigError: the context does not exist, or its cluster or user is missing or invalid.
         """
         name = context or self.current_context
         if not name:
@@ -207,11 +207,11 @@ class Kubeconfig:
 
 
 def read(path: str) -> Kubeconfig:
-    """Return what the file says; an empty file is an empty `Kubeconfig`.
+    """Return the contents of the file; an empty file is an empty `Kubeconfig`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ConfigError: if it cannot be read, or is no kubeconfig.
+        FileNotFoundError: if the file does not exist.
+        ConfigError: if it cannot be read, or is not a kubeconfig.
     """
     try:
         data = files.read_small(path, limit=MAX_SIZE)
@@ -223,10 +223,10 @@ def read(path: str) -> Kubeconfig:
 
 
 def parse(document: str | bytes | Mapping[str, object], *, source: str) -> Kubeconfig:
-    """Return what a kubeconfig says that is no file of the user's; it may name no files.
+    """Return the contents of an untrusted document; it must not name files.
 
     Raises:
-        ConfigError: if it is no kubeconfig, or too large for one.
+        ConfigError: if it is not a kubeconfig, or too large for one.
     """
     if isinstance(document, Mapping):
         content = documents.plain(document, source=source)
@@ -242,7 +242,7 @@ def _understand(document: documents.Value, *, source: str, is_file: bool) -> Kub
     if document is None:
         return Kubeconfig(source)
     if not isinstance(document, dict):
-        message = "is no kubeconfig: it must be a mapping with clusters, users and contexts"
+        message = "is not a kubeconfig: it must be a mapping with clusters, users and contexts"
         raise ConfigError(message, source=source)
     top = Section(source, "", document, is_file)
     if (kind := top.text("kind")) not in {"", "Config"}:
@@ -257,7 +257,7 @@ def _understand(document: documents.Value, *, source: str, is_file: bool) -> Kub
 
 
 def merge(parts: Sequence[Kubeconfig]) -> Kubeconfig:
-    """Return all ``parts`` as one; where two say the same thing, the earlier one counts."""
+    """Return all ``parts`` as one; of entries with the same name, the earliest wins."""
     latest_first = parts[::-1]
     return Kubeconfig(
         ", ".join(part.source for part in parts),
@@ -274,7 +274,7 @@ def _entries(top: Section, kind: str) -> Entries:
     for item in top.sections(f"{kind}s"):
         name = item.text("name")
         if name in entries:
-            raise item.error("name", f"{name!r} stands there twice; remove one")
+            raise item.error("name", f"{name!r} is listed twice; remove one")
         inner = item.section(kind)
         key = f"{kind}s[{name}].{kind}"
         entries[name] = replace(top, key=key, body=inner.body if inner else {})
@@ -282,7 +282,7 @@ def _entries(top: Section, kind: str) -> Entries:
 
 
 def _referred(chosen: Section, kind: str, *, entries: Entries) -> Section | None:
-    """Return the entry that a context names; ``None`` if it names none."""
+    """Return the entry that a context refers to; ``None`` if it refers to none."""
     name = chosen.text(kind)
     if not name:
         return None
@@ -292,7 +292,7 @@ def _referred(chosen: Section, kind: str, *, entries: Entries) -> Section | None
 
 
 def _known(what: str, entries: Entries) -> str:
-    """Return the sentence that lists the names there are."""
+    """Return a sentence that lists the existing names."""
     names = [repr(name) for name in sorted(entries)]
     if len(names) > _LISTED_NAMES:
         names[_LISTED_NAMES:] = [f"{len(names) - _LISTED_NAMES} more"]
@@ -300,7 +300,7 @@ def _known(what: str, entries: Entries) -> str:
 
 
 def _cluster_config(cluster: Section) -> Config:
-    """Return the half of a `Config` that is about the server."""
+    """Return a `Config` with the settings of the server."""
     server = cluster.text("server").strip()
     if not server:
         raise cluster.error("server", "is not set; give the URL of the API server")
@@ -324,13 +324,13 @@ def _cluster_config(cluster: Section) -> Config:
 
 
 def _refuse_empty(cluster: Section, name: str) -> None:
-    """Refuse a CA that is set to nothing: that would trust every CA of the system instead."""
+    """Refuse an empty CA: the system's CAs would be trusted instead."""
     if cluster.body.get(name) is not None:
         raise cluster.error(name, tls.EMPTY_CA)
 
 
 def _with_user(config: Config, *, user: Section, cluster: Section) -> Config:
-    """Return ``config`` with the half that is about the user."""
+    """Return ``config`` with the settings of the user."""
     if user.body.get("auth-provider") is not None:
         raise user.error(
             "auth-provider",

@@ -13,15 +13,15 @@ __all__ = ["RateLimiter", "TokenBucketLimiter", "reconnect_limiter"]
 
 log: Final = logging.getLogger(__name__)
 
-_TELL_AFTER: Final = 1.0  # a wait this long is worth a line
-_TELL_EVERY: Final = 10.0  # but not every one of them
+_LOG_AFTER: Final = 1.0  # shorter waits are not logged
+_LOG_EVERY: Final = 10.0
 
 
 class RateLimiter(Protocol):
-    """Something that makes requests wait their turn."""
+    """Limits the rate of requests."""
 
     async def wait(self) -> None:
-        """Return when one more request may go out. Cancelling gives the place back."""
+        """Return when one more request may be sent. Cancelling returns the token."""
         ...
 
 
@@ -36,25 +36,25 @@ class TokenBucketLimiter:
     def __init__(self, *, qps: float, burst: int, name: str = "requests") -> None:
         self._bucket = TokenBucket(rate=qps, burst=burst)
         self._name = name
-        self._told = float("-inf")
+        self._logged_at = float("-inf")
 
     async def wait(self) -> None:
-        """Wait for a token. A cancelled wait gives it back and stays a plain cancellation."""
+        """Wait for a token. A cancelled wait returns the token and raises `CancelledError`."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         delay = self._bucket.reserve(now)
         if not delay:
             return
-        self._tell(delay, now)
+        self._log(delay, now)
         try:
             await asyncio.sleep(delay)
         except asyncio.CancelledError:
             self._bucket.give_back(now + delay)
             raise
 
-    def _tell(self, delay: float, now: float) -> None:
-        if delay >= _TELL_AFTER and now - self._told >= _TELL_EVERY:
-            self._told = now
+    def _log(self, delay: float, now: float) -> None:
+        if delay >= _LOG_AFTER and now - self._logged_at >= _LOG_EVERY:
+            self._logged_at = now
             log.info("client-side throttling", extra={"limiter": self._name, "delay": delay})
 
 

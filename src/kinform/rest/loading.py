@@ -1,8 +1,8 @@
-"""Which configuration is used: `load` turns what the caller gave, or nothing, into a `Config`.
+"""`load`: find the configuration to connect with and return it as a `Config`.
 
-What is given counts alone. Given nothing, the first of these that is there: the files in
-``$KUBECONFIG``, else ``~/.kube/config``, else the service account of the pod we run in. A source
-that is there but wrong is an error, never a reason to try the next one.
+A configuration given by the caller is used alone. Without one, the first existing source is used:
+the files in ``$KUBECONFIG``, else ``~/.kube/config``, else the service account of the pod. An
+existing source that is invalid is an error, never a reason to try the next one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["SERVICE_ACCOUNT", "from_document", "load"]
 log: Final = logging.getLogger(__name__)
 
 SERVICE_ACCOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
-"""Where the kubelet mounts a pod's token, CA and namespace."""
+"""The folder into which the kubelet mounts a pod's token, CA and namespace."""
 
 _ADVICE: Final = "pass a URL or the path of a kubeconfig, or set KUBECONFIG"
 _URL_FORM: Final = "is not a URL like 'https://host:6443'"
@@ -41,10 +41,10 @@ def load(
     environ: Mapping[str, str] | None = None,
     service_account: str | os.PathLike[str] = SERVICE_ACCOUNT,
 ) -> Config:
-    """Return the configuration to connect with, complete and free of contradictions.
+    """Return the configuration to connect with, complete and checked.
 
-    Blocks on the disk; on an event loop go through `kinform.clock.offload`. Token, certificate
-    and CA files are not read yet: they may change as long as the client lives.
+    Blocks on the disk; on an event loop use `kinform.clock.offload`. Token, certificate
+    and CA files are not read yet: they may change as long as the client is open.
 
     Args:
         config: a server's URL (``http://`` or ``https://``), the path of a kubeconfig, or a
@@ -52,14 +52,14 @@ def load(
         context: the context of the kubeconfig, instead of the current one.
         kubeconfig: the path of a kubeconfig, instead of ``config``.
         namespace: the default namespace, instead of the configured one.
-        credential_plugin_policy: which plugins may run, instead of the configured policy.
-        environ: stands in for the process's environment.
+        credential_plugin_policy: the plugins that may run, instead of the configured policy.
+        environ: replaces the process's environment.
         service_account: the folder with the pod's credentials.
 
     Raises:
-        ConfigError: if there is no configuration, naming every place that was looked at, or if
-            it is wrong, naming the file and the key.
-        UsageError: if the arguments exclude each other, or the policy is none.
+        ConfigError: if no configuration was found (it lists every source that was tried), or if
+            it is invalid (it names the file and the key).
+        UsageError: if the arguments exclude each other, or the policy is not valid.
     """
     environ = os.environ if environ is None else environ
     if config is not None and kubeconfig is not None:
@@ -90,18 +90,18 @@ def from_document(
     source: str,
     credential_plugin_policy: CredentialPluginPolicy,
 ) -> Config:
-    """Return what `Config.from_kubeconfig` promises."""
+    """Return the configuration of an untrusted kubeconfig; see `Config.from_kubeconfig`."""
     found = kubeconfigs.parse(document, source=source)
     if found.is_empty:
         raise ConfigError("has no clusters, users or contexts", source=source)
     config = found.config(context)
-    advice = "a kubeconfig that is no file of yours may not; set it in code if you want it"
+    advice = "an untrusted kubeconfig must not; set it in code if you want it"
     if config.tls.insecure_skip_verify:
         raise config.error("tls.insecure_skip_verify", f"switches off verification: {advice}")
     if config.impersonate is not None:
-        raise config.error("impersonate", f"impersonates somebody: {advice}")
+        raise config.error("impersonate", f"impersonates another user: {advice}")
     config = replace(config, credential_plugin_policy=credential_plugin_policy)
-    checked = _checked(config)  # first, so that a policy that is none is reported as such
+    checked = _checked(config)  # first, so that an invalid policy is reported as such
     plugin_policy.check_environment(checked)
     return checked
 
@@ -125,7 +125,7 @@ def _from_path(path: str, context: str | None) -> Config:
 
 
 def _look_around(context: str | None, environ: Mapping[str, str], *, folder: Path) -> Config:
-    """Return what the environment offers, or say everything that was tried."""
+    """Return the configuration found in the environment, or raise with everything tried."""
     reasons: list[str] = []
     found = _from_environment(context, environ, reasons=reasons)
     if found is None and context is None:  # only kubeconfigs have contexts
@@ -138,7 +138,7 @@ def _look_around(context: str | None, environ: Mapping[str, str], *, folder: Pat
 def _from_environment(
     context: str | None, environ: Mapping[str, str], *, reasons: list[str]
 ) -> Config | None:
-    """Return what ``$KUBECONFIG`` or the home directory holds; ``None``: see ``reasons``."""
+    """Return the configuration of ``$KUBECONFIG`` or the home directory, or add to ``reasons``."""
     paths = [
         path for path in dict.fromkeys(environ.get("KUBECONFIG", "").split(os.pathsep)) if path
     ]
@@ -202,7 +202,7 @@ def _pod_namespace(folder: Path) -> str:
 
 
 def _checked(config: Config) -> Config:
-    """Return ``config`` with its URL in the usual form, after everything that needs no file."""
+    """Return ``config`` with a normalized URL, after every check that needs no file."""
     config = replace(config, server=_server_url(config))
     tls.check(config)
     auth.check(config)
@@ -212,7 +212,7 @@ def _checked(config: Config) -> Config:
 
 
 def _warn_of_readers(config: Config) -> None:
-    """Say which of a kubeconfig's files with credentials others can read."""
+    """Warn about files with credentials that other users can read."""
     if config.origin is None or not config.origin.is_file:
         return
     has_secret = bool(config.token or config.password or config.tls.key_data)
@@ -245,7 +245,7 @@ def _server_url(config: Config) -> str:
 
 
 def _split(text: str) -> SplitResult | None:
-    """Return the parts of an http or https URL; ``None`` if it is none."""
+    """Return the parts of an http or https URL; ``None`` if it is not valid."""
     try:
         parts = urlsplit(text)
         if parts.scheme not in {"http", "https"} or not parts.hostname or parts.port == 0:

@@ -1,4 +1,4 @@
-"""A container's log as it is written."""
+"""`LogStream`: the log of a container, line by line."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _LONGEST_LINE: Final = 1 << 20
 class LogStream:
     """Lines of a log; opened by ``async with``, read by ``async for``, once.
 
-    Lines come without their line end, as text; bytes that are no UTF-8 are replaced. A line of
-    over 1 MiB is handed out in pieces. `iter_bytes` gives the log as it is.
+    Lines are text without their line end; bytes that are not UTF-8 are replaced. A line of
+    over 1 MiB is yielded in pieces. `iter_bytes` yields the raw log.
     """
 
     def __init__(self, connect: Callable[[], AbstractAsyncContextManager[HttpResponse]]) -> None:

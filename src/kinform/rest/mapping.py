@@ -1,8 +1,8 @@
-"""From the names people use to the resources a server has. Pure: discovery feeds it.
+"""`ResourceMap`: from resource names as users write them to a server's resources. Pure.
 
 A name may be ``pods``, ``pod``, ``po``, ``Pod``, ``deployments.apps``, ``deployments.v1.apps``,
 ``v1/pods`` or ``apps/v1/deployments``. Where several groups have it, the core group wins, as in
-kubectl; anything else that is ambiguous is an error.
+kubectl; any other ambiguous name is an error.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["APIResource", "ResourceMap"]
 _MAX_NAME: Final = 63
 """The longest name of a resource: a DNS label."""
 _MAX_COMPARED: Final = 400
-"""So many names, of about the same length, are compared for suggestions: below 0.2 s."""
+"""Limit of names, of about the same length, compared for suggestions: takes below 0.2 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class APIResource:
-    """One resource a server offers, as discovery describes it."""
+    """One resource of a server, as discovery describes it."""
 
     gvr: GroupVersionResource
     kind: str
@@ -55,7 +55,7 @@ class ResourceMap:
         """Return the resource that ``name`` means.
 
         Raises:
-            UnknownResourceError: there is none; similar names are suggested.
+            UnknownResourceError: no resource has that name; similar names are suggested.
             AmbiguousResourceError: several groups have it; the full names are listed.
         """
         known = self._found.get(name)
@@ -76,7 +76,7 @@ class ResourceMap:
         wanted = _split(name)[0].lower()
         if len(wanted) > _MAX_NAME:
             return ()
-        # difflib takes time with the product of the lengths, for each name: a server may list any.
+        # difflib's time grows with the product of the lengths, and a server may list any names.
         near = (known_name for known_name in known if len(known_name) <= _MAX_NAME)
         compared = heapq.nsmallest(_MAX_COMPARED, near, key=lambda one: abs(len(one) - len(wanted)))
         return [known[match] for match in difflib.get_close_matches(wanted, compared, n=3)]
@@ -95,7 +95,7 @@ def _split(name: str) -> tuple[str, Callable[[GroupVersionResource], bool]]:
 
 
 def _ways_to_match(short: str) -> Sequence[Callable[[APIResource], bool]]:
-    """Return the tests for a short name, the surest first."""
+    """Return the predicates for a short name, the most specific first."""
     lower = short.lower()
     return (
         lambda r: r.gvr.resource == lower,

@@ -1,18 +1,53 @@
-"""Query parameters as values: what a list, a watch or a write may ask for."""
+"""Query parameters of requests as values: list, watch and write options, and the patch types."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import enum
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, Self, TypeAlias, cast
 
-__all__ = ["ListOptions", "Params", "QueryOptions", "ResourceVersionMatch", "query_pairs"]
+__all__ = [
+    "FieldValidation",
+    "ListOptions",
+    "Params",
+    "PatchType",
+    "QueryOptions",
+    "ResourceVersionMatch",
+    "WriteOptions",
+    "query_pairs",
+]
 
 ResourceVersionMatch: TypeAlias = Literal["Exact", "NotOlderThan"]
+FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
+"""How the server treats unknown or duplicate fields."""
+
+
+class PatchType(enum.StrEnum):
+    """The format of a PATCH body."""
+
+    content_type: str
+    """The content type of the body."""
+
+    def __new__(cls, value: str, content_type: str) -> Self:
+        """Make a member with its content type."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.content_type = content_type
+        return member
+
+    JSON = "json", "application/json-patch+json"
+    """RFC 6902: a list of operations."""
+    MERGE = "merge", "application/merge-patch+json"
+    """RFC 7386: given values replace, null removes, lists are replaced whole."""
+    STRATEGIC = "strategic", "application/strategic-merge-patch+json"
+    """Kubernetes' own: lists are merged by key. Built-in kinds only."""
+    APPLY = "apply", "application/apply-patch+yaml"
+    """Server-side apply: the fields you own, and nothing else."""
 
 
 class QueryOptions(Protocol):
-    """A value that knows its query parameters."""
+    """A value that converts itself to query parameters."""
 
     def query(self) -> Mapping[str, str]:
         """Return the parameters by their names on the wire; unset ones are left out."""
@@ -20,16 +55,16 @@ class QueryOptions(Protocol):
 
 
 Params: TypeAlias = QueryOptions | Mapping[str, object]
-"""What ``Request.params`` takes: options, or parameters by their names on the wire."""
+"""The argument of ``Request.params``: options, or parameters by their names on the wire."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListOptions:
     """The options of a list or a watch; ``None`` or ``""`` means not sent.
 
-    ``resource_version`` unset asks for the newest state there is, ``"0"`` for any state the
-    server has at hand, anything else for a state not older than that (with
-    ``resource_version_match``) or, for a watch, for what happened since.
+    ``resource_version`` unset requests the most recent state, ``"0"`` any state of the server's
+    watch cache, any other value a state not older than that (with ``resource_version_match``) or,
+    for a watch, the changes since then.
     """
 
     label_selector: str = ""
@@ -39,7 +74,7 @@ class ListOptions:
     limit: int | None = None
     continue_token: str = ""
     timeout: float | None = None
-    """How many seconds the server keeps a watch open (or works on a list); sent as whole ones."""
+    """How many seconds the server keeps a watch open (or works on a list); sent as an integer."""
     watch: bool = False
     allow_watch_bookmarks: bool = False
     send_initial_events: bool | None = None
@@ -65,15 +100,34 @@ class ListOptions:
         )
 
 
-def query_pairs(values: Mapping[str, object]) -> Iterable[tuple[str, str]]:
-    """Yield ``(name, text)`` for every value that is set; a list yields its name repeatedly."""
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """The query parameters of a write."""
+
+    field_manager: str | None = None
+    field_validation: FieldValidation | None = None
+    dry_run: bool = False
+    force: bool = False
+
+    def query(self) -> Mapping[str, str]:
+        """Return the parameters by their names on the wire."""
+        values = {
+            "fieldManager": self.field_manager,
+            "fieldValidation": self.field_validation,
+            "dryRun": "All" if self.dry_run else None,
+            "force": self.force or None,
+        }
+        return dict(query_pairs(values))
+
+
+def query_pairs(values: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Return ``(name, text)`` for every value that is set; a list gives its name repeatedly."""
+    pairs: list[tuple[str, str]] = []
     for name, value in values.items():
-        if isinstance(value, list | tuple):
-            for one in value:  # pyright: ignore[reportUnknownVariableType]
-                yield name, _text(one)  # pyright: ignore[reportUnknownArgumentType]
-        elif value is not None:
-            yield name, _text(value)
-
-
-def _text(value: object) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+        several = cast("Sequence[object]", value) if isinstance(value, list | tuple) else (value,)
+        for one in several:
+            if isinstance(one, bool):
+                pairs.append((name, "true" if one else "false"))
+            elif one is not None:
+                pairs.append((name, str(one)))
+    return pairs

@@ -1,4 +1,4 @@
-"""Lists in pages: 500 at a time, one consistent picture (client-go: tools/pager)."""
+"""`ListPager`: lists in pages of one consistent state (client-go: tools/pager)."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ __all__ = ["MAX_BARREN_PAGES", "PAGE_BUFFER_SIZE", "PAGE_SIZE", "ListPager", "Pa
 T = TypeVar("T")
 
 PAGE_SIZE: Final = 500
-"""Objects per request, unless told otherwise; kubectl's and client-go's figure."""
+"""Default number of objects per request, as in kubectl and client-go."""
 
 PAGE_BUFFER_SIZE: Final = 10
-"""Pages that may wait for a slow reader, unless told otherwise; client-go's figure."""
+"""Default number of pages buffered for a slow reader, as in client-go."""
 
 MAX_BARREN_PAGES: Final = 1_000
-"""How many pages in a row may bring nothing new. A server that filters may send empty pages."""
+"""Limit of consecutive pages without new objects. A server that filters may send empty pages."""
 
 
 @final
 class PageProgress:
-    """Notices a list that never ends: its continue tokens are ever new, its pages are not."""
+    """Detects an endless list: new continue tokens, but no new objects."""
 
     def __init__(self) -> None:
         self._barren = 0
         self._last: object = None
 
     def note(self, page: Sequence[object], mark: object = None) -> None:
-        """Take note of a page; two pages with the same ``mark`` hold the same objects.
+        """Count a page; two pages with the same ``mark`` hold the same objects.
 
         Raises:
             DecodeError: more than `MAX_BARREN_PAGES` in a row were empty, or repeated the page
@@ -61,13 +61,13 @@ class ListPager(Generic[T]):
     Args:
         fetch: asks for one page.
         page_size: objects per request; a ``limit`` in the options wins over it.
-        page_buffer_size: how many pages `pages` and `each` keep ready beside the one that is on
-            its way. Reading ahead outruns the expiry of the token, which does not wait for a slow
-            reader; what is held is at most that many pages and one. With 0 the next page is
-            fetched while the caller works on this one, and no more.
-        full_list_if_expired: whether `list` begins again when its token expires.
-        max_size: how many bytes the pages of a `list` may have together. Those of `pages` and
-            `each` are the caller's to count: here they are not kept.
+        page_buffer_size: the number of pages that `pages` and `each` keep ready besides the one
+            being fetched. Reading ahead keeps the token from expiring while a slow reader works. At
+            most that many pages and one are held. With 0 only the next page is fetched while the
+            caller works on this one.
+        full_list_if_expired: whether `list` starts again when its token expires.
+        max_size: the size limit of all pages of a `list` together, in bytes. `pages` and `each`
+            keep no pages, so they have no such limit.
 
     Raises:
         ValueError: if ``page_buffer_size`` is negative.
@@ -93,8 +93,8 @@ class ListPager(Generic[T]):
     async def list(self, options: ListOptions) -> ListResult[T]:
         """Return all objects as one list with the resourceVersion of the first page.
 
-        If the continue token expires on the way, what was read is dropped and everything is
-        asked for once more, in one piece: the result is always one consistent picture.
+        If the continue token expires on the way, the pages are dropped and the list is requested
+        again, in one piece: the result is always one consistent state.
 
         Raises:
             ResourceExpiredError: on the first page, or later with ``full_list_if_expired`` off.
@@ -132,13 +132,13 @@ class ListPager(Generic[T]):
     async def pages(self, options: ListOptions) -> AsyncGenerator[ListResult[T]]:
         """Yield page after page; the next ones are fetched while the caller works on this one.
 
-        Closing it (leave the loop inside `contextlib.aclosing`) stops the request under way and
-        waits until it is gone. A caller that is cancelled notices at the end of its page at the
-        latest, even if all that is left waits in the buffer already.
+        Closing it (leave the loop inside `contextlib.aclosing`) cancels the request in flight and
+        waits for its end. A cancelled caller notices at the end of its page at the latest, even if
+        all other pages are in the buffer already.
 
         Raises:
-            ResourceExpiredError: the token expired. It comes after all pages that were read by
-                then; they stay valid, but the rest of that picture is gone: begin again.
+            ResourceExpiredError: the token expired. It is raised after all pages that were read by
+                then; they stay valid, but the rest of that state is lost: list again.
             DecodeError: the list has no end (see `PageProgress`).
         """
         first = await self._fetch(self._first(options))
@@ -146,7 +146,7 @@ class ListPager(Generic[T]):
             yield first
             return
         ready: asyncio.Queue[ListResult[T] | None] = asyncio.Queue()  # bounded by ``room``
-        # Taken before a page is asked for, not when it has come: the one on its way counts too.
+        # Acquired before a page is requested, so that the one being fetched counts too.
         room = asyncio.Semaphore(self._page_buffer_size + 1)
         ahead = self._read_ahead(options, first.continue_token, ready=ready, room=room)
         page: ListResult[T] | None = first
@@ -154,7 +154,7 @@ class ListPager(Generic[T]):
         async with background(ahead) as task:
             while page is not None:
                 yield page
-                # Neither a full buffer nor a plain loop body ever waits: let others have a turn.
+                # With a full buffer and a loop body without await, other tasks would starve.
                 await asyncio.sleep(0)
                 page = await ready.get()
                 room.release()
@@ -168,7 +168,7 @@ class ListPager(Generic[T]):
         ready: asyncio.Queue[ListResult[T] | None],
         room: asyncio.Semaphore,
     ) -> None:
-        """Put the pages behind ``token`` into ``ready``, as there is room, then None."""
+        """Put the pages behind ``token`` into ``ready``, as capacity allows, then None."""
         progress = PageProgress()
         try:
             while token:

@@ -1,9 +1,9 @@
-"""Which credential plugins may run: kubectl's ``credentialPluginPolicy``, for programs.
+"""The policy for credential plugins: kubectl's ``credentialPluginPolicy``.
 
-A kubeconfig names a program, so whoever writes the kubeconfig runs code. `check` refuses what can
-be refused before anything is looked for; `check_found` is asked about the very file that would be
-started; `check_environment` keeps an untrusted kubeconfig from turning an allowed program into
-another one. client-go: ``ExecConfig.PluginPolicy``.
+A kubeconfig names a program, so its author decides which code runs. `check` applies the policy
+before the program is looked up; `check_found` applies it to the file that would be started;
+`check_environment` keeps an untrusted kubeconfig from making an allowed program run other code.
+client-go: ``ExecConfig.PluginPolicy``.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _SETTING: Final = "credential_plugin_policy"
 
 
 def is_used(config: Config) -> bool:
-    """Tell whether a plugin says who we are: there is one, and nothing else does."""
+    """Return whether a plugin provides the credential: one is set, and no other credential is."""
     tls = config.tls
     has_other = config.token_file or config.token or config.username or config.password
     return config.exec_plugin is not None and not (has_other or tls.cert_data or tls.cert_file)
 
 
 def check(config: Config) -> None:
-    """Refuse a plugin that may not run, as far as can be told without looking for it.
+    """Refuse a plugin that may not run, without looking it up in PATH.
 
     Raises:
         ConfigError: if plugins are denied and one is needed; names it, its file and what to do.
-        UsageError: if the policy is none.
+        UsageError: if the policy is not valid.
     """
     _check_form(config.credential_plugin_policy)
     plugin = config.exec_plugin
@@ -42,7 +42,7 @@ def check(config: Config) -> None:
 
 
 def check_found(config: Config, plugin: ExecPlugin, found: str) -> None:
-    """Refuse the program at ``found`` unless the policy leads to it. Blocks.
+    """Refuse the program at ``found`` unless the policy allows it. Blocks.
 
     Raises:
         ConfigError: as `check`.
@@ -56,7 +56,7 @@ def check_found(config: Config, plugin: ExecPlugin, found: str) -> None:
 
 
 def check_environment(config: Config) -> None:
-    """Refuse environment variables of a kubeconfig that is no file, under an allowlist.
+    """Refuse environment variables of an untrusted kubeconfig, under an allowlist.
 
     An allowlist says which programs may run. Variables such as ``LD_PRELOAD``, ``PATH``,
     ``PYTHONWARNINGS`` or ``AWS_CONFIG_FILE`` make an allowed program run other code, and no list of

@@ -1,4 +1,4 @@
-"""Which proxy stands between us and the API server: kubeconfig and environment, read as Go does.
+"""The proxy of a server, from the kubeconfig or the environment, by Go's rules.
 
 A ``proxy-url`` in the kubeconfig always applies. Otherwise ``HTTPS_PROXY`` (``HTTP_PROXY`` for an
 ``http://`` server) applies unless ``NO_PROXY`` exempts the server. Proxy URLs may hold passwords:
@@ -40,19 +40,19 @@ class Proxy:
     url: str
     """``http://host:port`` or ``https://host:port``, without credentials."""
     authorization: str | None = field(default=None, repr=False)
-    """What to send as ``Proxy-Authorization``, to the proxy alone; ``None``: nothing."""
+    """The ``Proxy-Authorization`` header, sent to the proxy only; ``None``: none."""
 
 
 def proxy_for(config: Config, *, environ: Mapping[str, str] | None = None) -> Proxy | None:
     """Return the proxy through which ``config.server`` is reached; ``None``: directly.
 
     Args:
-        config: the server, and the proxy it asks for.
-        environ: stands in for the process's environment.
+        config: the server, and its configured proxy.
+        environ: replaces the process's environment.
 
     Raises:
-        ConfigError: if the proxy is no http or https proxy (SOCKS is not supported), or if it is
-            on another machine and would read the credentials; names the key or the variable.
+        ConfigError: if the proxy is not an http or https proxy (SOCKS is not supported), or if it
+            is on another machine and would read the credentials; names the key or the variable.
     """
     if config.proxy_url:
         proxy = _parse(config.proxy_url)
@@ -70,7 +70,7 @@ def proxy_for(config: Config, *, environ: Mapping[str, str] | None = None) -> Pr
     if bypasses(_variable(environ, "NO_PROXY")[1], server.hostname or "", port=port):
         return None
     if name.lower() == "http_proxy" and environ.get("REQUEST_METHOD"):
-        # In a CGI program that variable may be the ``Proxy:`` header of a stranger's request.
+        # In a CGI program an unauthenticated client can set that variable by a ``Proxy:`` header.
         message = "cannot be trusted in a CGI program; unset it, or give a proxy-url"
         raise ConfigError(message, source="environment", key=name)
     proxy = _parse(value)
@@ -82,20 +82,20 @@ def proxy_for(config: Config, *, environ: Mapping[str, str] | None = None) -> Pr
 
 
 def has_credentials(config: Config) -> bool:
-    """Tell whether requests carry a secret in a header: a token, a password, a plugin's token.
+    """Return whether requests carry a secret in a header: a token, a password, a plugin's token.
 
-    A client certificate is no header: it needs TLS, and its key is never sent. Impersonation alone
-    is no secret.
+    A client certificate does not count: it needs TLS, and its key is never sent. Impersonation
+    headers alone hold no secret.
     """
     has_token = bool(config.token or config.token_file)
     return has_token or bool(config.username or config.password) or config.exec_plugin is not None
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether ``host`` (a name, or an address without brackets) is this machine.
+    """Return whether ``host`` (a name, or an address without brackets) is this machine.
 
-    Names below ``localhost`` are loopback by RFC 6761; `kinform.rest.sockets.Lookups` never asks a
-    name server for them.
+    Names below ``localhost`` are loopback by RFC 6761; `kinform.rest.sockets.Lookups` never
+    resolves them by a name server.
     """
     host = host.lower()
     address = _address(host)
@@ -105,18 +105,18 @@ def is_loopback(host: str) -> bool:
 
 
 def _reads_credentials(proxy: Proxy, config: Config) -> bool:
-    """Tell whether ``proxy`` is another machine that would read the credentials of ``config``."""
+    """Return whether ``proxy`` is another machine that would read the credentials."""
     if config.is_tls or not has_credentials(config):
         return False
     return not is_loopback(urlsplit(proxy.url).hostname or "")
 
 
 def bypasses(no_proxy: str, host: str, *, port: int) -> bool:
-    """Tell whether ``host`` is reached directly under this ``NO_PROXY``.
+    """Return whether ``host`` is reached directly under this ``NO_PROXY``.
 
-    Entries, separated by commas: ``*``; an address; a range like ``10.0.0.0/8``; a name, for
-    itself and all below it; ``.name`` or ``*.name`` for what is below it. Each but ``*`` and
-    ranges may end in ``:port``. Loopback (see `is_loopback`) is never proxied. What cannot be read
+    Entries, separated by commas: ``*``; an address; a range like ``10.0.0.0/8``; a name, which
+    includes its subdomains; ``.name`` or ``*.name`` for the subdomains only. Each but ``*`` and
+    ranges may end in ``:port``. Loopback (see `is_loopback`) is never proxied. An invalid entry
     matches nothing.
 
     >>> bypasses("10.0.0.0/8,.example.com", "10.1.2.3", port=6443)
@@ -138,7 +138,7 @@ def bypasses(no_proxy: str, host: str, *, port: int) -> bool:
 
 
 def _names(name: str, host: str, *, address: _Address | None) -> bool:
-    """Tell whether an entry without its port means the server (Go: httpproxy ``init``)."""
+    """Return whether an entry without its port matches the server (Go: httpproxy ``init``)."""
     if (wanted := _address(name)) is not None:
         return wanted == address
     name = _ascii(name[1:] if name.startswith("*.") else name)
@@ -161,7 +161,7 @@ def _split_port(entry: str) -> tuple[str, str]:
 
 
 def _covers(entry: str, address: _Address) -> bool:
-    """Tell whether ``entry`` is a range with ``address`` in it."""
+    """Return whether ``entry`` is a range that includes ``address``."""
     network, _, length = entry.partition("/")
     if not (length.isascii() and length.isdigit()):
         return False
@@ -180,7 +180,7 @@ def _address(text: str) -> _Address | None:
 
 
 def _ascii(name: str) -> str:
-    """Return ``name`` as it stands in DNS; a name that cannot stand there is left alone."""
+    """Return ``name`` in its DNS form; a name without one is returned as it is."""
     if name.isascii():
         return name
     try:
@@ -190,7 +190,7 @@ def _ascii(name: str) -> str:
 
 
 def _variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
-    """Return the name and value of a variable that may be spelled in capitals or not."""
+    """Return the name and value of a variable, in upper or lower case."""
     for spelling in (name, name.lower()):
         if environ.get(spelling):
             return spelling, environ[spelling]
@@ -198,7 +198,7 @@ def _variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
 
 
 def _parse(text: str) -> Proxy | str:
-    """Return the proxy ``text`` names, or what is wrong with it, without quoting it."""
+    """Return the proxy in ``text``, or an error message that does not quote it."""
     text = text.strip()
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")

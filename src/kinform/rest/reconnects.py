@@ -1,8 +1,8 @@
-"""Reconnects: what all informers of one client share when they come back to the server.
+"""Reconnects: the limit and the probes that all informers of one client share.
 
-A server that shuts down ends every watch at once, and a client may have a thousand of them. Here
-they take turns (see `kinform.sansio.ratelimit`), and one probe of the server's version answers
-for all informers of one resource.
+A server that shuts down ends every watch at once, and a client may have a thousand of them. Their
+reconnects take turns (see `kinform.sansio.ratelimit`), and one probe of the server's version
+answers for all informers of one resource.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Probed", "Reconnects", "check_reconnect_rate"]
 log: Final = logging.getLogger(__name__)
 
 REPORT_AFTER: Final = 30.0
-"""A wait this long is logged: by default there is none, for all informers are back sooner."""
+"""Seconds; a longer wait is logged. With the default rate all informers are back sooner."""
 REPORT_EVERY: Final = 10.0
 
 
@@ -76,12 +76,12 @@ class Reconnects:
 
     @property
     def rate(self) -> float:
-        """How many reconnects per second are allowed now."""
+        """The reconnects per second that are allowed now."""
         return self._rate or reconnect_rate(self._informers)
 
     @property
     def informers(self) -> int:
-        """How many informers share this limit now."""
+        """The number of informers that share this limit now."""
         return self._informers
 
     @contextlib.contextmanager
@@ -125,22 +125,28 @@ class Reconnects:
     # --- probes
 
     def lost(self, resource: Hashable) -> None:
-        """Note that a watch of ``resource`` was lost: probes made before say nothing any more."""
+        """Note that a watch of ``resource`` was lost: earlier probes are not used any more."""
         self._lost[resource] = self.mark()
 
     async def probe(
-        self, resource: Hashable, send: Callable[[], Awaitable[str]], *, max_age: float
+        self,
+        resource: Hashable,
+        send: Callable[[], Awaitable[str]],
+        *,
+        max_age: float,
+        after: int = 0,
     ) -> Probed:
         """Return the server's version of ``resource``, from a probe that may be another informer's.
 
-        A probe is used if it began at most ``max_age`` seconds ago, and after the last watch of
-        that resource was lost. Otherwise ``send`` is called, or the call under way is awaited.
-        That another informer may not read what it asks for says nothing about this one: then
-        ``send`` is called all the same. That the server does not answer holds for both.
+        A probe is used if it began at most ``max_age`` seconds ago, after the last watch of that
+        resource was lost, and after ``after`` (a `mark`). Otherwise ``send`` is called, or the call
+        under way is awaited. If another informer is not allowed to list, ``send`` is called all the
+        same: this informer may be allowed. If the server does not answer, the probe has failed for
+        all that share it.
         """
         oldest = asyncio.get_running_loop().time() - max_age
         known = self._probed.get(resource)
-        lost = self._lost.get(resource, 0)
+        lost = max(self._lost.get(resource, 0), after)
         if known is not None and known.order > lost and known.started >= oldest:
             return known
         order, started = self._sent.get(resource, (0, oldest))
@@ -151,17 +157,17 @@ class Reconnects:
         async def ask() -> Probed:
             nonlocal is_mine
             is_mine = True
-            return await self.probe_alone(resource, send)
+            return await self._send(resource, send)
 
         try:
             return await self._calls.call((resource, order), ask)
         except Exception as exc:
             if is_mine or _is_outage(exc):
                 raise
-        return await self.probe_alone(resource, send)
+        return await self._send(resource, send)
 
-    async def probe_alone(self, resource: Hashable, send: Callable[[], Awaitable[str]]) -> Probed:
-        """Call ``send`` and return its answer, which others may use then."""
+    async def _send(self, resource: Hashable, send: Callable[[], Awaitable[str]]) -> Probed:
+        """Call ``send`` and return its answer; other informers may use it from then on."""
         order, started = self.mark(), asyncio.get_running_loop().time()
         probed = Probed(order, started, await send())
         known = self._probed.get(resource)
@@ -178,7 +184,7 @@ class Reconnects:
 
 @final
 class _Line:
-    """Those that wait for their turn, first come, first served."""
+    """A queue for turns, first come, first served."""
 
     def __init__(self) -> None:
         self._pace = Pace()
@@ -186,7 +192,7 @@ class _Line:
         self._reported = float("-inf")
 
     async def wait(self, rate: Callable[[], float]) -> None:
-        """Wait for a turn; ``rate`` is asked when it comes."""
+        """Wait for a turn; ``rate()`` is called when it comes."""
         loop = asyncio.get_running_loop()
         asked = loop.time()
         async with self._first:
@@ -202,7 +208,7 @@ class _Line:
 
 
 def _is_outage(error: Exception) -> bool:
-    """Whether the server could not answer any informer just now."""
+    """Tell whether the server could not answer any informer just now."""
     if isinstance(error, ApiError):
         return error.code in {429, 500, 502, 503, 504}
     return isinstance(error, TransportError)

@@ -1,4 +1,4 @@
-"""Reading answers: which are errors, which error, and what the body says.
+"""Interpretation of responses: API errors and content types.
 
 Pure: bytes and headers in, values or errors out.
 """
@@ -6,6 +6,7 @@ Pure: bytes and headers in, values or errors out.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Generator, Mapping
 from typing import Final
 
@@ -25,7 +26,7 @@ __all__ = [
 ]
 
 MAX_ERROR_BODY: Final = 1 << 20
-"""No honest ``Status`` is longer; what a proxy adds beyond is not read."""
+"""No real ``Status`` is longer; the rest of a longer body is not read."""
 
 _MESSAGE_LIMIT: Final = 2048
 
@@ -38,20 +39,22 @@ _kind: Final = msgspec.json.Decoder(_KindOnly)
 _status: Final = msgspec.json.Decoder(Status)
 
 
+_is_json: Final = re.compile(r"\s*(application/json|[^;]*\+json)?\s*(;|$)", re.IGNORECASE).match
+"""Matches a content type of JSON; a missing one counts as JSON, as in client-go."""
+
+
 def is_json(headers: Mapping[str, str]) -> bool:
-    """Whether the answer calls itself JSON (a missing type counts as JSON, as in client-go)."""
-    kind = headers.get("Content-Type", "application/json").partition(";")[0].strip().lower()
-    return kind in {"application/json", ""} or kind.endswith("+json")
+    """Return whether the content type is JSON or missing."""
+    return _is_json(headers.get("Content-Type", "")) is not None
 
 
 def error_of_answer(
     code: int, headers: Mapping[str, str], body: bytes, *, method: str, url: str, wall: float
 ) -> ApiError:
-    """Return the error for an answer whose code is no success.
+    """Return the error for a response whose code is not 2xx.
 
-    A ``Status`` in the body speaks for itself; otherwise the code does, and the text is kept
-    only if it is text (at most 2 KiB, without control characters; a page of HTML is named,
-    not quoted).
+    It is made from the ``Status`` in the body; without one, from the code and from a body of plain
+    text (at most 2 KiB, without control characters; a page of HTML is mentioned, not quoted).
     """
     wait = retry_after(headers.get("Retry-After"), wall=wall)
     status = _read_status(body) if is_json(headers) else None
@@ -63,7 +66,7 @@ def error_of_answer(
 
 
 def error_of_status(body: bytes, *, method: str, url: str) -> ApiError | None:
-    """Return the error a 2xx answer hides in a failed ``Status``, or ``None`` if it hides none."""
+    """Return the error of a 2xx response whose body is a failed ``Status``, else ``None``."""
     if b'"Failure"' not in body:
         return None
     status = _read_status(body)
@@ -74,7 +77,7 @@ def error_of_status(body: bytes, *, method: str, url: str) -> ApiError | None:
 
 @contextlib.contextmanager
 def naming_request(*, method: str, url: str) -> Generator[None]:
-    """Name the request in errors from within the block that do not name one themselves."""
+    """Add the request to errors raised in the block that do not name one themselves."""
     try:
         yield
     except (ApiError, DecodeError) as exc:
@@ -83,13 +86,13 @@ def naming_request(*, method: str, url: str) -> Generator[None]:
 
 
 def check_json(headers: Mapping[str, str], *, method: str, url: str) -> None:
-    """Refuse a successful answer that is not JSON: a login page must never look like data.
+    """Refuse a 2xx response that is not JSON: a login page must never look like data.
 
     Raises:
         DecodeError: naming the content type.
     """
-    if not is_json(headers):
-        kind = headers.get("Content-Type", "")
+    kind = headers.get("Content-Type", "")
+    if not _is_json(kind):
         raise DecodeError(
             f"the server answered with {kind!r} instead of JSON; "
             "is a proxy or a login page in between?",

@@ -1,7 +1,7 @@
-"""What lists and watches give: typed objects with their metadata beside them.
+"""The results of lists and watches: typed objects, each with its metadata.
 
-``T`` is whatever the caller's model is and is never looked into; what kinform itself needs
-(key, uid, version, labels) stands beside it as `ObjectMeta`.
+``T`` is the caller's model, which kinform never looks into; the fields that kinform itself needs
+(key, uid, version, labels) are in a separate `ObjectMeta`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 @final
 class ListResult(Sequence[T_co]):
-    """The objects of a list, in the server's order, and the version they show together.
+    """The objects of a list, in the server's order, and the version of the list.
 
-    ``resource_version`` is where a watch goes on without a gap. With ``limit`` given,
-    ``continue_token`` is set as long as there is more. ``unreadable`` holds what could not be
-    read, where the caller asked for that instead of an error. ``size`` is how many bytes it was,
-    not compressed, as far as that is known.
+    A watch from ``resource_version`` continues without a gap. With ``limit`` given,
+    ``continue_token`` is set as long as there are more objects. ``unreadable`` holds the objects
+    that could not be decoded, if the caller asked for that instead of an error. ``size`` is the
+    number of bytes, not compressed, if known.
     """
 
     __slots__ = ("_metas", "_objects", "api_version", "kind", "metadata", "size", "unreadable")
@@ -104,9 +104,9 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True, gc=False):
 @final
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """The server has nothing older than this version left to tell.
+    """The server has sent all events up to this version.
 
-    ``initial_events_end`` marks the end of the objects that ``send_initial_events`` asked for.
+    ``initial_events_end`` marks the end of the objects that ``send_initial_events`` requested.
     """
 
     resource_version: str
@@ -116,20 +116,20 @@ class Bookmark:
 @final
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An object that arrived and cannot be read: too deep, not UTF-8, not what its model says.
+    """An object that arrived and cannot be decoded: too deep, not UTF-8, not as its model declares.
 
-    ``metadata`` is what could be made out; without a name nobody can tell which object it was.
-    ``error`` says what is wrong with it and shows no payload.
+    ``metadata`` is the part that could be decoded; without a name the object is unknown.
+    ``error`` gives the reason and shows no payload.
     """
 
     metadata: ObjectMeta
     error: DecodeError
     type: EventType = EventType.ADDED
-    """What the watch said had happened to it; ADDED for the items of a list."""
+    """The event type of the watch; ADDED for the items of a list."""
 
 
 Received: TypeAlias = WatchEvent[T] | Bookmark
-"""What a watch yields when bookmarks are wanted too."""
+"""The items of a watch that yields bookmarks too."""
 
 
 def list_too_large(limit: int) -> DecodeError:

@@ -1,8 +1,8 @@
-"""The sockets below an HTTP library: made with our options, counted until really closed.
+"""The sockets of an HTTP library: created with our options, tracked until they are closed.
 
-An HTTP library's ``close`` returns while TLS connections still say good-bye. `Sockets` makes each
-socket itself, so it knows when the last one is gone: `Sockets.wait_closed` waits for that and for
-nothing else. `Lookups` finds addresses for names.
+An HTTP library's ``close`` returns while TLS connections still shut down. `Sockets` creates each
+socket itself, so `Sockets.wait_closed` returns when the last one is closed. `Lookups` resolves
+host names.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import ipaddress
-import select
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Final, TypeAlias, final
 
-__all__ = ["Address", "AddressInfo", "Lookups", "Sockets", "has_news", "read_by_records"]
+__all__ = ["Address", "AddressInfo", "Lookups", "Sockets"]
 
 AddressInfo: TypeAlias = tuple[
     int | socket.AddressFamily,
@@ -25,19 +24,19 @@ AddressInfo: TypeAlias = tuple[
     str,
     tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes],
 ]
-"""What `socket.getaddrinfo` gives for one address: family, kind, protocol, name, address."""
+"""One result of `socket.getaddrinfo`: family, kind, protocol, name, address."""
 
 Address: TypeAlias = tuple[socket.AddressFamily, str]
 """An IP address and its family."""
 
-# A dead peer is noticed after 30 s of silence plus one unanswered probe (45 s at most), and 30 s
-# after bytes were sent that it neither acknowledges nor makes room for.
+# A dead peer is detected after 30 s of silence plus one unanswered probe (45 s at most), and 30 s
+# after bytes were sent that it does not acknowledge or has no receive window for.
 _KEEPALIVE_IDLE, _KEEPALIVE_INTERVAL, _KEEPALIVE_COUNT = 30, 10, 3
 _USER_TIMEOUT_MS = 30_000
 
 
 def _options() -> Iterator[tuple[int, int, int]]:
-    """Yield (level, option, value) for what this platform has."""
+    """Yield (level, option, value) for the options of this platform."""
     yield socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1
     yield socket.IPPROTO_TCP, socket.TCP_NODELAY, 1
     named = {
@@ -55,38 +54,11 @@ def _options() -> Iterator[tuple[int, int, int]]:
 
 
 _OPTIONS: Final = tuple(_options())
-_RECORD: Final = 16 * 1024
-"""What a TLS record holds at most."""
-
-
-def read_by_records(transport: asyncio.BaseTransport | None) -> None:
-    """Have asyncio make room for one TLS record at a time, if this asyncio lets us.
-
-    By itself it takes 256 KB for each record and gives back all but the 16 of it, and so leaves the
-    heap full of holes: three busy watches made 3 MB of them in a minute and a half, and went on.
-    """
-    protocol = getattr(transport, "_ssl_protocol", None)
-    if protocol is not None and hasattr(protocol, "max_size"):
-        protocol.max_size = _RECORD
-
-
-def has_news(transport: asyncio.BaseTransport | None) -> bool:
-    """Tell whether there is something to read, an end or an error that the loop has not seen yet.
-
-    On a connection that nobody has asked anything, all three mean that it is over. The loop looks
-    between its turns only: what came while something else ran, it will hear of too late.
-    """
-    connection = None if transport is None else transport.get_extra_info("socket")
-    if connection is None or not hasattr(select, "poll"):  # Windows: there the loop has to do
-        return False
-    poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)  # ends and errors are always told
-    return bool(poll.poll(0))
 
 
 @final
 class _Socket(socket.socket):
-    """A socket that tells when it is gone."""
+    """A socket that calls ``on_gone`` when it is closed."""
 
     on_gone: Callable[[_Socket], None] | None = None
 
@@ -107,7 +79,7 @@ class _Socket(socket.socket):
 
 @final
 class Sockets:
-    """Makes TCP sockets with keep-alive, and knows which are still open. One loop's only."""
+    """Creates TCP sockets with keep-alive and tracks the open ones. For one loop."""
 
     def __init__(self) -> None:
         self._open: set[_Socket] = set()
@@ -123,7 +95,7 @@ class Sockets:
         try:
             sock.settimeout(0)
             for level, option, value in _OPTIONS:
-                with suppress(OSError):  # a sandbox may know the name and refuse the option
+                with suppress(OSError):  # a sandbox may define the option and refuse to set it
                     sock.setsockopt(level, option, value)
         except BaseException:
             sock.close()
@@ -137,10 +109,10 @@ class Sockets:
         self._changed.set()
 
     def cut(self) -> None:
-        """End every connection here and now; the loop notices and closes the sockets.
+        """Shut every connection down at once; the loop notices and closes the sockets.
 
-        For the end only. Nothing that waits for the peer waits on: not a TLS good-bye, not bytes
-        that the peer does not read.
+        For the end of the transport only. Nothing waits for the peer any longer: neither a TLS
+        shutdown nor bytes that the peer does not read.
         """
         for sock in self._open:
             with suppress(OSError):  # not connected (yet, or any more)
@@ -155,10 +127,10 @@ class Sockets:
 
 @final
 class Lookups:
-    """Finds the addresses of names. Nothing is remembered: a server may move.
+    """Resolves host names. Nothing is cached: a server may move.
 
-    Calls for the same name share one lookup, so that a dead name server holds one thread and
-    not all of them. Cancelling a call leaves no task behind; the thread ends by itself.
+    Concurrent calls for the same name share one lookup, so that a dead name server blocks one
+    thread and not all of them. Cancelling a call leaves no task behind; the thread ends by itself.
     """
 
     def __init__(self) -> None:
@@ -181,7 +153,7 @@ class Lookups:
     def _forget(self, key: tuple[str, int], lookup: asyncio.Future[list[Address]]) -> None:
         del self._pending[key]
         if not lookup.cancelled():
-            lookup.exception()  # seen, even if every caller was cancelled
+            lookup.exception()  # retrieved, even if every caller was cancelled
 
 
 def _look_up(host: str, port: int) -> list[Address]:

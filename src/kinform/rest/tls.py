@@ -1,9 +1,9 @@
-"""TLS for one API server: `TlsSource` makes the ``ssl.SSLContext`` and notices when files change.
+"""`TlsSource`: the ``ssl.SSLContext`` of one API server, renewed when its files change.
 
-Certificates and keys are read as bytes and compared as bytes, so a context is replaced only when
-what it is made of has changed. A change that cannot be loaded (half written, emptied, gone) leaves
-the old context in use. Verification is never weakened by a failure. Key material reaches OpenSSL
-through memory; it is never written to a disk where the system can avoid it.
+Certificates and keys are compared as bytes, so a context is replaced only when its contents have
+changed. A change that cannot be loaded (half written, emptied, deleted) leaves the old context in
+use. A failure never weakens verification. Key material reaches OpenSSL through memory; it is never
+written to a disk where the system can avoid it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["ClientCertificate", "TlsSource", "check"]
 log: Final = logging.getLogger(__name__)
 
 CHECK_PERIOD: Final = 60.0
-"""How often files are looked at, at most; `TlsSource.invalidate` makes it now."""
+"""Seconds between two checks of the files; after `TlsSource.invalidate` the next use checks."""
 
 EMPTY_CA: Final = (
     "is empty, which would trust the certificate authorities of the system; give a certificate,"
@@ -56,7 +56,7 @@ class ClientCertificate:
 
 
 class _Material(NamedTuple):
-    """Everything a context is made of, and the settings to blame for the pair."""
+    """The contents of a context, and the settings that errors about the pair name."""
 
     ca: bytes | None
     pair: ClientCertificate | None
@@ -82,8 +82,8 @@ class _Loaded(NamedTuple):
 class TlsSource:
     """The TLS context for connections to ``config.server``, kept up to date.
 
-    Any task of one loop may use it. Whoever keeps connections should drop those made under an
-    older context once `context` returns another object.
+    Any task of one loop may use it. A pool of connections should close those made with an older
+    context once `context` returns another object.
     """
 
     def __init__(self, config: Config) -> None:
@@ -97,13 +97,13 @@ class TlsSource:
 
     @property
     def server_hostname(self) -> str | None:
-        """The name to ask for (SNI) and to verify; ``None``: the host of the URL."""
+        """The name to send (SNI) and to verify; ``None``: the host of the URL."""
         return self._config.tls.server_name
 
     async def context(self) -> ssl.SSLContext | None:
-        """Return the context to connect with; ``None`` if the server is spoken to without TLS.
+        """Return the context to connect with; ``None`` if the server does not use TLS.
 
-        It is the same object until a certificate, key or CA file changes. Files are looked at
+        It is the same object until a certificate, key or CA file changes. Files are checked
         about once a minute, and at the first call after `invalidate`.
 
         Raises:
@@ -113,22 +113,22 @@ class TlsSource:
             return None
         if (known := self._fresh()) is not None:
             return known.context
-        async with self._lock:  # one reads, the others wait for what it finds
+        async with self._lock:  # one task reads the files, the others wait for its result
             if (known := self._fresh()) is None:
                 known = await self._reload()
             return known.context
 
     def invalidate(self) -> None:
-        """Make the next `context` read all files again, whatever their dates say.
+        """Make the next `context` read all files again, regardless of their dates.
 
-        For the moment after a failed verification or a 401: the files may have just changed.
+        For use after a failed verification or a 401: the files may have just changed.
         """
         self._is_suspect = True
 
     def use_certificate(self, certificate: ClientCertificate | None) -> None:
-        """Show ``certificate`` from now on instead of the configured one; ``None``: as configured.
+        """Use ``certificate`` from now on instead of the configured one; ``None``: as configured.
 
-        For credential plugins that hand out certificates. The next `context` has it.
+        For credential plugins that issue certificates. The next `context` has it.
         """
         if certificate != self._certificate:
             self._certificate = certificate
@@ -152,7 +152,7 @@ class TlsSource:
             self._complain(exc)
             loaded = last
         except asyncio.CancelledError:
-            self._is_suspect = suspect or self._is_suspect  # nothing was learned
+            self._is_suspect = suspect or self._is_suspect  # the files were not checked
             raise
         self._loaded, self._checked_at = loaded, now
         return loaded
@@ -271,7 +271,7 @@ def _trust(context: ssl.SSLContext, ca: bytes, *, config: Config) -> None:
 def _show(
     context: ssl.SSLContext, pair: ClientCertificate, *, material: _Material, config: Config
 ) -> None:
-    """Make ``pair`` what we show the server."""
+    """Make ``pair`` the client certificate."""
     if not _CERTIFICATE.search(pair.cert):
         raise config.error(material.cert_setting, "holds no PEM certificate")
     if not _PRIVATE_KEY.search(pair.key):
@@ -323,4 +323,4 @@ def private_path(data: bytes) -> Generator[str]:
 
 
 key_path: Final = memory_path if sys.platform == "linux" else private_path
-"""How key material reaches OpenSSL, which reads it only from a path."""
+"""Passes key material to OpenSSL, which reads it only from a path."""

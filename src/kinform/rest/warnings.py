@@ -1,6 +1,6 @@
-"""``Warning`` headers: the API server's way to say "this works, but".
+"""``Warning`` headers: notices of the API server about requests that succeeded.
 
-Deprecated versions, unknown fields, dubious names: the text is for people and is shown once.
+Deprecated versions, unknown fields, dubious names: the text is for people and is logged once.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ class ApiWarning(NamedTuple):
     code: int
     """299 for everything Kubernetes sends."""
     agent: str
-    """Who warns; usually ``-``."""
+    """The component that warns; usually ``-``."""
     text: str
     """The sentence, without control characters."""
 
 
 WarningHandler: TypeAlias = Callable[[ApiWarning], None]
-"""Called on the loop for each warning, of every answer that carries one. Must not block."""
+"""Called on the loop for each warning of a response. Must not block."""
 
 
 def parse_warnings(header: str | None) -> list[ApiWarning]:
-    """Read a ``Warning`` header (several joined by commas too). What cannot be read is skipped."""
+    """Parse a ``Warning`` header (several joined by commas too). Invalid parts are skipped."""
     found: list[ApiWarning] = []
     for match in _WARNING.finditer((header or "")[: _LONGEST * 16]):
         code, agent, quoted = match.groups()
@@ -52,7 +52,7 @@ class WarningLogger:
     """The default handler: logs each distinct 299 warning once, at level WARNING."""
 
     def __init__(self) -> None:
-        # Bounded: a server that makes up new sentences for ever must not fill our memory.
+        # Bounded: a server with ever new warnings must not fill our memory.
         self._seen: set[str] = set()
 
     def __call__(self, warning: ApiWarning) -> None:

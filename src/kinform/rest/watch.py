@@ -1,7 +1,7 @@
-"""A watch in progress: HTTP bytes in, typed events out.
+"""`Watch`: an open watch, which turns HTTP bytes into typed events.
 
-The bytes are cut by `WatchDecoder`; here they are only read, timed and handed on. One network
-read gives one batch, so a reader that takes batches awaits once for many events.
+`WatchDecoder` cuts the bytes into frames; here they are read, timed and delivered. One network
+read gives one batch, so a reader of batches awaits once for many events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kinform.rest.results import (
 )
 from kinform.rest.transport import HttpResponse
 from kinform.sansio import heads
-from kinform.sansio.heads import Body, Head
+from kinform.sansio.heads import Head
 from kinform.sansio.watch import EventType, Frame, WatchDecoder
 
 __all__ = ["OpenWatch", "Receiving", "Watch"]
@@ -42,11 +42,11 @@ __all__ = ["OpenWatch", "Receiving", "Watch"]
 T = TypeVar("T")
 
 _GATHER: Final = 0.005
-"""Seconds in which the bytes of a large list may gather between two reads."""
+"""Seconds between two reads of a large list, in which its bytes accumulate."""
 _LARGE: Final = 256 * 1024
-"""From how many bytes on a list is a large one."""
+"""Size from which a list is a large one."""
 _PLENTY: Final = 64 * 1024
-"""What a read has to bring for it to be worth waking up."""
+"""Size of a read that is worth waking up for."""
 
 # Reading a member off an enum costs as much as the comparison itself.
 _BOOKMARK: Final = EventType.BOOKMARK
@@ -54,7 +54,7 @@ _ERROR: Final = EventType.ERROR
 
 
 class OpenWatch(NamedTuple):
-    """An answer that has begun, and where it comes from."""
+    """A response whose body arrives, and its URL."""
 
     response: HttpResponse
     url: str
@@ -65,26 +65,25 @@ class Watch(AsyncIterator[WatchEvent[T]]):
     """A stream of changes; opened by ``async with``, read by ``async for``, by one task at a time.
 
     Iterating yields `WatchEvent` until the server ends the watch, which it does sooner or later:
-    a clean end is the end of the loop, not an error. Bookmarks are taken note of in
-    ``resource_version`` and not yielded; `with_bookmarks` yields them too. It does not
-    reconnect: an informer does.
+    a clean end is the end of the loop, not an error. Bookmarks only update
+    ``resource_version``; `with_bookmarks` yields them too. It does not reconnect: an informer does.
 
-    A read that is cancelled, or a loop that is left, loses nothing: the next one goes on. Leaving
+    A cancelled read, or a loop that is left, loses nothing: the next one continues. Leaving
     the block closes the connection, also in the middle of an event. It may be entered and left in
     different tasks.
 
     Raises:
         ApiError: on entering, if the server refuses; while reading, for its ERROR events
             (`ResourceExpiredError`: list again).
-        TransportError: the connection broke, or the watch outlived its time-out by ten seconds.
-        DecodeError: what arrived cannot be read, or the streamed list that it begins with is larger
+        TransportError: the connection broke, or the watch exceeded its timeout by ten seconds.
+        DecodeError: an event cannot be decoded, or the streamed list that it begins with is larger
             than ``Config.max_list_size``.
     """
 
     def __init__(
         self,
         connect: Callable[[], AbstractAsyncContextManager[OpenWatch]],
-        read: Callable[[Body], T],
+        read: Callable[[bytes, Head], T],
         *,
         resource_version: str = "",
         deadline: float | None = None,
@@ -105,9 +104,9 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         self._max_list = max_list
         self._received = self._last = 0
         self.resource_version: str = resource_version
-        """The version of the last event or bookmark handed out; a new watch may go on from it."""
+        """The version of the last event or bookmark; a new watch may continue from it."""
         self.initial_events_end: bool = False
-        """Whether the end of the initial objects (``send_initial_events``) has been seen."""
+        """True after the end of the initial objects (``send_initial_events``)."""
 
     @property
     def _url(self) -> str:
@@ -145,10 +144,10 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         return Receiving(self._receive, self.batches)
 
     async def batches(self) -> AsyncGenerator[list[Received[T] | Unreadable]]:
-        """Yield what each network read brings: the fast way to read, and the forgiving one.
+        """Yield the events of each network read: faster, and with `Unreadable` items.
 
-        An object that cannot be read is yielded as `Unreadable` instead of being raised. ERROR
-        events end the stream as exceptions, after everything before them was yielded.
+        An object that cannot be decoded is yielded as `Unreadable` instead of being raised. ERROR
+        events end the stream as exceptions, after all events before them were yielded.
         """
         while batch := await self._read_batch():
             yield self._events(batch)
@@ -161,12 +160,26 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         return self._event(self._frames.popleft())
 
     async def _read_batch(self) -> list[Frame]:
-        """Return the frames of the next network reads that complete any; none: the end.
+        """Read until at least one frame is complete and return the frames; empty at the end.
 
         A cancelled call loses nothing.
         """
         while self._ending is None:
-            piece = await self._read_piece()
+            if self._open is None:
+                raise UsageError("open the watch first: async with resource.watch() as events")
+            gather = self._gather() if self._is_list else 0.0
+            try:
+                async with asyncio.timeout_at(self._deadline):
+                    piece = await self._open.response.read_some(gather=gather)
+            except TimeoutError as exc:
+                raise TransportError(
+                    f"the watch did not end {self._deadline_after:g} s after its start",
+                    failure=TransportFailure.TIMEOUT,
+                    method="GET",
+                    url=self._url,
+                ) from exc
+            self._last = len(piece)
+            self._received += self._last
             frames = self._decoder.feed(piece) if piece else self._decoder.finish()
             batch, error = self._split(frames)
             if error is not None or not piece:
@@ -177,36 +190,21 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             raise self._ending
         return []
 
-    async def _read_piece(self) -> bytes:
-        if self._open is None:
-            raise UsageError("open the watch first: async with resource.watch() as events")
-        # Only here is it known whether what was read before has ended the list.
-        most = self._max_list if self._is_list else None
-        if most is not None and self._received > most:
-            raise self._located(list_too_large(most))
-        try:
-            async with asyncio.timeout_at(self._deadline):
-                piece = await self._open.response.read_some(gather=self._gather())
-        except TimeoutError as exc:
-            raise TransportError(
-                f"the watch did not end {self._deadline_after:g} s after its start",
-                failure=TransportFailure.TIMEOUT,
-                method="GET",
-                url=self._url,
-            ) from exc
-        self._last = len(piece)
-        self._received += self._last
-        return piece
-
     def _gather(self) -> float:
-        """Return how long to leave the connection alone before it is read.
+        """Return how long to pause before the next read of a streamed list.
 
-        A server sends the objects of a streamed list one by one, as it encodes them, and nobody
-        waits for a single one. Where it sends them faster than we read there is always plenty, and
-        to wait would only make it wait. Events are read as they come.
+        A server sends the objects of a streamed list one by one, as it encodes them, and the list
+        is of no use before its end. Where it sends faster than we read, each read is large anyway,
+        and a pause would only block the server. Events are read as they arrive.
+
+        Raises:
+            DecodeError: the list is larger than ``max_list``.
         """
-        is_slow_list = self._is_list and self._received >= _LARGE and self._last < _PLENTY
-        return _GATHER if is_slow_list else 0.0
+        # Only here is it known whether the frames read before have ended the list.
+        if self._max_list is not None and self._received > self._max_list:
+            raise self._located(list_too_large(self._max_list))
+        is_slow = self._received >= _LARGE and self._last < _PLENTY
+        return _GATHER if is_slow else 0.0
 
     def _split(self, frames: list[Frame]) -> tuple[list[Frame], KinformError | None]:
         """Separate the frames before the first ERROR from the error that ends the stream."""
@@ -219,7 +217,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
     def _error(self, frame: Frame) -> KinformError:
         try:
             return api_error(frame.status(), method="GET", url=self._url)
-        except DecodeError as exc:  # an ERROR that does not say which
+        except DecodeError as exc:  # an ERROR without a valid Status
             return self._located(exc)
 
     def _located(self, error: DecodeError) -> DecodeError:
@@ -247,7 +245,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             raise self._located(exc) from None
 
     def _events(self, frames: list[Frame]) -> list[Received[T] | Unreadable]:
-        """Return what each of ``frames`` says. As `_event`, with fewer calls for the usual ones."""
+        """Return the events of ``frames``. As `_event`, with fewer calls for the usual types."""
         events: list[Received[T] | Unreadable] = []
         for frame in frames:
             kind, head = frame.type, frame.head
@@ -255,7 +253,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
                 events.append(self._event_or_unreadable(frame))
                 continue
             try:
-                obj = self._read(Body(frame.raw, head))
+                obj = self._read(frame.raw, head)
             except DecodeError:
                 events.append(self._event_or_unreadable(frame))
                 continue
@@ -272,14 +270,14 @@ class Watch(AsyncIterator[WatchEvent[T]]):
 
     def _decode(self, raw: bytes, head: Head) -> T:
         try:
-            return self._read(Body(raw, head))
+            return self._read(raw, head)
         except DecodeError as exc:
             raise self._located(exc) from exc.__cause__
 
 
 @final
 class Receiving(AsyncIterator[Received[T]]):
-    """Iterates over what a watch receives, bookmarks included; one by one or in batches."""
+    """Iterates over the events and bookmarks of a watch, one by one or in batches."""
 
     def __init__(
         self,
@@ -288,7 +286,7 @@ class Receiving(AsyncIterator[Received[T]]):
     ) -> None:
         self._receive = receive
         self.batches = batches
-        """Yields what each network read brings: see `Watch.batches`."""
+        """Yields the events of each network read: see `Watch.batches`."""
 
     async def __anext__(self) -> Received[T]:
         return await self._receive()

@@ -6,8 +6,9 @@ itself. What decides is pure and lives in `kinform.sansio`.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kinform.runtime.applying import apply, apply_status
@@ -23,8 +24,7 @@ if TYPE_CHECKING:
     from kinform.runtime.controller import Controller
     from kinform.runtime.finalizers import Finalizer
     from kinform.runtime.kind_source import KindSource
-    from kinform.runtime.leader_election import LeaderElector
-    from kinform.runtime.lease_reports import ElectionStatistics
+    from kinform.runtime.leader_election import ElectionStatistics, LeaderElector
     from kinform.runtime.manager import Manager
     from kinform.runtime.mapping import (
         MapFunc,
@@ -53,9 +53,8 @@ if TYPE_CHECKING:
         not_,
         resource_version_changed,
     )
-    from kinform.runtime.reconciling import Reconcile
+    from kinform.runtime.reconciling import Reconcile, Result
     from kinform.runtime.recorder import EventRecorder, RecorderStatistics
-    from kinform.runtime.result import Result
     from kinform.runtime.sources import (
         ChannelSource,
         Source,
@@ -123,7 +122,7 @@ _HOMES: Final[dict[str, str]] = {
     "Context": "kinform.runtime.context",
     "Controller": "kinform.runtime.controller",
     "ControllerStatistics": "kinform.runtime.statistics",
-    "ElectionStatistics": "kinform.runtime.lease_reports",
+    "ElectionStatistics": "kinform.runtime.leader_election",
     "EventRecorder": "kinform.runtime.recorder",
     "Finalizer": "kinform.runtime.finalizers",
     "KindSource": "kinform.runtime.kind_source",
@@ -135,7 +134,7 @@ _HOMES: Final[dict[str, str]] = {
     "Predicate": "kinform.runtime.predicates",
     "Reconcile": "kinform.runtime.reconciling",
     "RecorderStatistics": "kinform.runtime.recorder",
-    "Result": "kinform.runtime.result",
+    "Result": "kinform.runtime.reconciling",
     "Source": "kinform.runtime.sources",
     "StreamSource": "kinform.runtime.sources",
     "TimerSource": "kinform.runtime.sources",
@@ -167,13 +166,4 @@ _HOMES: Final[dict[str, str]] = {
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'kinform.runtime' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

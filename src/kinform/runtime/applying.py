@@ -1,8 +1,8 @@
-"""Server-side apply for controllers: say what should be there, and whose it is.
+"""Server-side apply for controllers: ``apply`` an object, with its owner, by its own kind.
 
-`ResourceClient.apply` is told the kind by its client; here the body says it, as in a manifest.
-An apply that changes nothing writes nothing: the server leaves the resourceVersion as it is, so a
-reconcile may apply everything it wants, every time, without waking itself up.
+`ResourceClient.apply` gets the kind from its client; here the body names it, as in a manifest.
+An apply that changes nothing writes nothing: the server keeps the resourceVersion, so a reconcile
+may apply everything every time without triggering itself.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ async def apply(
 
     ``body`` and ``owner`` are dicts, `Object` or models that declare their metadata; generated
     models (`kinform.clientset`) know their kind. ``body`` is not changed. Fields that were applied
-    before and are left out now are given up, and removed unless somebody else has them.
+    before and are left out now are given up, and removed unless another manager owns them.
 
     Args:
         owner: becomes the controller of the object (`set_controller_reference`). The metadata of
-            what is there is read first: two owners that want the same name would take it from
-            each other for ever, and the server does not mind if both have one field manager.
+            the existing object is read first: two owners that want the same name would take it from
+            each other for ever, and the server allows it if both have the same field manager.
         namespace: where the object is, unless it says so itself; else that of ``owner``, else the
             client's. Kinds without namespaces do not mind.
         force: take over fields that another manager has. What a controller wants is so: its
@@ -97,10 +97,10 @@ async def apply_status(
     model: ``apps_v1.DeploymentStatus(ready_replicas=1)``.
 
     Only the object that is meant gets it, and not another of the same name. ``obj`` may be old:
-    if it changed meanwhile, it is looked at and tried again.
+    after a conflict the current object is read, and the write is retried.
 
     Raises:
-        NotFoundError: the object is gone, or its kind has no status subresource.
+        NotFoundError: the object was deleted, or its kind has no status subresource.
         ConflictError: another object has its name; or the object keeps changing; or another
             manager has a field, and ``force`` is off.
         InvalidError: the server finds faults with the status; ``causes`` lists them.
@@ -152,7 +152,7 @@ async def _version_now(
     """Return the version to try again with, if it is still the same object.
 
     Raises:
-        NotFoundError: it is gone.
+        NotFoundError: it was deleted.
         ConflictError: another has its name; or that was not what the refusal is about.
     """
     if any(cause.reason == "FieldManagerConflict" for cause in refusal.causes):
@@ -210,7 +210,7 @@ async def _check_controller(
 
 
 def _namespace(client: Client, owner: AnyObject | None, namespace: str | None) -> tuple[str, bool]:
-    """Return the namespace to write to, and whether somebody asked for it."""
+    """Return the namespace to write to, and whether the caller named it."""
     if namespace:
         return namespace, True
     place = "" if owner is None else metadata_of(owner, "namespace").namespace

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @final
 class Caches:
-    """The caches of one controller: of what it is for, owns and watches."""
+    """The caches of one controller: of the kinds that it is for, owns and watches."""
 
     def __init__(self, controller: str, client: Client) -> None:
         self._controller = controller
@@ -35,7 +35,7 @@ class Caches:
     def add(
         self, source: object, selection: Selection[T], informers: Mapping[str, SharedInformer[T]]
     ) -> None:
-        """Take note of the informers of a source."""
+        """Register the informers of a source."""
         identity = (selection.name, cast("type[object]", selection.model))
         known = self._by_kind.setdefault(identity, [])
         added = cast("Mapping[str, SharedInformer[object]]", informers)
@@ -110,14 +110,14 @@ class Caches:
         if found:
             return found
         what = f"{gvk.kind} {written.key}"
-        raise UsageError(f"{self._controller}: there is no cache that {what} would come to; {self}")
+        raise UsageError(f"{self._controller}: no cache receives {what}; {self}")
 
     def _shown_by(
         self, reader: InformerGroup[object], written: Object
     ) -> SharedInformer[object] | None:
         labels, fields = self._selectors[reader]
         if fields or not labels.matches(written.labels):
-            return None  # of fields only the server can tell
+            return None  # field selectors can be evaluated by the server alone
         return reader.informers.get(written.namespace) or reader.informers.get("")
 
     def _mistake(self, identity: tuple[str, type[object]], count: int) -> UsageError:
@@ -129,7 +129,7 @@ class Caches:
                 "ctx.lister(source), with the KindSource that was given to the controller"
             )
         return UsageError(
-            f"{self._controller}: there is no cache of {of}; {self}. Add it to owns or watches"
+            f"{self._controller}: no cache of {of}; {self}. Add it to owns or watches"
         )
 
     def __str__(self) -> str:

@@ -1,12 +1,12 @@
-"""Conditions: what a controller reports about an object, in the form of ``metav1.Condition``.
+"""Conditions: the state of an object as a controller reports it (``metav1.Condition``).
 
-apimachinery: ``meta.SetStatusCondition`` and its siblings. All functions work on what
-``status.conditions`` holds, wherever it comes from: plain lists of dicts, the read-only views of
-an `Object`, the models of `kinform.clientset`, or the whole object in one of these forms. Only
-`set_condition` and `remove_condition` change something: the list they are given, which must be
-yours (`conditions_of`).
+apimachinery: ``meta.SetStatusCondition`` and its siblings. All functions accept
+``status.conditions`` in any form: plain lists of dicts, the read-only views of an `Object`, the
+models of `kinform.clientset`, or the whole object in one of these forms. Only `set_condition` and
+`remove_condition` change something: the list they are given, which the caller must own
+(`conditions_of`).
 
-What the server would refuse is refused here: a status that cannot be written is noticed late.
+A condition that the server would refuse is refused here: a failed status write is noticed late.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ class ConditionModel(Protocol):
 
     @property
     def type(self) -> object:
-        """Which condition it is."""
+        """The type of the condition: ``Ready``."""
         ...
 
     @property
     def status(self) -> object:
-        """Whether it holds."""
+        """The status: ``True``, ``False`` or ``Unknown``."""
         ...
 
 
 Conditions: TypeAlias = AnyObject | Iterable[Mapping[str, object] | ConditionModel] | None
-"""Where conditions are read from: an object, or what its ``status.conditions`` holds."""
+"""A source of conditions: an object, or the value of its ``status.conditions``."""
 ConditionStatus: TypeAlias = bool | Literal["True", "False", "Unknown"] | None
 """``None`` is ``"Unknown"``."""
 
@@ -73,7 +73,7 @@ _LONGEST_MESSAGE: Final = 32_768
 
 
 def conditions_of(source: Conditions) -> list[Condition]:
-    """Return the conditions as a list that is yours to change; empty where there are none.
+    """Return the conditions as a new list, which the caller may change; empty if it has none.
 
     Raises:
         UsageError: ``source`` holds something else.
@@ -91,7 +91,7 @@ def find_condition(source: Conditions, type_: str) -> Mapping[str, object] | Non
 
 
 def is_condition_true(source: Conditions, type_: str) -> bool:
-    """Tell whether there is a condition of that type, and its status is ``True``.
+    """Return whether there is a condition of that type, and its status is ``True``.
 
     Raises:
         UsageError: ``source`` holds something else than conditions.
@@ -110,7 +110,7 @@ def set_condition(
     observed_generation: int | None = None,
     now: datetime | float | None = None,
 ) -> bool:
-    """Put a condition into the list, or change the one of that type; tell whether it differs now.
+    """Add a condition to the list, or change the one of that type; return whether it differs.
 
     >>> conditions: list[Condition] = []
     >>> set_condition(conditions, "Ready", status=True, reason="AllUp", now=0)
@@ -185,7 +185,7 @@ def with_condition(
 
 
 def remove_condition(conditions: list[Condition], type_: str) -> bool:
-    """Take the condition of that type out of the list; tell whether there was one."""
+    """Remove the condition of that type from the list; return whether there was one."""
     left = [each for each in conditions if each.get("type") != type_]
     removed = len(left) < len(conditions)
     conditions[:] = left
@@ -229,7 +229,7 @@ def _text_problem(
 
 
 def _other_problem(status: object, observed_generation: object) -> str | None:
-    # By type as well: 1 is equal to True, and is none.
+    # Compare types as well: 1 is equal to True, and is not a status.
     if not isinstance(status, bool | str | None) or status not in _STATUSES:
         return f"status is {status!r}, expected True, False, None or 'Unknown'"
     if observed_generation is None:

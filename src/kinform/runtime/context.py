@@ -1,4 +1,4 @@
-"""What a reconcile is given beside the name: the way to read, to write and to tell."""
+"""Context: the argument of a reconcile, with access to caches, the client and events."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kinform.objects import Object
 from kinform.resource import Resource
 from kinform.runtime.applying import apply
 from kinform.runtime.caches import Caches
-from kinform.runtime.event_arguments import Regarding
+from kinform.runtime.event_bodies import Regarding
 from kinform.runtime.kind_source import KindSource
 from kinform.runtime.mapping import AnyObject
 from kinform.runtime.recorder import EventRecorder
@@ -35,7 +35,7 @@ R = TypeVar("R")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """What a manager gives to its controllers."""
+    """The resources that a manager gives to its controllers."""
 
     client: Client
     """It refuses to write while this process may not."""
@@ -45,10 +45,10 @@ class Environment:
 
 @final
 class Context:
-    """One reconcile's surroundings. It is of no use after that.
+    """The context of one reconcile. Do not use it after the reconcile has returned.
 
-    Reading is from caches and costs no request: `lister`. Writing is by ``client``, whose writes
-    are refused with `LeadershipLost` from the moment on at which somebody else may lead.
+    Reads are from caches and cost no request: `lister`. Writes go through ``client``, which refuses
+    them with `LeadershipLost` from the moment on at which another process may lead.
     """
 
     __slots__ = (
@@ -84,13 +84,13 @@ class Context:
         self.controller: Final = controller
         """The name of the controller."""
         self.name: Final = name
-        """What is to be reconciled."""
+        """The name to reconcile."""
         self.causes: Final = causes
         """Why: what happened since the last reconcile of this name began."""
         self.attempt: Final = attempt
-        """How often this name has failed since it last succeeded; 0 at first."""
+        """The number of failures of this name since its last success; 0 at first."""
         self.is_cancelled: bool = False
-        """Whether time is up or the controller stops. A function in a thread should look at it."""
+        """True after the time-out or a stop. A function in a thread should check it."""
 
     def __repr__(self) -> str:
         return f"<Context {self.controller} {self.name}>"
@@ -102,7 +102,7 @@ class Context:
 
     @property
     def reconcile_id(self) -> str:
-        """What tells this reconcile from others, for logs."""
+        """An identifier of this reconcile, for logs."""
         if not self._id:
             self._id = secrets.token_hex(4)
         return self._id
@@ -160,11 +160,11 @@ class Context:
         return self._caches.found(resource, model)
 
     async def wait_for_cache(self, written: Object, timeout: float = 10.0) -> None:
-        """Wait until the cache shows what was written, or something newer.
+        """Wait until the cache contains ``written``, or a newer version of it.
 
-        Give what the server answered to a write of a kind that the controller is for, owns or
-        watches. What is read afterwards is not older than that write. The event of it comes to
-        the controller as any other.
+        ``written`` is the server's answer to a write of a kind that the controller is for, owns or
+        watches. Later reads are not older than that write. Its event is delivered to the
+        controller like any other.
 
         Raises:
             TimeoutError: it takes longer.
@@ -172,7 +172,7 @@ class Context:
         """
         await self._caches.wait_for(written, timeout)
 
-    # --- writing and telling
+    # --- writing and events
 
     async def apply(
         self, body: AnyObject, *, owner: AnyObject | None = None, force: bool = True
@@ -181,18 +181,18 @@ class Context:
 
         Both are dicts, `Object` or models; those of `kinform.clientset` know their kind.
 
-        With ``owner`` it is marked as controlled by that object: it goes when the owner does, and
-        a controller that ``owns`` its kind hears of its changes.
+        With ``owner`` it is marked as controlled by that object: it is deleted with the owner,
+        and a controller that ``owns`` its kind is notified of its changes.
 
         Raises:
             ConflictError: another manager owns a field, and ``force`` is off.
-            UsageError: the body does not say what it is, or cannot be owned by ``owner``.
+            UsageError: the body has no apiVersion or kind, or cannot be owned by ``owner``.
         """
         return await apply(
             self.client, body, field_manager=self.controller, owner=owner, force=force
         )
 
-    def event(  # noqa: PLR0917 - client-go's order, which everybody knows
+    def event(  # noqa: PLR0917 - client-go's order of arguments
         self,
         regarding: Regarding,
         type_: Literal["Normal", "Warning"],
@@ -242,7 +242,7 @@ class Context:
             self._give_up = None
 
     def cancel(self) -> None:
-        """Tell a function in a thread that its time is up, and end what it waits for."""
+        """Set `is_cancelled` for a function in a thread, and cancel its call of `wait`."""
         self.is_cancelled = True
         if (give_up := self._give_up) is not None:
             give_up()

@@ -1,46 +1,45 @@
-"""Controller: names come in from sources, and are reconciled one by one.
+"""Controller: sources add names to a queue, and workers reconcile them.
 
-controller-runtime: ``pkg/controller`` and ``pkg/builder``. What it stands on: `WorkQueue` (each
-name at most once at a time, news before what was there at first, no namespace before all others),
-`Feed` (what an event means), `Workers` and `Reconciler`.
+controller-runtime: ``pkg/controller`` and ``pkg/builder``. Its parts: `WorkQueue` (each name at
+most once at a time, changes before the initial list, equal shares for namespaces), `Feed` (maps
+events to names), `Workers` and `Reconciler`.
 
-Its life is in the hands of a `Manager`: ``bind``, then ``begin`` to warm up (the caches get what
-is there at first), then ``work``, as soon as this process leads; and at the end ``drain`` and
-``stop``.
+A `Manager` runs it: ``bind``, then ``begin`` to warm up (the caches sync), then ``work``, as soon
+as this process leads; and at the end ``drain`` and ``stop``.
 """
 
 from __future__ import annotations
 
 import asyncio
-import functools
+import inspect
 import logging
+import math
 import random
-from collections.abc import Sequence
-from typing import Final, TypeVar, final
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, TypeVar, cast, final
 
 from kinform.cache.factory import SharedInformerFactory
+from kinform.cache.handlers import refuse_generators
 from kinform.cache.processor import Registration
 from kinform.cache.waiting import wait_for_all
 from kinform.errors import KinformError, UnknownResourceError, UsageError
 from kinform.meta import ObjectName
 from kinform.parts import Parts
-from kinform.runtime.arguments import check, several, sorted_sources
 from kinform.runtime.caches import Caches
 from kinform.runtime.context import Environment
-from kinform.runtime.feeding import Wiring
-from kinform.runtime.kind_source import AnyKind, AnyKindSource, kind_source
+from kinform.runtime.kind_source import AnyKind, AnyKindSource, KindSource, Wiring, kind_source
 from kinform.runtime.mapping import MapFunc, to_owner
-from kinform.runtime.reconciling import Reconcile, Reconciler, is_async
-from kinform.runtime.sources import Source, keep_running
+from kinform.runtime.reconciling import Reconcile, Reconciler, Workers, is_async
+from kinform.runtime.signals import Stop
+from kinform.runtime.sources import Source
 from kinform.runtime.statistics import ControllerMeter, ControllerStatistics
-from kinform.runtime.stopping import Stop
 from kinform.runtime.threads import Threads
-from kinform.runtime.workers import Workers
 from kinform.sansio.backoff import Backoff
 from kinform.sansio.fair_queue import FairOrder
 from kinform.sansio.rate_limiters import RateLimiter
 from kinform.sansio.work_queue import Order
-from kinform.tasks import gather
+from kinform.tasks import end_in_time, gather
 from kinform.workqueue.queue import Drained, WorkQueue
 
 __all__ = ["Controller"]
@@ -49,12 +48,12 @@ T = TypeVar("T")
 
 log: Final = logging.getLogger(__name__)
 
+_NAME: Final = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?")
+
 EVENTS: Final = 5.0
-"""Seconds that the last events may take to be sent."""
-PATIENCE: Final = 0.15
-"""How long a source may take to end once it is cancelled."""
+"""Seconds to send the last events."""
 SLOW: Final = 60.0
-"""A reconcile that takes longer is told of in the log."""
+"""Seconds after which a reconcile that still runs is logged as slow."""
 
 
 @final
@@ -73,31 +72,31 @@ class Controller:
             "widgets", reconcile, for_="example.com/v1/widgets", owns=["v1/pods"], workers=8
         )
 
-    Promised: a name is reconciled after whatever happened to its object, to one it owns, or to
-    one that maps to it; never twice at once; and again, later and later, until it succeeds. Not
-    promised: one reconcile for each event. Many events of a name are one reconcile, and
-    ``ctx.causes`` tells them.
+    Promised: a name is reconciled after every change of its object, of an object it owns, or of
+    one that maps to it; never twice at once; and again, with backoff, until it succeeds. Not
+    promised: one reconcile for each event. Many events of one name may be one reconcile, and
+    ``ctx.causes`` lists them.
 
     Args:
         name: in logs, metrics, events, and as the field manager of ``ctx.apply``.
         reconcile: an ``async def``, or a ``def``, which runs in a thread.
         for_: the kind whose objects' names are reconciled: ``"example.com/v1/widgets"``, a model,
-            or a `KindSource` with more to say.
-        owns: kinds of which the objects' controllers (``ownerReferences``) are of that kind.
-        watches: whatever else there is: `KindSource` with a ``map``, `TimerSource`,
-            `StreamSource`, `ChannelSource`, or a `Source` of yours.
+                or a `KindSource` with more options.
+            owns: kinds whose objects are controlled (``ownerReferences``) by objects of that kind.
+            watches: other sources: `KindSource` with a ``map``, `TimerSource`, `StreamSource`,
+                `ChannelSource`, or your own `Source`.
         workers: how many names are reconciled at a time.
         timeout: seconds after which a reconcile is cancelled and tried again later. A function
             in a thread cannot be cancelled: its name is not worked on again before it returns.
-        rate_limiter: how long a name waits that failed; by default 5 ms, doubled up to 1,000 s,
-            and 10 a second for all together after the first 100.
-        order: who is next; by default `FairOrder`: news before what was there at first, and
-            turns for namespaces.
-        needs_leader: whether it works only where its manager leads.
-        slow_after: a reconcile that takes longer than so many seconds is told of in the log.
+        rate_limiter: the delay before a failed name is retried; by default 5 ms, doubled up to
+            1,000 s, and 10 a second for all names together after the first 100.
+        order: the order of the queue; by default `FairOrder`: changes before the initial list, and
+            equal shares for namespaces.
+        needs_leader: whether it works only while its manager leads.
+        slow_after: log a reconcile that takes longer than so many seconds.
 
     Raises:
-        UsageError: something of that makes no sense.
+        UsageError: an argument is invalid.
         SelectorError: a selector cannot be read.
     """
 
@@ -116,14 +115,14 @@ class Controller:
         needs_leader: bool = True,
         slow_after: float | None = SLOW,
     ) -> None:
-        check(name, reconcile, workers=workers, timeout=timeout, slow_after=slow_after)
+        _check_arguments(name, reconcile, workers=workers, timeout=timeout, slow_after=slow_after)
         self.name: Final = name
         self.workers: Final = workers
         self.needs_leader: Final = needs_leader
         self._reconcile = reconcile
         self._for = kind_source(for_)
-        self._owns = [kind_source(each) for each in several(owns, "owns")]
-        self._kinds, self._sources = sorted_sources(several(watches, "watches"))
+        self._owns = [kind_source(each) for each in _several(owns, "owns")]
+        self._kinds, self._sources = _sorted_sources(_several(watches, "watches"))
         self._timeout = timeout
         self._slow_after = slow_after
         self._threads = None if is_async(reconcile) else Threads(f"kinform-{name}")
@@ -141,18 +140,18 @@ class Controller:
         self._tasks: list[asyncio.Task[None]] = []
         self._owner: MapFunc[object] | None = None
         self._warming: asyncio.Task[None] | None = None
-        self.has_left_behind: bool = False
-        """Whether a reconcile could not be ended."""
+        self.has_abandoned: bool = False
+        """Whether a reconcile ignored its cancellation and still runs."""
         self._is_warm = False
 
     def __repr__(self) -> str:
         return f"<Controller {self.name} for {self._for.kind_name}>"
 
-    # --- for those who look
+    # --- state
 
     @property
     def is_warm(self) -> bool:
-        """Whether the caches have what was there at first; stays true."""
+        """Whether all caches have synced; stays true."""
         return self._is_warm
 
     @property
@@ -176,7 +175,7 @@ class Controller:
         return self._wiring
 
     def statistics(self) -> ControllerStatistics:
-        """Return the figures of this moment."""
+        """Return the current statistics."""
         return self._meter.statistics(
             name=self.name,
             workers=self.workers,
@@ -184,10 +183,10 @@ class Controller:
             unexpected_ends=self._parts.unexpected_ends,
         )
 
-    # --- its life, for the manager
+    # --- life cycle, called by the manager
 
     def bind(self, environment: Environment, factory: SharedInformerFactory) -> None:
-        """Ask for informers. They are started afterwards.
+        """Create the informers. They are started afterwards.
 
         Raises:
             UsageError: it is another manager's, or of the past.
@@ -210,7 +209,7 @@ class Controller:
         self._warming = loop.create_task(self._warm_up(), name=f"kinform {self.name} warming up")
 
     async def wait_warm(self) -> None:
-        """Wait until the caches have what was there at first, however long that takes.
+        """Wait until the caches have synced, without a time limit.
 
         Raises:
             UsageError: an informer has failed or was stopped, or this one was not begun.
@@ -229,15 +228,16 @@ class Controller:
         self._is_warm = True
 
     async def work(self) -> None:
-        """Reconcile until `drain` is over. Cancelled, it cancels what runs.
+        """Reconcile until `drain` has ended. Cancelled, cancel the reconciles that run.
 
-        Only now do names come in, and workers begin when the handlers were told of all that is
-        there. Who waits to lead has caches, and no queue that grows and that nobody empties.
+        Names are queued from now on, and workers start when the handlers have received the initial
+        list. A process that waits to lead has caches, but no queue that grows without workers.
         """
         self._parts.join()
         self._listen()
         await gather(*(each.wait_synced() for each in self._registrations))
-        log.info("%s: works, with %d workers", self.name, self.workers)
+        details = {"controller": self.name, "workers": self.workers}
+        log.info("%s: controller started with %d workers", *details.values(), extra=details)
         workers = Workers(
             self._queue,
             self._reconciler(),
@@ -249,46 +249,52 @@ class Controller:
         try:
             await workers.run()
         finally:
-            self.has_left_behind = workers.has_left_behind
+            self.has_abandoned = workers.has_abandoned
 
     async def drain(self, stop: Stop) -> Drained[ObjectName]:
-        """Take in nothing more, and wait for what waits or is worked on, and for its events."""
+        """Accept no more names; wait until the queue is empty and its events are sent."""
         report = await self._queue.shut_down_with_drain(stop.left())
         assert self._environment is not None
         await self._environment.recorder.drain(min(EVENTS, stop.left()))
         return report
 
     async def stop(self) -> None:
-        """End its sources; nothing is reconciled any more."""
+        """Stop the sources and shut down the queue."""
         self._queue.shut_down()
         for registration in self._registrations:
             registration.remove()
-        tasks = [*self._tasks, *([] if self._warming is None else [self._warming])]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks, timeout=PATIENCE)
-        for task in tasks:
-            if task.done() and not task.cancelled():
-                task.exception()  # taken note of
+        await end_in_time(*self._tasks, *([] if self._warming is None else [self._warming]))
         if self._threads is not None:
             self._threads.close()
 
-    # --- how it is wired
+    # --- wiring
 
     def _listen(self) -> None:
-        """Have names come in, from all sources."""
+        """Connect all sources to the queue."""
         for each in (self._for, *self._kinds):
             self._registrations.extend(each.listen(self._wired))
         for each in self._owns:
             self._registrations.extend(each.listen(self._wired, self._owner))
         loop = asyncio.get_running_loop()
         for source in self._sources:
-            run = functools.partial(
-                keep_running, source, self._queue.add, controller=self.name, parts=self._parts
-            )
-            name = f"kinform {self.name} {source.name}"
-            self._tasks.append(loop.create_task(self._parts.keep_running(name, run), name=name))
+            self._tasks.append(loop.create_task(self._run_source(source)))
+
+    async def _run_source(self, source: Source) -> None:
+        """Run a source until it returns. If it fails, it is a part that ended unexpectedly."""
+        part = f"kinform {self.name} source {source.name}"
+        details = {"controller": self.name, "source": source.name}
+
+        async def run() -> None:
+            await source.run(self._queue.add)
+
+        try:
+            await self._parts.keep_running(part, run, fatal=(UsageError,))
+        except UsageError as exc:
+            self._parts.give_up(part, exc)
+            message = "%s: source %r cannot be used"
+            log.exception(message, self.name, source.name, extra=details)
+        else:
+            log.info("%s: source %r ended", self.name, source.name, extra=details)
 
     def _reconciler(self) -> Reconciler:
         assert self._environment is not None
@@ -304,7 +310,7 @@ class Controller:
         )
 
     async def _owner_mapping(self) -> MapFunc[object]:
-        """Find out what kind ``for_`` is, once it exists: owners are named by it."""
+        """Discover the kind of ``for_``, once it is served: owner references contain it."""
         name = self._for.kind_name
         assert self._environment is not None
         backoff = Backoff()
@@ -315,8 +321,100 @@ class Controller:
                 if isinstance(exc, UsageError) and not isinstance(exc, UnknownResourceError):
                     raise
                 if not backoff.failures:
-                    log.warning("%s waits for %s: %s", self.name, name, exc)
+                    log.warning(
+                        "%s: waiting for resource %s: %s",
+                        self.name,
+                        name,
+                        exc,
+                        extra={"controller": self.name, "resource": name},
+                    )
             else:
                 return to_owner(found.gvk, namespaced=found.namespaced)
             await asyncio.sleep(backoff.delay(rand=random.random()))
             backoff = backoff.failed()
+
+
+def _several(given: Iterable[T], role: str) -> list[T]:
+    """Return the argument ``role`` as a list.
+
+    Raises:
+        UsageError: it is one, not several.
+    """
+    if isinstance(given, str | type) or not isinstance(given, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+        raise UsageError(f"{role} is {given!r}; expected a list, perhaps [{given!r}]")
+    return list(given)
+
+
+def _check_arguments(
+    name: str,
+    reconcile: object,
+    *,
+    workers: int,
+    timeout: float | None,
+    slow_after: float | None,
+) -> None:
+    """Check the arguments of a controller.
+
+    Raises:
+        UsageError: an argument is invalid.
+    """
+    if not _NAME.fullmatch(name):  # also the component of its events
+        raise UsageError(
+            f"no controller can be called {name!r}: up to 63 letters, digits, '-', '_' and '.', of "
+            "which the first and the last are letters or digits"
+        )
+    if not callable(reconcile):
+        raise UsageError(f"reconcile is of type {type(reconcile).__name__}; expected a function")
+    refuse_generators("reconcile", reconcile)
+    _check_signature(reconcile)
+    if workers < 1:
+        raise UsageError(f"workers is {workers}; expected at least 1")
+    if timeout is not None and not 0 < timeout < math.inf:
+        raise UsageError(f"timeout is {timeout!r}; expected seconds, more than 0, or None")
+    if slow_after is not None and not slow_after > 0:
+        raise UsageError(f"slow_after is {slow_after!r}; expected seconds, more than 0, or None")
+
+
+def _check_signature(reconcile: Callable[..., object]) -> None:
+    try:
+        signature = inspect.signature(reconcile)
+    except (TypeError, ValueError):
+        return  # nothing is known of it
+    try:
+        signature.bind("ctx", "name")
+    except TypeError:
+        raise UsageError(
+            f"reconcile is called with a Context and an ObjectName, and takes {signature}"
+        ) from None
+
+
+def _sorted_sources(
+    watches: Sequence[Source | AnyKindSource],
+) -> tuple[list[AnyKindSource], list[Source]]:
+    """Return which of them are kinds, and which sources of their own.
+
+    Raises:
+        UsageError: one is neither, or a kind does not say what its objects mean.
+    """
+    kinds, others = list[AnyKindSource](), list[Source]()
+    for each in watches:
+        if isinstance(each, KindSource):
+            kind = cast("AnyKindSource", each)
+            _check_map(kind)
+            kinds.append(kind)
+        elif callable(getattr(each, "run", None)) and isinstance(getattr(each, "name", None), str):
+            others.append(cast("Source", each))
+        else:
+            raise UsageError(
+                f"watches has {each!r}, which is not a source: a KindSource('v1/pods', map=...), "
+                "TimerSource, StreamSource, ChannelSource, or what has a name and a run(add), is"
+            )
+    return kinds, others
+
+
+def _check_map(kind: AnyKindSource) -> None:
+    if not kind.has_map:
+        raise UsageError(
+            f"watches has {kind.kind_name} without a map: say which names its objects mean, for "
+            f"example KindSource({kind.kind_name!r}, map=to_label('example.com/widget'))"
+        )

@@ -1,4 +1,4 @@
-"""`Finalizer`: holding back the deletion of an object until what it stands for is cleaned up.
+"""`Finalizer`: delays the deletion of an object until its external resources are cleaned up.
 
 Rule: a finalizer is only ever written to the object that was meant, and no other finalizer is
 touched. Every write is a JSON patch that tests the uid and the whole list of finalizers first, so
@@ -67,12 +67,12 @@ class Finalizer:
         domain, _, _ = self.name.partition("/")
         if "/" not in self.name or not domain or key_problem(self.name):
             raise UsageError(
-                f"{self.name!r} is no finalizer; expected a name within a domain of yours, "
+                f"{self.name!r} is not a finalizer; expected a name within a domain of yours, "
                 "like 'example.com/cleanup'"
             )
 
     def is_on(self, obj: object) -> bool:
-        """Tell whether the object has this finalizer.
+        """Return whether the object has this finalizer.
 
         Raises:
             UsageError: a model does not declare its finalizers.
@@ -82,10 +82,10 @@ class Finalizer:
     async def ensure(self, client: ResourceClient[T], obj: T) -> T:
         """Add the finalizer, unless it is there or the object is being deleted; return the object.
 
-        What is returned tells: an object that is being deleted may be without it (`is_on`).
+        Check the result: an object that is being deleted may be without it (`is_on`).
 
         Raises:
-            NotFoundError: the object is gone.
+            NotFoundError: the object does not exist any more.
             ConflictError: another object has its name by now, or others keep changing finalizers.
             ApiError: what else the server says.
             UsageError: ``obj`` was never on a server, or does not declare its metadata.
@@ -125,7 +125,7 @@ class Finalizer:
     async def handle(
         self, client: ResourceClient[T], obj: T, cleanup: Callable[[], Awaitable[object]]
     ) -> bool:
-        """Do what is to be done about a deletion; tell whether the object is being deleted.
+        """Run the clean-up of a deletion; return whether the object is being deleted.
 
         If it is, and this finalizer is still on it, ``cleanup`` is awaited and then the finalizer
         removed. The server is asked first, because a cache may show a finalizer that was removed
@@ -159,7 +159,7 @@ def _meta(obj: object) -> ObjectMeta:
 
 
 async def _current(client: ResourceClient[T], metadata: ObjectMeta) -> T | None:
-    """Return the object as the server has it; None if it is gone."""
+    """Return the object as the server has it; None if it was deleted."""
     try:
         found = await client.get(metadata.key)
     except NotFoundError:
@@ -173,7 +173,7 @@ async def _rewrite(
     """Write the finalizers that ``change`` gives for those of ``obj``, if they are others.
 
     Raises:
-        NotFoundError: the object is gone.
+        NotFoundError: the object does not exist any more.
         ConflictError: another has its name, or others keep writing.
     """
     refusals: list[ConflictError | InvalidError] = []
@@ -196,7 +196,7 @@ async def _rewrite(
 def _patch(uid: str, before: list[str], after: list[str]) -> list[Operation]:
     return [
         {"op": "test", "path": "/metadata/uid", "value": uid},
-        # An empty list is not written; the value of what is not there is null.
+        # An empty list is not written; the value of a missing field is null.
         {"op": "test", "path": "/metadata/finalizers", "value": [*before] or None},
         {"op": "add", "path": "/metadata/finalizers", "value": [*after]},
     ]

@@ -1,8 +1,7 @@
-"""Health checks, and the report kube-apiserver gives of its own.
+"""Health checks, reported in the format of kube-apiserver's health endpoints.
 
-A check says nothing if all is well, and otherwise one sentence about what is wrong. Anyone who
-reaches the port may read it: no sentence holds a traceback, the text of an error, or the name of an
-object. The log has those.
+A check returns ``None``, or one sentence about the problem. Unauthenticated clients may read it: no
+sentence contains a traceback, the text of an error, or the name of an object. The log has those.
 """
 
 from __future__ import annotations
@@ -29,16 +28,16 @@ __all__ = ["Check", "Checks", "HealthReport", "Watched", "informers_check", "loo
 log: Final = logging.getLogger(__name__)
 
 Check: TypeAlias = Callable[[], str | None]
-"""Returns ``None`` if all is well, or else a sentence about what is wrong. It must be quick."""
+"""Returns ``None`` if healthy, or else a sentence about the problem. It must be quick."""
 
 MAX_NAMED: Final = 10
-"""So many informers are named in one sentence."""
+"""The limit of informers that are named in one sentence."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """What the checks said."""
+    """The results of the checks."""
 
     ok: bool
     lines: tuple[str, ...]
@@ -82,7 +81,7 @@ class Checks:
     def report(self, exclude: Collection[str] = ()) -> HealthReport:
         """Ask all checks but those of ``exclude``.
 
-        A check that raises has failed: what it raised is logged, and not shown.
+        A check that raises has failed: its error is logged, and not shown.
         """
         ok, lines = True, list[str]()
         for name in self._checks:
@@ -96,11 +95,11 @@ class Checks:
         unknown = sorted(set(exclude).difference(self._checks))
         if unknown:
             count = "a check" if len(unknown) == 1 else f"{len(unknown)} checks"
-            lines.append(f"warn: {count} to exclude cannot be found")  # a stranger's text stays out
+            lines.append(f"warn: {count} to exclude cannot be found")  # never the client's text
         return HealthReport(ok, tuple(lines))
 
     def ask(self, name: str) -> str | None:
-        """Ask one check; return what is wrong, if anything.
+        """Run one check; return the problem, if any.
 
         Raises:
             KeyError: there is none of that name.
@@ -110,7 +109,7 @@ class Checks:
             wrong = check()
             return None if wrong is None else " ".join(wrong.split())
         except Exception as exc:
-            log.exception("health check %s raised", name)
+            log.exception("health check %s raised", name, extra={"check": name})
             return f"the check raised {type(exc).__name__}; see the log"
 
 
@@ -118,33 +117,33 @@ class Checks:
 
 
 class Watched(Protocol):
-    """What `informers_check` asks of an informer; every `SharedInformer` has it."""
+    """The part of an informer that `informers_check` reads; every `SharedInformer` has it."""
 
     @property
     def is_started(self) -> bool:
-        """Whether it was started."""
+        """Whether the informer was started."""
         ...
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it has stopped, or failed."""
+        """Whether the informer has stopped or failed."""
         ...
 
     def healthy(self, max_silence: float | None = None) -> bool:
-        """Tell whether the cache can be believed."""
+        """Return whether the cache is up to date."""
         ...
 
     def statistics(self) -> InformerStatistics:
-        """Return figures, for the sentence about what is wrong."""
+        """Return statistics, for the sentence about the problem."""
         ...
 
 
 def informers_check(informers: Collection[Watched], max_silence: float | None = None) -> Check:
-    """Return a check whether every cache can be believed: running, synced, in touch.
+    """Return a check that every informer runs, has synced, and is in contact with the server.
 
-    In touch is who heard from the server in the last ``max_silence`` seconds; see
-    `SharedInformer.healthy` for what ``None`` means. ``informers`` is looked at anew every time,
-    so that a list or a view of a dict may grow.
+    In contact means: it heard from the server in the last ``max_silence`` seconds; see
+    `SharedInformer.healthy` for ``None``. ``informers`` is read at every check, so a list or a view
+    of a dict may grow.
     """
 
     def check() -> str | None:
@@ -194,7 +193,7 @@ def _kind_of(error: BaseException) -> str:
 
 
 class Blocking(Protocol):
-    """What `loop_check` asks of a `LoopWatchdog`."""
+    """The part of a `LoopWatchdog` that `loop_check` reads."""
 
     def longest_block(self, within: float) -> float:
         """Return the longest block that lasts, or ended in the last ``within`` seconds."""
@@ -202,12 +201,12 @@ class Blocking(Protocol):
 
 
 def loop_check(watchdog: Blocking, *, max_blocked: float = 10.0, window: float = 15.0) -> Check:
-    """Return a check whether the event loop has turned.
+    """Return a check that the event loop is not blocked for long.
 
-    While it does not, nobody answers, and the time-out of the probe is what tells. This one tells
-    of a loop that is free for moments only: it fails for ``window`` seconds after the loop was
-    blocked for more than ``max_blocked``. One such block costs a pod with kubelet's defaults (every
-    10 s, three failures) no restart; one after the other does.
+    While the loop is blocked no probe is answered, and the probe times out. This check also reports
+    a loop that is free only for moments: it fails for ``window`` seconds after the loop was blocked
+    for more than ``max_blocked``. With kubelet's defaults (every 10 s, three failures) one such
+    block does not restart a pod; one after the other does.
     """
 
     def check() -> str | None:

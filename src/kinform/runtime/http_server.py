@@ -1,8 +1,8 @@
-"""The server that probes and Prometheus ask: ``/livez``, ``/readyz`` and ``/metrics``.
+"""The HTTP server for probes and Prometheus: ``/livez``, ``/readyz`` and ``/metrics``.
 
 Any client that reaches the port may read it, so no client may hold up the program: every answer
-ends its connection, no connection lives longer than ``PATIENCE``, and of too many the oldest goes.
-A web page is no such client: see `kinform.sansio.hosts`.
+ends its connection, no connection lives longer than ``CONNECTION_LIFETIME``, and if there are too
+many the oldest is closed. Browsers are refused by ``Host``: see `kinform.sansio.hosts`.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ __all__ = ["Address", "Exposition", "StatusServer"]
 log: Final = logging.getLogger(__name__)
 
 _clients: Final = logging.getLogger(f"{__name__}.clients")
-"""What aiohttp says of requests it cannot read. That is no concern of whoever runs the program:
-by default it is not logged."""
+"""aiohttp's messages about malformed requests. A client causes them, not the operator of the
+program: by default they are not logged."""
 _clients.setLevel(logging.CRITICAL)
 
 Exposition: TypeAlias = Callable[[str], tuple[str, bytes]]
@@ -40,12 +40,12 @@ Exposition: TypeAlias = Callable[[str], tuple[str, bytes]]
 
 _Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
-PATIENCE: Final = 10.0
-"""How long a connection may last, from its beginning to the last byte of the answer."""
+CONNECTION_LIFETIME: Final = 10.0
+"""Seconds that a connection may last, from its start to the last byte of the answer."""
 MAX_CONNECTIONS: Final = 64
-"""So many may be open at once."""
+"""The limit of open connections."""
 _GRACE: Final = 0.25
-"""How long what is left may take at the end."""
+"""Seconds that open connections get to finish when the server stops."""
 _LOOPBACK: Final = "127.0.0.1"
 _TEXT: Final = "text/plain; charset=utf-8"
 _UNKNOWN_HOST: Final = (
@@ -57,7 +57,7 @@ _UNKNOWN_HOST: Final = (
 @final
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen."""
+    """An address to listen on."""
 
     host: str
     port: int
@@ -66,7 +66,7 @@ class Address:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def answers_to(self, header: str, hosts: Collection[str] = ()) -> bool:
-        """Tell whether a request with this ``Host`` is answered here; ``hosts`` are known too."""
+        """Return whether a request with this ``Host`` is answered; ``hosts`` are allowed too."""
         known = (self.host, *hosts)
         return is_known_host(header, in_cluster=not self._is_loopback, known=known)
 
@@ -115,7 +115,7 @@ def _port(text: str, address: str | int) -> int:
 
 @final
 class StatusServer:
-    """Answers over HTTP whether the program lives and is ready, and with what figures.
+    """Serves liveness, readiness and metrics over HTTP.
 
     ================================ ====================================================
     path
@@ -132,7 +132,7 @@ class StatusServer:
     Args:
         address: ``"127.0.0.1:8081"``, or a port of the loopback interface; port 0 is a free one.
             Other interfaces must be named: ``"0.0.0.0:8081"`` is all of them.
-        live: for ``/livez`` and ``/healthz``; None: there is no such path. So for the others.
+        live: for ``/livez`` and ``/healthz``; None: no such path. The same for the others.
         metrics: is called in a thread, so that a large answer does not hold up the event loop.
         hosts: names that requests may have in ``Host``, besides addresses, loopback names, the
             host of ``address``, and, unless that is loopback, names of Services. Any other name
@@ -151,7 +151,7 @@ class StatusServer:
         ready: Checks | None = None,
         metrics: Exposition | None = None,
         hosts: Collection[str] = (),
-        patience: float = PATIENCE,
+        patience: float = CONNECTION_LIFETIME,
     ) -> None:
         self._address = Address.parse(address)
         self._hosts = tuple(hosts)
@@ -167,7 +167,7 @@ class StatusServer:
         """Listen; `stop` must follow, unless this fails or is cancelled.
 
         Raises:
-            UsageError: somebody listens there already, it may not be used, or it was started.
+            UsageError: the address is in use or not permitted, or the server was started before.
         """
         if self._server is not None:
             raise UsageError("the status server was started already")
@@ -192,9 +192,9 @@ class StatusServer:
         return f"cannot listen on {self._address}: {reason}"
 
     async def stop(self) -> None:
-        """Listen no longer, and end what is open: within a second. A second call does nothing.
+        """Stop listening, and close open connections: within a second. A second call does nothing.
 
-        Who is cancelled meanwhile waits for that.
+        Cancelled meanwhile, it waits for that all the same.
         """
         listener, server = self._listener, self._server
         if listener is not None and server is not None:
@@ -215,7 +215,7 @@ class StatusServer:
 
     @property
     def url(self) -> str:
-        """Where it is to be found, with the port it has: ``http://127.0.0.1:8081``.
+        """The URL of the server, with its actual port: ``http://127.0.0.1:8081``.
 
         Raises:
             UsageError: it does not listen.
@@ -239,14 +239,14 @@ class StatusServer:
             answer = _text(421, f"{_UNKNOWN_HOST}\n")
         else:
             answer = await self._look_up(request)
-        answer.headers["Server"] = "kinform"  # aiohttp would tell its version and Python's
+        answer.headers["Server"] = "kinform"  # aiohttp's default names its version and Python's
         answer.headers["Cache-Control"] = "no-cache, private"
         answer.headers["X-Content-Type-Options"] = "nosniff"
         answer.force_close()  # probes do not come back, and Prometheus much later
         return answer
 
     def _warn_of_host(self) -> None:
-        """Log the first refusal, for whoever wonders about a probe; the name is not ours to log."""
+        """Log the first refusal, so that a failing probe can be explained; never log the name."""
         if not self._has_warned:
             self._has_warned = True
             log.warning("a request was refused: %s", _UNKNOWN_HOST)
@@ -293,7 +293,7 @@ def _text(status: int, text: str) -> web.Response:
 
 
 class _Server(web.Server):
-    """Aiohttp's, with an end to every connection: it lets a client send nothing for ever."""
+    """Aiohttp's server, with a time limit for every connection, also for silent clients."""
 
     def __init__(self, handler: _Handler, *, patience: float) -> None:
         super().__init__(

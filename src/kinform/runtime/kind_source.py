@@ -1,4 +1,4 @@
-"""KindSource: a kind of object that a controller follows, and what its events mean to it.
+"""KindSource: a kind of object that a controller watches, and how its events map to names.
 
 controller-runtime: ``source.Kind`` with its handler and predicates. It is a description; the
 controller connects it to a shared informer.
@@ -6,12 +6,18 @@ controller connects it to a shared informer.
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final, overload
 
+from kinform.cache.events import Added, Deleted, Event, Updated
+from kinform.cache.factory import SharedInformerFactory
+from kinform.cache.handlers import EventHandler, handler
 from kinform.cache.indexes import IndexFunc
-from kinform.cache.informer import SharedInformer
+from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.cache.keywords import check_values
 from kinform.cache.processor import Registration
 from kinform.cache.selection import Kind, Selection, check_namespaces, select
@@ -20,42 +26,179 @@ from kinform.meta import GroupVersionResource, ObjectName
 from kinform.objects import Object
 from kinform.resource import Resource
 from kinform.runtime.caches import Caches
-from kinform.runtime.feeding import Feed, Wiring
-from kinform.runtime.mapping import MapFunc
+from kinform.runtime.mapping import MapFunc, names_of
 from kinform.runtime.predicates import Predicate
+from kinform.sansio.work_queue import Priority
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
+from kinform.workqueue.causes import Cause, CauseKind
+from kinform.workqueue.queue import WorkQueue
 
-__all__ = ["AnyKind", "AnyKindSource", "KindSource", "LookupFunc", "kind_source"]
+__all__ = ["AnyKind", "AnyKindSource", "Feed", "KindSource", "LookupFunc", "Wiring", "kind_source"]
 
 T = TypeVar("T")
 
+log: Final = logging.getLogger(__name__)
+
+_LOW: Final = Priority.LOW
+_NORMAL: Final = Priority.NORMAL
+_PER_TURN: Final = 512
+"""Names of one event that are added in one turn of the loop: a few milliseconds."""
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """The queue, caches and informers that a controller's sources are connected to."""
+
+    controller: str
+    queue: WorkQueue[ObjectName]
+    caches: Caches
+    factory: SharedInformerFactory
+
+    def informers(
+        self,
+        source: object,
+        selections: Mapping[str, Selection[T]],
+        indexers: Mapping[str, IndexFunc[T]] | None,
+    ) -> Sequence[SharedInformer[T]]:
+        """Return the shared informers of a source's selections, one for each namespace."""
+        options = InformerOptions[T](indexers=indexers) if indexers else InformerOptions[T]()
+        informers = {
+            place: self.factory.informer_of(selection, **options)
+            for place, selection in selections.items()
+        }
+        self.caches.add(source, next(iter(selections.values())), informers)
+        return tuple(informers.values())
+
+
+@final
+class Feed(Generic[T]):
+    """Maps the events of one source to names, and adds them to a queue.
+
+    Objects of the initial list and of resyncs have a low priority: changes come first.
+
+    Args:
+        source: its name in causes.
+        map: maps an object to names; ``None``: to its own.
+        when: a predicate for events; ``None``: all pass.
+    """
+
+    __slots__ = ("_map", "_queue", "_source", "_when")
+
+    def __init__(
+        self,
+        queue: WorkQueue[ObjectName],
+        *,
+        source: str,
+        map: MapFunc[T] | None,  # noqa: A002 - as KindSource has it
+        when: Predicate[T] | None = None,
+    ) -> None:
+        self._queue = queue
+        self._source = source
+        self._map = map
+        self._when = when
+
+    def handler(self, *, name: str, resync_period: float | None) -> EventHandler[T]:
+        """Return the event handler for an informer."""
+        return handler(
+            on_add=self._on_add,
+            on_update=self._on_update,
+            on_delete=self._on_delete,
+            resync_period=resync_period,
+            name=name,
+        )
+
+    def _on_add(self, event: Added[T]) -> Awaitable[None] | None:
+        cause = Cause(
+            CauseKind.ADDED, self._source, object=event.key, new_version=_version(event.obj)
+        )
+        return self._enqueue(event, cause, _LOW if event.initial else _NORMAL)
+
+    def _on_update(self, event: Updated[T]) -> Awaitable[None] | None:
+        old, new = event.old, event.new
+        is_resync = old is new
+        cause = Cause(
+            CauseKind.RESYNC if is_resync else CauseKind.UPDATED,
+            self._source,
+            object=event.key,
+            # Not by _version: most events are updates, and most objects are an Object.
+            old_version=old.resource_version if isinstance(old, Object) else "",
+            new_version=new.resource_version if isinstance(new, Object) else "",
+        )
+        return self._enqueue(event, cause, _LOW if is_resync else _NORMAL)
+
+    def _on_delete(self, event: Deleted[T]) -> Awaitable[None] | None:
+        cause = Cause(
+            CauseKind.DELETED, self._source, object=event.key, old_version=_version(event.obj)
+        )
+        return self._enqueue(event, cause, _NORMAL)
+
+    def _enqueue(self, event: Event[T], cause: Cause, priority: Priority) -> Awaitable[None] | None:
+        """Add the names of an event to the queue; return an awaitable if there are many names."""
+        if self._when is not None and not self._passes(self._when, event):
+            return None
+        if self._map is None:
+            self._queue.add(event.key, priority=priority, cause=cause)
+            return None
+        names = names_of(event, self._map)
+        if len(names) > _PER_TURN:
+            return self._add_in_turns(names, cause, priority)
+        for name in names:
+            self._queue.add(name, priority=priority, cause=cause)
+        return None
+
+    async def _add_in_turns(
+        self, names: Collection[ObjectName], cause: Cause, priority: Priority
+    ) -> None:
+        for number, name in enumerate(names, 1):
+            self._queue.add(name, priority=priority, cause=cause)
+            if number % _PER_TURN == 0:
+                await asyncio.sleep(0)
+
+    def _passes(self, when: Predicate[T], event: Event[T]) -> bool:
+        try:
+            return when(event)
+        except Exception:
+            # An extra reconcile does no harm; a missing one does.
+            log.exception(
+                "%s: predicate failed, the event of %s passes",
+                self._source,
+                event.key.shown,
+                extra={"source": self._source, "object": event.key.shown},
+            )
+            return True
+
+
+def _version(obj: object) -> str:
+    return obj.resource_version if isinstance(obj, Object) else ""
+
 
 class AnyKindSource(Protocol):
-    """A `KindSource`, whatever its objects are read as."""
+    """A `KindSource` for any model of its objects."""
 
     @property
     def kind_name(self) -> str:
-        """What the kind is called."""
+        """The name of the kind."""
         ...
 
     @property
     def has_map(self) -> bool:
-        """Whether it says itself what its objects mean."""
+        """Whether the source has a mapping function of its own."""
         ...
 
     def follow(self, wiring: Wiring) -> None:
-        """Have an informer made."""
+        """Create the informers, or share existing ones."""
         ...
 
     def listen(
         self, wiring: Wiring, default: MapFunc[object] | None = None
     ) -> Sequence[Registration[object]]:
-        """Have names put into the queue: those of ``map``, else of ``default``, else its own."""
+        """Add names to the queue: those of ``map``, else of ``default``, else the object's own."""
         ...
 
 
 LookupFunc: TypeAlias = Callable[[T, Caches], Iterable[ObjectName] | ObjectName | None]
-"""Which names an object means, by what is in the controller's caches."""
+"""Maps an object to names, with the help of the controller's caches."""
 
 AnyKind: TypeAlias = str | GroupVersionResource | type[object] | AnyKindSource
 """A kind by its name or its model, or a `KindSource`."""
@@ -63,7 +206,7 @@ AnyKind: TypeAlias = str | GroupVersionResource | type[object] | AnyKindSource
 
 @final
 class KindSource(Generic[T]):
-    """A kind of object to follow, and what its events mean for a controller.
+    """A kind of object to watch, and the mapping of its events to names.
 
     .. code-block:: python
 
@@ -71,11 +214,11 @@ class KindSource(Generic[T]):
 
     Args:
         resource: ``"v1/pods"``, a model class, a `Resource`.
-        map: which names an object means. Not needed for the kind that a controller is for (its
-            own) nor for one that it owns (its owner). An update is asked of the old and of the
-            new state. What it raises is logged, and the event then means nothing.
-        lookup: the same, for what only the caches know: it is given them as well.
-        when: which events count; see `kinform.runtime.predicates`.
+        map: maps an object to names. Not needed for the kind that a controller is for (its own
+            name) nor for one that it owns (its owner's). For an update it is called with the old
+            and the new state. If it raises, the error is logged and the event is dropped.
+        lookup: the same with a second argument, the controller's caches.
+        when: a predicate for events; see `kinform.runtime.predicates`.
         indexers: index functions by name, for ``ctx.lister(...).by_index``; see `Indexer`.
         model: read objects as this class instead of `Object`.
         namespace: the only one to look at, ``""`` for all; else the manager's.
@@ -83,8 +226,8 @@ class KindSource(Generic[T]):
         label_selector: the labels objects must have.
         field_selector: the fields objects must have.
         metadata_only: have the server send metadata alone.
-        resync_period: how often, in seconds, every object is looked at again though nothing
-            happened.
+        resync_period: how often, in seconds, every object is delivered again although nothing
+            changed.
 
     Raises:
         SelectorError: a selector cannot be read.
@@ -177,30 +320,30 @@ class KindSource(Generic[T]):
         self._namespaces = check_namespaces(namespace, namespaces) if is_placed else None
         self._resync_period = resync_period
         self.kind_name: Final = selection("").name
-        """What the kind is called."""
+        """The name of the kind."""
 
     def __repr__(self) -> str:
         return f"<KindSource of {self.kind_name}>"
 
     @property
     def has_map(self) -> bool:
-        """Whether it says itself what its objects mean."""
+        """Whether the source has a mapping function of its own."""
         return self._map is not None or self._lookup is not None
 
     def follow(self, wiring: Wiring) -> None:
-        """Have an informer made, or shared."""
+        """Create the informers, or share existing ones."""
         self._informers(wiring)
 
     def listen(
         self, wiring: Wiring, default: MapFunc[object] | None = None
     ) -> Sequence[Registration[object]]:
-        """Have names put into the queue: those of ``map``, else of ``default``, else its own."""
+        """Add names to the queue: those of ``map``, else of ``default``, else the object's own."""
         meaning = self._meaning(wiring) or default
         feed = Feed(wiring.queue, source=self.kind_name, map=meaning, when=self._when)
         name = f"{wiring.controller}: {self.kind_name}"
-        told = feed.handler(name=name, resync_period=self._resync_period)
+        registered = feed.handler(name=name, resync_period=self._resync_period)
         return [
-            cast("Registration[object]", informer.add_event_handler(told))
+            cast("Registration[object]", informer.add_event_handler(registered))
             for informer in self._informers(wiring)
         ]
 

@@ -8,34 +8,207 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
+import logging
 import random
 import secrets
 import socket
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar, final
 
 from kinform import clock
 from kinform.client import Client
-from kinform.errors import LeadershipLost, UsageError
-from kinform.runtime.lease_client import LeaseClient
-from kinform.runtime.lease_reports import ElectionReporter, ElectionStatistics
+from kinform.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    KinformError,
+    LeadershipLost,
+    NotFoundError,
+    TransportError,
+    UsageError,
+)
+from kinform.rest.request import Request
 from kinform.sansio.election import Election, Phase
 from kinform.sansio.election_config import LeaderElection
 from kinform.sansio.election_signals import (
     Action,
     Create,
     End,
+    Failed,
     Get,
+    Got,
     Moment,
     Signal,
     Update,
     Wait,
     Waited,
+    Wrote,
 )
+from kinform.sansio.leases import Lease, read_lease
 from kinform.tasks import background
 
-__all__ = ["ElectionStatistics", "LeaderElection", "LeaderElector"]
+__all__ = [
+    "ElectionStatistics",
+    "LeaderElection",
+    "LeaderElector",
+]
+
+
+@final
+class LeaseClient:
+    """Sends the requests that the decision table returns, and returns their results."""
+
+    def __init__(self, client: Client, *, namespace: str, name: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._name = name
+
+    async def perform(self, action: Get | Create | Update) -> Signal:
+        """Send one request. A failure is a signal like any other.
+
+        Raises:
+            UsageError: the client is not open, or is closed: no try will ever go well.
+        """
+        try:
+            return await self._perform(action)
+        except UsageError:
+            raise
+        except KinformError as exc:
+            return Failed(exc)
+
+    async def _perform(self, action: Get | Create | Update) -> Signal:
+        rest = self._client.rest("coordination.k8s.io/v1")
+        match action:
+            case Get(timeout):
+                try:
+                    return Got(await self._read(rest.get().namespace(self._namespace), timeout))
+                except NotFoundError:
+                    return Got(None)
+            case Create(body, timeout):
+                request = rest.post().namespace(self._namespace).body(body)
+                return Wrote(await _answer(request, timeout))
+            case Update(body, timeout):
+                request = rest.put().namespace(self._namespace).body(body)
+                return Wrote(await self._read(request, timeout))
+
+    async def _read(self, request: Request, timeout: float) -> Lease:
+        return await _answer(request, timeout, name=self._name)
+
+
+async def _answer(request: Request, timeout: float, *, name: str = "") -> Lease:
+    request = request.resource("leases").timeout(timeout).max_retries(0).urgent()
+    content = await (request.name(name) if name else request).into(dict[str, object])
+    return read_lease(content)
+
+
+log: Final = logging.getLogger("kinform.runtime.leader_election")
+
+
+@final
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ElectionStatistics:
+    """The state of an elector, and its counters."""
+
+    lease: str
+    """``namespace/name``."""
+    identity: str
+    is_leader: bool
+    holder: str
+    """The holder of the lease when it was last read; ``""``: none, or not known."""
+    transitions: int
+    """The number of leader changes that the lease recorded when it was last read."""
+    acquisitions: int
+    """How many times this candidate became leader."""
+    renewals: int
+    failures: int
+    """Requests that failed."""
+    slow_paths: int
+    """Renewals that had to read the lease first, because the last one had failed."""
+    last_error: str
+    """Why the last request failed; ``""`` if it did not."""
+
+
+@final
+class ElectionReporter:
+    """Logs changes, each once: a server that is down for a day causes one line.
+
+    Raises:
+        UsageError: ``on_new_leader`` is an async function, which is never awaited.
+    """
+
+    def __init__(
+        self, lease: str, identity: str, on_new_leader: Callable[[str], object] | None
+    ) -> None:
+        if on_new_leader is not None and inspect.iscoroutinefunction(on_new_leader):
+            raise UsageError("on_new_leader is an async function; expected one that cannot wait")
+        self._lease = lease
+        self._identity = identity
+        self._on_new_leader = on_new_leader
+        self._leader = ""
+        self._failures: set[tuple[object, ...]] = set()  # kinds, since a try last went well
+
+    def acquired(self, fencing_number: str) -> None:
+        """Log that this candidate leads now."""
+        self._log(logging.INFO, "this replica leads, with fencing number %s", fencing_number)
+
+    def lost(self, reason: str) -> None:
+        """Log that this candidate lost the lease."""
+        self._log(logging.WARNING, "leadership lost: %s", reason)
+
+    def released(self, reason: str) -> None:
+        """Log the result of releasing the lease."""
+        self._log(logging.INFO, "lease released: %s", reason)
+
+    def request(self, failure: KinformError | None, *, holder: str, complete: bool) -> None:
+        """Log the result of a request, if it changed.
+
+        ``complete``: it was the last one of a try.
+        """
+        if failure is not None:
+            self._failed(failure)
+            return
+        if complete:  # else it is too early: perhaps we may read, and not write
+            self._failures.clear()
+        self._seen(holder)
+
+    def _seen(self, holder: str) -> None:
+        if not holder or holder == self._leader:
+            return  # a lease without a holder is not logged
+        self._leader = holder
+        if holder != self._identity:
+            self._log(logging.INFO, "new leader: %s", holder)
+        if self._on_new_leader is not None:
+            try:
+                self._on_new_leader(holder)
+            except Exception:
+                # The callback failed; the leadership is not affected.
+                log.exception("on_new_leader failed", extra={"lease": self._lease})
+
+    def _failed(self, error: KinformError) -> None:
+        kind = _kind(error)
+        is_usual = isinstance(
+            error, ConflictError | AlreadyExistsError
+        )  # another candidate was faster
+        level = logging.DEBUG if is_usual or kind in self._failures else logging.WARNING
+        self._failures.add(kind)
+        self._log(level, "request failed: %s", error)
+
+    def _log(self, level: int, message: str, *details: object) -> None:
+        extra = {"lease": self._lease, "identity": self._identity}
+        log.log(level, f"lease %s: {message}", self._lease, *details, extra=extra)  # noqa: G004 - ours
+
+
+def _kind(error: KinformError) -> tuple[object, ...]:
+    match error:
+        case ApiError():
+            return (type(error), error.code)
+        case TransportError():
+            return (type(error), error.failure)
+        case _:
+            return (type(error),)
+
 
 R = TypeVar("R")
 
@@ -51,12 +224,12 @@ class LeaderElector:
 
     **Promised**: no two candidates believe that they lead at one true instant, as long as their
     clocks' rates differ by less than `LeaderElection.rate_tolerance` (1.5), no process is stopped,
-    and nobody else edits the Lease. Belief is a deadline on the boot clock, which counts the time a
-    machine sleeps and does not jump: so it is over in time even if nothing runs here. A process
-    that was stopped (SIGSTOP, suspend, a blocked loop) finds that out by `check` before its
-    next write: give what acts `Client.guarded` with it.
+    and no other program edits the Lease. Belief is a deadline on the boot clock, which counts the
+    time a machine sleeps and does not jump: it expires even if this process does not run. A process
+    that was stopped (SIGSTOP, suspend, a blocked loop) detects that by `check` before its next
+    write: let the leader write through `Client.guarded` with it.
 
-    **Not promised**: that a write which is on its way arrives before somebody else leads. Where
+    **Not promised**: that a write which is on its way arrives before another candidate leads. Where
     that matters, let the other side compare `fencing_number`.
 
     `check`, `is_leader`, `deadline` and `fencing_number` may be read from any thread; all else
@@ -66,7 +239,7 @@ class LeaderElector:
         client: reads and writes the Lease; open. It may get, create and update leases.
         election: which lease, and by which times.
         on_new_leader: called with the identity of each new leader, this one included. It is not to
-            wait; what it raises is logged.
+            wait; its errors are logged.
 
     Raises:
         UsageError: the client is not open, or ``on_new_leader`` is an async function.
@@ -82,7 +255,7 @@ class LeaderElector:
         namespace = election.namespace or client.config.namespace
         identity = election.identity or _new_identity()
         self.identity: Final = identity
-        """Who this one is, as the Lease names it."""
+        """The identity of this candidate, as the Lease names it."""
         self.lease: Final = f"{namespace}/{election.lease}"
         """The Lease: ``namespace/name``."""
         self._config: Final = replace(election, namespace=namespace, identity=identity)
@@ -102,7 +275,7 @@ class LeaderElector:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this one leads, at this instant."""
+        """Whether this candidate leads, at this instant."""
         deadline = self._election.deadline  # before the clock: the other order could be too late
         return deadline is not None and self._clock.boot() < deadline
 
@@ -125,23 +298,24 @@ class LeaderElector:
 
     @property
     def fencing_number(self) -> str:
-        """The resourceVersion of the write by which this one came to lead; ``""``: it does not.
+        """The resourceVersion of the write that made this candidate leader; ``""``: it is not.
 
-        A later leader has a larger one. What the leader changes elsewhere can carry it, and whoever
-        is there can refuse a smaller one than it has seen.
+        A later leader has a larger one. Writes to other systems can carry it, and such a system can
+        refuse a number smaller than the largest it has seen.
         """
         return self._election.fencing_number if self.is_leader else ""
 
     @property
     def holder(self) -> str:
-        """Who held the lease when it was last seen; ``""``: nobody, or not known."""
+        """The holder of the lease when it was last read; ``""``: none, or not known."""
         return self._election.holder
 
     def healthy(self, tolerance: float) -> bool:
-        """Whether all is well: false if what leads goes on though the lease ran out.
+        """Return false if ``lead()`` still runs although the lease has expired.
 
-        That is so when ``lead()`` has not ended ``tolerance`` seconds after others may have taken
-        over: it ignores its cancellation, or blocks the loop. Whoever does not lead is healthy.
+        That is so when ``lead()`` has not ended ``tolerance`` seconds after another candidate may
+        have taken over: it ignores its cancellation, or blocks the loop. A candidate that does not
+        lead is healthy.
         """
         if not self._is_led:
             return True
@@ -149,7 +323,7 @@ class LeaderElector:
         return self._clock.boot() <= self._last_deadline + spare + tolerance
 
     def statistics(self) -> ElectionStatistics:
-        """Return figures of this moment."""
+        """Return the current statistics."""
         election, counts = self._election, self._election.counts
         return ElectionStatistics(
             lease=self.lease,
@@ -172,9 +346,9 @@ class LeaderElector:
         *,
         release_within: Callable[[], float | None] | None = None,
     ) -> R:
-        """Wait until this one leads, then run ``lead()``, and return what it returns.
+        """Wait until this candidate leads, then run ``lead()``, and return its result.
 
-        While it runs, the lease is renewed. However it ends, the lease is given back after it has
+        While it runs, the lease is renewed. However it ends, the lease is released after it has
         ended (unless ``release_on_exit`` is false), so that the next one leads soon. The same if
         this call is cancelled: then ``lead()`` is cancelled first, and renewing goes on until it
         has ended. Cancelled a second time, it waits no more.
@@ -182,13 +356,13 @@ class LeaderElector:
         It may be called again after it has ended.
 
         Args:
-            lead: what only the leader may do.
-            release_within: asked at the end how many seconds giving back may take; ``None``: not
-                to give it back, for example because something of ``lead()`` goes on.
+            lead: the work that only the leader may do.
+            release_within: called at the end, returns how many seconds the release may take;
+                ``None``: no release, for example because a part of ``lead()`` still runs.
 
         Raises:
-            LeadershipLost: this one led, and does not any more. ``lead()`` was cancelled and
-                has ended; what it raised meanwhile is the cause.
+            LeadershipLost: this candidate led, and does not any more. ``lead()`` was cancelled
+                and has ended; its error, if any, is the cause.
             UsageError: it runs already, or the client is closed.
         """
         if self._is_running or self._is_led:
@@ -206,7 +380,7 @@ class LeaderElector:
                 self._is_running = False
 
     async def _acquire(self) -> Action:
-        """Try until this one leads; return what is to be done next."""
+        """Try until this candidate leads; return the next action."""
         action = self._election.begin(self._moment())
         while self._election.phase is not Phase.LEADING:
             action = await self._do(action)
@@ -217,8 +391,8 @@ class LeaderElector:
         self, lead: Callable[[], Coroutine[object, object, R]], action: Action
     ) -> R:
         # However the block is left, lead() is stopped and waited for first, and only then the
-        # renewal: what lead() does to end in good order is still done by a leader.
-        # Who is cancelled twice waits for no work that does not end.
+        # renewal: lead() is still the leader while it cleans up. Cancelled twice, this does not
+        # wait for a lead() that does not end.
         async with (
             background(self._renew(action)) as renewal,
             background(self._led(lead), patience=2) as work,
@@ -247,7 +421,7 @@ class LeaderElector:
         return action.reason
 
     async def _release(self, within: Callable[[], float | None] | None) -> None:
-        """Believe no more, and give the lease back if it may be ours and nobody acts on it."""
+        """End the belief, and release the lease if it may be ours and ``lead()`` has ended."""
         election = self._election
         wanted = self._config.release_on_exit and not self._is_led
         if not wanted or election.phase is Phase.ENDED or not election.may_hold:
@@ -264,7 +438,7 @@ class LeaderElector:
                 self._report.released(action.reason)
 
     async def _do(self, action: Action) -> Action:
-        """Do what was decided, and decide on what came of it."""
+        """Perform an action, and return the next one."""
         match action:
             case End():
                 return action

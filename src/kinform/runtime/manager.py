@@ -1,11 +1,11 @@
-"""Manager: the life of a program of controllers, from its first request to its last.
+"""Manager: runs controllers, with their informers, leader election, health and metrics.
 
-controller-runtime: ``pkg/manager``. In this order it starts: health endpoints, informers, event
-recorders, sources; then, where it leads, workers. It stops the other way round: workers finish
-what they have, the lease is given back, informers end, and the health endpoints last.
+controller-runtime: ``pkg/manager``. It starts, in this order: health endpoints, informers, event
+recorders, sources; then, where it leads, workers. It stops in reverse order: workers finish their
+queues, the lease is released, informers stop, and the health endpoints last.
 
-Rule: whatever runs belongs to one supervisor task, so that `Manager.run` may be cancelled, and the
-block be left, in any task.
+Rule: everything runs in one supervisor task, so `Manager.run` may be cancelled, and the block be
+left, in any task.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import contextvars
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from types import TracebackType
 from typing import Final, Unpack, final
 
@@ -28,14 +28,14 @@ from kinform.parts import Parts, error_of
 from kinform.runtime.context import Environment
 from kinform.runtime.controller import Controller
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
-from kinform.runtime.operating import Operation, beside
 from kinform.runtime.recorder import EventRecorder
 from kinform.runtime.reporting import Reporting
-from kinform.runtime.signals import on_signals
-from kinform.runtime.stopping import Stop
-from kinform.tasks import background, gather
+from kinform.runtime.signals import Stop, on_signals
+from kinform.tasks import background, end_in_time, gather
 
-__all__ = ["Manager"]
+__all__ = [
+    "Manager",
+]
 
 log: Final = logging.getLogger(__name__)
 
@@ -43,13 +43,15 @@ _run_by: Final = contextvars.ContextVar[object]("kinform_run_by", default=None)
 """The manager that runs this task, or has started what did."""
 
 GRACE: Final = 20.0
-"""How long work may take to finish after a stop: less than the 30 s that kubelet gives a pod."""
+"""Seconds that work may take to finish after a stop: less than the 30 s kubelet gives a pod."""
 FORCED: Final = 1.0
-"""How long what is cancelled by force may take to end in good order, before it is again."""
+"""Seconds that cancelled work gets to end cleanly before it is cancelled again."""
 LEAST: Final = 0.15
-"""Seconds that informers and recorders have for their end though no time is left."""
+"""Minimum seconds to stop informers and recorders, and to release the lease, after the deadline."""
+_SHOWN: Final = 10
+"""The number of unfinished names that a log line lists."""
 MAX_SILENCE: Final = 180.0
-"""After how long without a word from the server a cache counts as stale."""
+"""Seconds without contact to the server after which a cache counts as stale."""
 
 
 @final
@@ -62,27 +64,27 @@ class Manager:
             manager.add(controller)
             await manager.run()  # until SIGTERM, SIGINT or cancellation
 
-    A first signal ends it in good order, within ``grace``: nothing new is taken up, what waits
-    and what runs is done, the lease is given back. A second one cancels everything.
+    The first signal stops it cleanly, within ``grace``: no new names are queued, queued and running
+    reconciles are finished, the lease is released. The second signal cancels everything.
 
     Args:
         client: if it is not open, entering the manager opens it, and leaving closes it.
         leader_election: if given, only the leader among all processes with this lease works. The
-            others keep their caches warm and wait. Who loses the lease ends: `run` raises
-            `LeadershipLost`, and the process should exit and be started again.
-        namespaces: where controllers look that do not say so themselves; all by default.
+            others keep their caches warm and wait. A leader that loses the lease stops: `run`
+            raises `LeadershipLost`, and the process should exit and be started again.
+        namespaces: the namespaces of controllers that do not set their own; all by default.
         namespace: the same for one namespace.
         health: where to serve ``/livez``, ``/readyz`` and ``/metrics``: ``"0.0.0.0:8081"`` for
             kubelet's probes, a port for this machine alone. Nowhere by default.
         health_hosts: names under which that is reached, where they are neither addresses nor
             names within a cluster. Requests with another ``Host`` are refused.
         grace: seconds that work may take to finish after a stop.
-        max_silence: not ready is who has heard nothing of the server for so many seconds.
+        max_silence: seconds without contact to the server after which readiness fails.
         signals: whether SIGTERM and SIGINT stop it; needs the main thread.
         defaults: keywords of `SharedInformer` for every informer.
 
     Raises:
-        UsageError: something of that makes no sense.
+        UsageError: an argument is invalid.
     """
 
     def __init__(
@@ -135,7 +137,7 @@ class Manager:
     # --- before
 
     def add(self, *controllers: Controller) -> None:
-        """Have controllers run.
+        """Add controllers to run.
 
         Raises:
             UsageError: it runs already, or has one of that name.
@@ -144,14 +146,14 @@ class Manager:
             raise UsageError("a controller must be added before the manager runs")
         for controller in controllers:
             if not isinstance(controller, Controller):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
-                raise UsageError(f"{controller!r} is no Controller")
+                raise UsageError(f"{controller!r} is not a Controller")
             if controller.name in self._controllers:
                 raise UsageError(f"there is a controller {controller.name!r} already")
             self._controllers[controller.name] = controller
 
     @property
     def factory(self) -> SharedInformerFactory:
-        """Makes and shares the informers: ask for yours before `run`, and it starts them."""
+        """The shared informers: create your own here before `run`, and the manager starts them."""
         return self._factory
 
     # --- while it runs
@@ -168,16 +170,16 @@ class Manager:
 
     @property
     def reporting(self) -> Reporting:
-        """Its health checks and figures; checks of your own can be added."""
+        """The health checks and statistics; you can add checks of your own."""
         return self._reporting
 
     @property
     def is_stopping(self) -> bool:
-        """Whether it was asked to stop; stays true."""
+        """Whether a stop was requested; stays true."""
         return self._stop.is_asked
 
     async def wait_warm(self, timeout: float | None = None) -> None:
-        """Wait until all caches have what was there at first.
+        """Wait until all caches have synced.
 
         Raises:
             TimeoutError: it takes longer; names the controllers that are not ready.
@@ -259,10 +261,10 @@ class Manager:
             self._task.result()
 
     async def stop(self) -> None:
-        """End in good order, within the grace. Cancelled, it ends at once.
+        """Stop cleanly, within the grace period. Cancelled, stop at once.
 
-        What went wrong meanwhile is raised by `run`, not here. A reconcile, and whatever it has
-        started, only asks for the end and does not wait: that would be for itself.
+        Errors are raised by `run`, not here. In a reconcile, or in a task started by one, this only
+        requests the stop and does not wait: the manager waits for the reconcile.
         """
         self._stop.ask()
         if self._task is None or _run_by.get() is self:
@@ -274,14 +276,14 @@ class Manager:
             raise
 
     async def wait_stopped(self) -> None:
-        """Wait until a manager that was started has ended, for whatever reason.
+        """Wait until a manager that was started has stopped, for any reason.
 
         Cancelled, it does not wait any longer; the manager goes on.
 
         .. code-block:: python
 
             await manager.start()
-            ...  # whatever else the program does
+            ...  # the rest of the program
             await manager.wait_stopped()
 
         Raises:
@@ -326,7 +328,7 @@ class Manager:
         self._force_asked.set()
         await asyncio.wait([self._task], timeout=2 * FORCED)
         if not self._task.done():
-            log.error("the manager could not be ended by force within %.0f s", 2 * FORCED)
+            log.error("manager did not stop within %.0f s after cancellation", 2 * FORCED)
 
     def _signalled(self, name: str) -> None:
         if not self._stop.is_asked:
@@ -337,7 +339,7 @@ class Manager:
             log.warning("%s: stopping at once", name)
             self._force_asked.set()
 
-    # --- what runs
+    # --- the supervisor task
 
     async def _supervise(self) -> None:
         _run_by.set(self)  # for this task, and those it starts
@@ -362,19 +364,16 @@ class Manager:
             await self._force_asked.wait()
             while True:
                 block.cancel()
-                await asyncio.sleep(FORCED)  # who wants to end in good order has so long
+                await asyncio.sleep(FORCED)  # time for a clean end
 
-        forcing = asyncio.get_running_loop().create_task(force())
-        try:
-            yield
-        except asyncio.CancelledError:
-            if not self._force_asked.is_set():
-                raise
-            while block.uncancel():
-                pass
-        finally:
-            forcing.cancel()
-            await asyncio.wait([forcing])
+        async with background(force()):
+            try:
+                yield
+            except asyncio.CancelledError:
+                if not self._force_asked.is_set():
+                    raise
+                while block.uncancel():
+                    pass
 
     @contextlib.asynccontextmanager
     async def _informed(self) -> AsyncGenerator[None]:
@@ -401,7 +400,7 @@ class Manager:
             yield
 
     async def _end(self) -> None:
-        """End what is left, all at once."""
+        """Stop controllers, recorders and informers, all at once."""
         left = self._stop.left(least=LEAST) if self._stop.is_asked else LEAST
         await gather(
             *(controller.stop() for controller in self.controllers),
@@ -414,7 +413,7 @@ class Manager:
         elector = self._elector
         for_leaders = [each for each in self.controllers if each.needs_leader and elector]
         others = [each for each in self.controllers if each not in for_leaders]
-        async with beside(self._all_warm()):  # who waits to lead would not notice that it fails
+        async with beside(self._all_warm()):  # its failure must also end a wait for the lease
             if elector is None or not for_leaders:
                 await Operation(others, self._stop).run()
                 return
@@ -438,3 +437,113 @@ def _check(
     for name in defaults:
         if name not in InformerOptions.__annotations__:
             raise TypeError(f"Manager() got an unexpected keyword argument {name!r}")
+
+
+@final
+class Operation:
+    """The operation of some controllers that start and stop together.
+
+    Args:
+        stop: the stop: controllers accept no more names and finish their queues, within its
+            grace.
+    """
+
+    def __init__(self, controllers: Sequence[Controller], stop: Stop) -> None:
+        self._controllers = controllers
+        self._stop = stop
+        self._has_begun = False
+        self._working: list[Controller] = []
+
+    async def run(self) -> None:
+        """Work until the stop. Cancelled, work ends at once.
+
+        An error that ends a controller before that is raised.
+        """
+        self._has_begun = True
+        loop = asyncio.get_running_loop()
+        tasks = [
+            loop.create_task(self._work(each), name=f"kinform {each.name}")
+            for each in self._controllers
+        ]
+        try:
+            async with background(self._stop.wait()) as asked:
+                await asyncio.wait([asked, *tasks], return_when=asyncio.FIRST_COMPLETED)
+            for task in tasks:
+                if task.done():
+                    task.result()
+            await self._drain()
+        finally:
+            await end_in_time(*tasks, timeout=None)  # the workers have their own time limit
+
+    async def run_elected(self, elector: LeaderElector) -> None:
+        """Work while ``elector`` leads, until the stop.
+
+        Raises:
+            LeadershipLost: it led, and does not any more.
+        """
+        election = elector.run(self.run, release_within=self._release_within)
+        async with background(election) as electing, background(self._stop.wait()) as asked:
+            await asyncio.wait([electing, asked], return_when=asyncio.FIRST_COMPLETED)
+            if not electing.done() and not self._has_begun:
+                return  # it still waits for the lease, and must not acquire it any more
+            await electing
+
+    def _release_within(self) -> float | None:
+        """Return how long releasing the lease may take; None if a reconcile still runs.
+
+        Then the lease is not released: it expires later, and the reconcile may end by then.
+        """
+        if any(each.has_abandoned for each in self._controllers):
+            return None
+        return self._stop.left(least=LEAST)
+
+    async def _work(self, controller: Controller) -> None:
+        await controller.wait_warm()
+        if self._stop.is_asked:
+            return
+        self._working.append(controller)  # before that it has no workers that could drain its queue
+        await controller.work()
+
+    async def _drain(self) -> None:
+        working = tuple(self._working)
+        reports = await gather(*(each.drain(self._stop) for each in working))
+        for controller, report in zip(working, reports, strict=True):
+            if report.unfinished:
+                shown = ", ".join(name.shown for name in report.unfinished[:_SHOWN])
+                text = "%s: %d not done within the grace of %.0f s: %s"
+                details = {"controller": controller.name, "count": len(report.unfinished)}
+                log.warning(text, *details.values(), self._stop.grace, shown, extra=details)
+            if report.delayed:
+                shown = ", ".join(name.shown for name in report.delayed[:_SHOWN])
+                text = "%s: %d delayed names dropped by the stop: %s"
+                details = {"controller": controller.name, "count": len(report.delayed)}
+                log.info(text, *details.values(), shown, extra=details)
+
+
+@contextlib.asynccontextmanager
+async def beside(work: Coroutine[object, object, None]) -> AsyncGenerator[asyncio.Task[None]]:
+    """Run ``work`` beside the block. If it fails, the block is cancelled and the failure raised.
+
+    At the end of the block it is cancelled: await the task there if it is to end by itself.
+    """
+    block = asyncio.current_task()
+    assert block is not None
+    has_failed = False
+
+    def on_done(task: asyncio.Task[None]) -> None:
+        nonlocal has_failed
+        if not task.cancelled() and task.exception() is not None:
+            has_failed = True
+            block.cancel()
+
+    async with background(work) as running:
+        running.add_done_callback(on_done)
+        try:
+            yield running
+        except asyncio.CancelledError:
+            if not has_failed:
+                raise
+            block.uncancel()
+            running.result()
+        finally:
+            running.remove_done_callback(on_done)

@@ -1,11 +1,11 @@
-"""Mapping functions: which names an object means to a controller.
+"""Mapping functions: which names to reconcile because of an object.
 
 controller-runtime: ``pkg/handler`` (EnqueueRequestForObject, ForOwner, MapFunc). A mapping
-function gets one state of an object and names what is to be reconciled because of it. `names_of`
-asks it about an event, which has one state or two.
+function receives one state of an object and returns the names to reconcile because of it.
+`names_of` calls it for an event, which has one state or two.
 
-What others wrote into labels and annotations is data: what makes no name there means nobody, and
-is no error.
+Labels and annotations are other people's data: a value that is not a valid name is ignored, and
+not an error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ __all__ = [
 T = TypeVar("T")
 
 MapFunc: TypeAlias = Callable[[T], Iterable[ObjectName] | ObjectName | None]
-"""Which names an object means: one, several or none. A plain function, that does not wait."""
+"""Maps an object to names: one, several or none. A plain function that does not wait."""
 
 
 class HasMetadata(Protocol):
@@ -57,7 +57,7 @@ class HasMetadata(Protocol):
 
 
 class HasKind(Protocol):
-    """What a model says of itself if it knows its kind, as those of `kinform.clientset` do."""
+    """A model class that declares its kind, as those of `kinform.clientset` do."""
 
     __gvk__: ClassVar[GroupVersionKind]
 
@@ -80,8 +80,8 @@ def metadata_of(obj: object, *needed: str) -> ObjectMeta:
 
     A model best declares ``metadata: kinform.ObjectMeta``. One with a metadata class of its own
     works too, if that has the ``needed`` fields (named as in JSON), by their names in JSON or in
-    Python: what a model does not declare must not be taken for absent. (Of a ``TypedDict`` nobody
-    can tell: it is a dict.)
+    Python: a field that the model does not declare must not be taken for absent. (For a
+    ``TypedDict`` that cannot be checked: it is a dict.)
 
     Raises:
         UsageError: the model does not declare it, or it is not what metadata looks like.
@@ -138,12 +138,12 @@ def _attributes(metadata: object) -> Iterator[tuple[str, object]]:
 
 
 def type_of(obj: object) -> tuple[str, str]:
-    """Return the apiVersion and the kind of an object; ``""`` where nobody says.
+    """Return the apiVersion and the kind of an object; ``""`` where they are unknown.
 
     >>> type_of({"apiVersion": "apps/v1", "kind": "Deployment"})
     ('apps/v1', 'Deployment')
 
-    The object's own word comes first. A server may leave it out, and an object made in Python
+    The object's own fields come first. A server may leave them out, and an object made in Python
     may too: then it is the ``__gvk__`` of the model's class.
     """
     version, kind = _said(obj, "apiVersion", "api_version"), _said(obj, "kind", "kind")
@@ -199,7 +199,7 @@ def to_owner(
             A generated model knows.
 
     Raises:
-        UsageError: ``kind`` is no kind like ``apps/v1/Deployment``.
+        UsageError: ``kind`` is not a kind like ``apps/v1/Deployment``.
     """
     group, _, wanted = _kind(kind)
     namespaced = namespaced and getattr(kind, "__namespaced__", True) is not False
@@ -249,28 +249,29 @@ def to_annotation(key: str, *, namespaced: bool = True) -> MapFunc[object]:
 
 
 def to_all(names: Callable[[], Iterable[ObjectName]]) -> MapFunc[object]:
-    """Return a function that names whatever ``names()`` yields, for any object at all.
+    """Return a function that maps every object to all names that ``names()`` yields.
 
-    For what everybody depends on: ``to_all(lambda: [w.key for w in widgets.lister.list()])``.
+    For an object that all others depend on:
+    ``to_all(lambda: [w.key for w in widgets.lister.list()])``.
     """
 
-    def everybody(_: object) -> Iterable[ObjectName]:
+    def all_names(_: object) -> Iterable[ObjectName]:
         return names()
 
-    return everybody
+    return all_names
 
 
 def names_of(event: Event[T], map: MapFunc[T]) -> list[ObjectName]:  # noqa: A002 - the field's word
     """Return the names an event means, each once, in the order they were named.
 
-    An update is asked of the old *and* of the new state: an owner that has lost a child must hear
-    of it. A resync has one state, and is asked once.
+    For an update ``map`` is called with the old *and* the new state: an owner that has lost a child
+    must be reconciled. A resync has one state, and one call.
 
     Raises:
-        UsageError: ``map`` answered something else than names.
+        UsageError: ``map`` returned something else than names.
         Exception: what ``map`` raised.
     """
-    # By identity: the key is known to every event, whatever the model declares.
+    # By identity: every event knows its key, whether or not the model declares metadata.
     if cast("object", map) is to_itself:
         return [event.key]
     if not isinstance(event, Updated):
@@ -305,7 +306,7 @@ def names_in(answer: object) -> list[ObjectName]:
 
 def _no_name(answer: object) -> UsageError:
     return UsageError(
-        f"a mapping function answered {answer!r}, which is no ObjectName; "
+        f"a mapping function returned {answer!r}, which is not an ObjectName; "
         "ObjectName('namespace', 'name') is, or ObjectName.parse('namespace/name')"
     )
 
@@ -334,4 +335,4 @@ def _kind(kind: GroupVersionKind | str | type[HasKind]) -> GroupVersionKind:
             raise ValueError
         return GroupVersionKind(*GroupVersion.parse(version), name)
     except ValueError:
-        raise UsageError(f"{kind!r} is no kind like 'v1/Pod' or 'apps/v1/Deployment'") from None
+        raise UsageError(f"{kind!r} is not a kind like 'v1/Pod' or 'apps/v1/Deployment'") from None

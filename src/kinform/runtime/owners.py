@@ -1,4 +1,4 @@
-"""Owner references: whose object this is, as the garbage collector and controllers read it.
+"""Owner references, as the garbage collector and controllers read them.
 
 controller-runtime: ``controllerutil.SetControllerReference`` and its siblings. An owner is known
 by its uid: a new object of the old name is another owner. One thing to know of the server: with
@@ -63,8 +63,8 @@ def owner_reference(
     that declare no kind. For these, give ``kind`` and ``api_version``.
 
     Args:
-        controller: whether ``owner`` is the one that controls it; others are just owners.
-        block_deletion: in a foreground deletion, the owner waits until this is gone.
+        controller: whether ``owner`` controls it; an object has at most one controller.
+        block_deletion: in a foreground deletion, the owner waits until this object is deleted.
 
     Raises:
         UsageError: ``owner`` does not know its kind, or never was on a server.
@@ -105,10 +105,10 @@ def set_controller_reference(
 
     Raises:
         AlreadyOwnedError: another controller owns it. So does the predecessor of an owner that was
-            created anew: what it owned is about to be collected.
+            created again: the objects it owned are about to be collected.
         UsageError: ``owner`` is in another namespace, or in one where ``body`` is in none; or it
-            does not know its kind; or what is there are no owner references; or ``body`` is no
-            dict: ``apply`` takes any model, and an ``owner=`` for it.
+            does not know its kind; or the existing owner references are malformed; or ``body`` is
+            not a dict: ``apply`` takes any model, and an ``owner=`` for it.
     """
     reference = owner_reference(
         owner, block_deletion=block_deletion, kind=kind, api_version=api_version
@@ -152,10 +152,10 @@ def set_owner_reference(
 
 
 def remove_owner_reference(body: MutableMapping[str, object], owner: AnyObject) -> bool:
-    """Take ``owner`` from the owners of ``body``, in place; tell whether it was one.
+    """Remove ``owner`` from the owners of ``body``, in place; return whether it was one.
 
     Raises:
-        UsageError: ``owner`` has no uid, or what is there are no owner references.
+        UsageError: ``owner`` has no uid, or the existing owner references are malformed.
     """
     uid = metadata_of(owner, "uid").uid
     if not uid:
@@ -170,7 +170,7 @@ def remove_owner_reference(body: MutableMapping[str, object], owner: AnyObject) 
 
 
 def is_controlled_by(obj: AnyObject, owner: AnyObject) -> bool:
-    """Tell whether ``owner`` is the controller of ``obj``, by uid.
+    """Return whether ``owner`` is the controller of ``obj``, by uid.
 
     Both are `Object`, dict, or a model that declares its metadata.
 

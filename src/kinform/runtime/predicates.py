@@ -1,17 +1,17 @@
-"""Predicates: which events a controller wants to hear of.
+"""Predicates: filters for the events that trigger a controller.
 
 controller-runtime: ``pkg/predicate``. A predicate is a plain function from an event to a bool.
 Those named ``…_changed`` look at updates; objects that came or went always pass. They all agree on
 three things, the first two of which controller-runtime does otherwise:
 
-- A resync passes. Nothing changed, and that is no reason to hold it back: somebody asked to look
-  at everything again. ``not_(is_resync)`` says that nobody did.
+- A resync passes. Nothing changed, but the controller asked for resyncs, so they are delivered.
+  ``not_(is_resync)`` drops them.
 - What the object does not have cannot be unchanged: without a ``generation`` (config maps, pods,
   many others), `generation_changed` lets every update pass, where controller-runtime drops all.
-- Objects are told apart by their uid: if another has taken the name, that is a change.
+- Objects are identified by their uid: if a new object has the same name, that is a change.
 
-A predicate saves work and decides nothing: a reconcile must be right about whatever it is called
-for. Models must declare what is looked at, see `kinform.runtime.mapping.metadata_of`.
+A predicate only saves work: a reconcile must be correct for every name it is called with. Models
+must declare the fields that a predicate reads, see `kinform.runtime.mapping.metadata_of`.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ __all__ = [
 T = TypeVar("T")
 
 Predicate: TypeAlias = Callable[[Event[T]], bool]
-"""Tells whether an event is worth hearing of."""
+"""Returns whether an event should trigger a reconcile."""
 
 
 class AnyPredicate(Protocol):
-    """A predicate for events of whatever objects."""
+    """A predicate for events of any objects."""
 
     def __call__(self, event: Event[T], /) -> bool:
-        """Tell whether ``event`` is worth hearing of."""
+        """Return whether ``event`` should trigger a reconcile."""
         ...
 
 
@@ -58,7 +58,7 @@ _GENERATION: Final = ("uid", "generation", "deletionTimestamp")
 
 
 def generation_changed(event: Event[T]) -> bool:
-    """Pass updates that changed what is wanted of the object, not those that report about it.
+    """Pass updates that changed the desired state of the object, not those of its status.
 
     The server counts ``metadata.generation`` up when the spec changes, and not for status,
     labels or annotations. An object that is now to be deleted passes as well: not every server
@@ -104,19 +104,19 @@ def resource_version_changed(event: Event[T]) -> bool:
 
 
 def is_resync(event: Event[T]) -> bool:
-    """Pass only what is told again though nothing happened."""
+    """Pass only resyncs: events that are delivered again although nothing changed."""
     return isinstance(event, Updated) and event.old is event.new
 
 
 def has_labels(selector: LabelSelectorLike) -> AnyPredicate:
     """Return a predicate that passes objects with such labels, before or after an update.
 
-    So an object that loses its labels is heard of once more, as in a watch with that selector.
-    (controller-runtime looks at the new state alone.) To the server it is still sent: a
-    ``label_selector`` on the source is cheaper, if nobody else needs the others.
+    So an object that loses its labels is delivered once more, as in a watch with that selector.
+    (controller-runtime checks the new state alone.) The server still sends all objects: a
+    ``label_selector`` on the source is cheaper, if nothing else needs the other objects.
 
     Raises:
-        SelectorError: ``selector`` is no label selector.
+        SelectorError: ``selector`` is not a label selector.
     """
     wanted = LabelSelector.of(selector)
 

@@ -1,33 +1,52 @@
-"""`EventRecorder`: tells people what a controller does, in Kubernetes Events.
+"""`EventRecorder`: publishes a controller's actions as Kubernetes Events.
 
 `EventRecorder.event` decides in memory which Event an occurrence belongs to
 (`kinform.sansio.event_correlation`, or `kinform.sansio.event_series` for the newer API) and puts
-that into the outbox. One task sends what is there, one after the other.
+that into the outbox. One task sends the events of the outbox, one after the other.
 
-Rule: a record is in the outbox unless it is being sent, and goes back there whatever ends the
-attempt. So a cancellation loses nothing, and the next one who sends begins where this one ended.
+Rule: a record is in the outbox unless it is being sent, and returns there if the attempt ends in
+any way but success. So a cancellation loses nothing, and the next sender continues there.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import enum
 import logging
 import math
 import platform
 import random
-from collections.abc import Generator, Iterable, Mapping
+from collections import OrderedDict
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self, final
+from typing import Final, Protocol, Self, final
 
 from kinform import clock
 from kinform.client import Client
-from kinform.errors import AlreadyExistsError, UsageError
-from kinform.runtime.event_arguments import Regarding, occurrence_of, reporter_of
-from kinform.runtime.event_bodies import FORMATS, EventAPI
-from kinform.runtime.event_delivery import EventSink, is_expected, retry_wait
-from kinform.runtime.event_outbox import Correlating, EventOutbox, Put
+from kinform.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConfigError,
+    ConflictError,
+    LeadershipLost,
+    NotFoundError,
+    TooManyRequestsError,
+    TransportError,
+    TransportFailure,
+    UsageError,
+)
+from kinform.rest.options import PatchType
+from kinform.rest.request import Request
+from kinform.runtime.event_bodies import (
+    FORMATS,
+    EventAPI,
+    Regarding,
+    Reporter,
+    occurrence_of,
+    reporter_of,
+)
 from kinform.sansio.event_correlation import (
     EventCorrelator,
     EventRecord,
@@ -38,21 +57,209 @@ from kinform.sansio.event_correlation import (
 from kinform.sansio.event_series import EventSeries
 from kinform.tasks import ended
 
-__all__ = ["EventAPI", "EventRecorder", "EventType", "ObjectReference", "RecorderStatistics"]
+__all__ = [
+    "EventAPI",
+    "EventRecorder",
+    "EventType",
+    "ObjectReference",
+    "RecorderStatistics",
+]
+
+
+class Correlating(Protocol):
+    """Assigns occurrences to events: `EventCorrelator` or `EventSeries`."""
+
+    def observe(self, occurrence: Occurrence, *, now: float, wall: float) -> Sequence[EventRecord]:
+        """Count an occurrence; return the events to write because of it."""
+        ...
+
+    def allows(self, record: EventRecord, now: float) -> bool:
+        """Return whether one more write is allowed; if so, count it."""
+        ...
+
+    def rename(self, record: EventRecord, *, wall: float) -> None:
+        """Give an event another name."""
+        ...
+
+    def next_due(self) -> float | None:
+        """Return when to call `due`."""
+        ...
+
+    def due(self, now: float) -> Sequence[EventRecord]:
+        """Return the events to write because time has passed."""
+        ...
+
+    def flush(self) -> Sequence[EventRecord]:
+        """Return the events to write before the end."""
+        ...
+
+
+class Put(enum.Enum):
+    """The result of adding an event to the outbox."""
+
+    WAITING = "waiting"
+    MERGED = "merged"
+    """It waits already, and will be written with its current count."""
+    FULL = "full"
+    SPAM = "spam"
+
+
+@final
+class EventOutbox:
+    """Events in the order in which they are to be written, at most ``capacity`` of them.
+
+    An event that changes while it waits keeps its place and is written once. So a server that is
+    away for long costs memory for its different events, not for each time they happened.
+    """
+
+    def __init__(self, correlating: Correlating, capacity: int) -> None:
+        self._correlating = correlating
+        self.capacity: Final = capacity
+        self._waiting: OrderedDict[EventRecord, None] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, record: EventRecord, now: float) -> Put:
+        """Have ``record`` written, unless it is one too many."""
+        if record in self._waiting:
+            return Put.MERGED
+        if len(self._waiting) >= self.capacity:
+            return Put.FULL
+        if not self._correlating.allows(record, now):
+            return Put.SPAM
+        self._waiting[record] = None
+        return Put.WAITING
+
+    def take(self) -> EventRecord | None:
+        """Take out the next one."""
+        return self._waiting.popitem(last=False)[0] if self._waiting else None
+
+    def put_back(self, record: EventRecord) -> None:
+        """Make ``record``, which was taken and not written, the next one again."""
+        self._waiting[record] = None
+        self._waiting.move_to_end(record, last=False)
+
+
+MAX_TRIES: Final = 12
+RETRY_INTERVAL: Final = 10.0
+TRY_TIMEOUT: Final = 30.0
+"""Seconds that one attempt may take: a silent server delays the events behind it."""
+MAX_RETRY_AFTER: Final = 120.0
+
+
+@final
+class EventSink:
+    """Writes events to one server.
+
+    Every failure of its methods is that of the request; `retry_wait` judges it. Sending the same
+    record again is safe: its name is its own, and counts are absolute.
+    """
+
+    def __init__(self, client: Client, api: EventAPI, reporter: Reporter) -> None:
+        self._client = client
+        self._api: Final[EventAPI] = api
+        self._format = FORMATS[api]
+        self._reporter = reporter
+        self.created: int = 0
+        """The number of events that were created."""
+        self.patched: int = 0
+        """The number of events that were updated."""
+
+    async def send(self, record: EventRecord) -> None:
+        """Create or update the Event of ``record`` on the server.
+
+        Raises:
+            AlreadyExistsError: another program has an event of this name: it needs another name.
+        """
+        if record.exists:
+            try:
+                return await self._patch(record)
+            except NotFoundError:
+                record.vanish()
+        return await self._create(record)
+
+    async def _create(self, record: EventRecord) -> None:
+        record.attempts += 1
+        count, body = record.count, self._format.body(record, self._reporter)
+        request = self._client.rest(self._api).post()
+        try:
+            await self._ready(request, record).body(body).do()
+        except AlreadyExistsError:
+            if record.attempts == 1:
+                record.vanish()
+                raise
+            # An earlier attempt of ours had succeeded, with a smaller count.
+            self.created += 1
+            record.settle(1)
+            return None if record.is_settled else await self._patch(record)
+        self.created += 1
+        return record.settle(count)
+
+    async def _patch(self, record: EventRecord) -> None:
+        count, patch = record.count, self._format.patch(record)
+        request = self._client.rest(self._api).patch(PatchType.MERGE)
+        await self._ready(request, record).name(record.name).body(patch).do()
+        self.patched += 1
+        record.settle(count)
+
+    def _ready(self, request: Request, record: EventRecord) -> Request:
+        # No discovery: every server has events, and one that is silent need not be asked twice.
+        return (
+            request.namespace(record.namespace)
+            .resource("events")
+            .timeout(TRY_TIMEOUT)
+            .max_retries(0)
+        )
+
+
+def retry_wait(error: Exception, *, tries: int, rand: float) -> float | None:
+    """Return the seconds until the next try after ``tries`` of them, or None: give up.
+
+    The first wait is spread out by ``rand`` in [0, 1), so that many recorders do not come back to
+    a server together.
+    """
+    if tries >= MAX_TRIES or not _may_pass(error):
+        return None
+    wait = RETRY_INTERVAL * rand if tries == 1 else RETRY_INTERVAL
+    asked = error.retry_after if isinstance(error, ApiError) else None
+    return max(wait, min(asked or 0.0, MAX_RETRY_AFTER))
+
+
+def is_expected(error: Exception) -> bool:
+    """Return whether a failure need not be logged: its namespace is gone, or a lease was lost."""
+    if isinstance(error, ApiError) and error.is_namespace_terminating:
+        return True
+    return isinstance(error, NotFoundError | LeadershipLost)
+
+
+def _may_pass(error: Exception) -> bool:
+    match error:
+        case TransportError(failure=failure):
+            return failure is not TransportFailure.CLOSED
+        case TooManyRequestsError() | ConflictError() | ConfigError():
+            return True
+        case AlreadyExistsError():
+            return True  # by another name
+        case ApiError(code=code):
+            return code >= 500
+        case _:
+            return False
+
 
 log: Final = logging.getLogger(__name__)
 
 GRACE: Final = 5.0
-"""How long the end of the block may take to send what waits."""
+"""Seconds that leaving the block may take to send waiting events."""
 QUEUE_SIZE: Final = 1000
-_TELL_EVERY: Final = 60.0
-_SHORTEST_WAIT: Final = 0.1  # whatever two clocks say, nobody spins between them
+_LOG_INTERVAL: Final = 60.0
+_SHORTEST_WAIT: Final = 0.1  # two clocks that disagree must not cause a busy loop
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecorderStatistics:
-    """Figures of an `EventRecorder`, since it was made."""
+    """Statistics of an `EventRecorder`, since it was created."""
 
     recorded: int
     """Calls of ``event``."""
@@ -81,24 +288,24 @@ class EventRecorder:
         async with EventRecorder(client, "website-operator") as recorder:
             recorder.event(website, "Normal", "Created", "Created deployment web")
 
-    Events are a courtesy: nothing waits for them, and nothing fails with them. What repeats is
-    counted in one Event. What the server does not take is tried again for two minutes, and then
+    Events are best effort: nothing waits for them, and nothing fails with them. Repeated
+    occurrences are counted in one Event. A write that fails is retried for two minutes, and then
     dropped. The Events of one object are created in the order in which they happened.
 
     Either use it as a block, which may be entered and left in different tasks; or `run` it in a
-    task of yours, and `drain` it at the end. What is recorded before either waits.
+    task of yours, and `drain` it at the end. Events recorded before either wait.
 
     Args:
-        client: writes the events. Of a guarded one, what it may not write is dropped.
+        client: writes the events. Events that a guarded client may not write are dropped.
         component: who reports: ``website-operator``.
         instance: which process of it; by default the host's name.
         api: ``"v1"``: similar events are combined, and each object has 25 writes and one more
-            every five minutes. ``"events.k8s.io/v1"``: what repeats is a series, whose count is
+            every five minutes. ``"events.k8s.io/v1"``: repetitions are a series, whose count is
             written at its end and every half hour.
         capacity: how many events may wait to be written.
 
     Raises:
-        UsageError: an argument makes no sense.
+        UsageError: an argument is invalid.
     """
 
     def __init__(
@@ -120,11 +327,11 @@ class EventRecorder:
         self._sink = EventSink(client, api, reporter)
         self._recorded = self._late = self._failed = 0
         self._dropped = dict.fromkeys(Put, 0)
-        self._told = dict[str, float]()  # when we last complained of what
+        self._logged_at = dict[str, float]()  # when we last complained of what
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        self._is_sending = False  # somebody sends: there is never more than one
-        self._in_flight = 0  # what is being sent: nothing, or one
+        self._is_sending = False  # one sender at a time
+        self._in_flight = 0  # events being sent: 0 or 1
         self._is_stopped = False
         self._work = asyncio.Event()
         self._idle = asyncio.Event()  # nothing waits, nothing is being sent
@@ -132,7 +339,7 @@ class EventRecorder:
 
     # --- recording ----------------------------------------------------------------------------
 
-    def event(  # noqa: PLR0917 - client-go's order, which everybody knows
+    def event(  # noqa: PLR0917 - client-go's order of arguments
         self,
         regarding: Regarding,
         type_: EventType,
@@ -148,15 +355,15 @@ class EventRecorder:
         Args:
             regarding: the object: an `Object`, an `ObjectReference`, or one of them as a dict.
                 Only its name, kind and identity are sent.
-            type_: ``"Normal"``, or ``"Warning"`` if somebody should look at it.
-            reason: why, as one word for programs: ``FailedCreate``.
-            message: for people; what is beyond 1,024 bytes is cut off.
-            action: what was done about it: ``Create``. By default the reason (newer API only).
+            type_: ``"Normal"``, or ``"Warning"`` if a person should look into it.
+            reason: the cause, as one machine-readable word: ``FailedCreate``.
+            message: for people; it is cut after 1,024 bytes.
+            action: the action taken: ``Create``. By default the reason (newer API only).
             related: another object that has to do with it.
             annotations: of the Event.
 
         Raises:
-            UsageError: an argument cannot be what it is to be.
+            UsageError: an argument is invalid.
         """
         occurrence = occurrence_of(
             regarding,
@@ -170,11 +377,11 @@ class EventRecorder:
         if self._loop is None or _running_loop() is self._loop:
             self._record(occurrence)
             return
-        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody sends any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed: no sender runs any more
             self._loop.call_soon_threadsafe(self._record, occurrence)
 
     def statistics(self) -> RecorderStatistics:
-        """Return figures of this moment."""
+        """Return the current statistics."""
         return RecorderStatistics(
             recorded=self._recorded,
             sent=self._sink.created,
@@ -222,10 +429,10 @@ class EventRecorder:
         await self.stop()
 
     def start(self) -> None:
-        """Begin to send, where ``async with`` does not fit; `stop` must follow.
+        """Start sending, where ``async with`` does not fit; `stop` must follow.
 
         Raises:
-            UsageError: it was started before, or is run by somebody.
+            UsageError: it was started before, or another task runs it.
         """
         if self._is_stopped or self._task is not None or self._is_sending:
             raise UsageError("this event recorder was started before; make a new one")
@@ -233,7 +440,7 @@ class EventRecorder:
         self._task = self._loop.create_task(self.run(), name="kinform event recorder")
 
     async def run(self) -> None:
-        """Send events until cancelled. What waits then, waits for the next `run` or `drain`.
+        """Send events until cancelled. Unsent events wait for the next `run` or `drain`.
 
         Raises:
             UsageError: it runs already.
@@ -247,28 +454,28 @@ class EventRecorder:
                 self._put(self._correlating.due(now), now)
 
     async def drain(self, timeout: float) -> int:
-        """Send what waits, and the counts that wait for the end of their series.
+        """Send waiting events, and the counts of series that have not ended.
 
         Returns:
-            how many events still wait when ``timeout`` seconds are over; 0 if all was sent.
+            the number of events that are unsent after ``timeout`` seconds; 0 if all were sent.
 
         Raises:
             ValueError: if ``timeout`` is negative or not a number.
         """
         if not 0 <= timeout < math.inf:
             raise ValueError(f"timeout is {timeout!r}; expected a number of seconds")
-        untold = self._correlating.flush()
+        unsent = self._correlating.flush()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout):
                 await self._all_sent()
-                while untold:  # by and by: there may be more of them than may wait
-                    batch, untold = untold[: self._outbox.capacity], untold[self._outbox.capacity :]
+                while unsent:  # by and by: there may be more of them than may wait
+                    batch, unsent = unsent[: self._outbox.capacity], unsent[self._outbox.capacity :]
                     self._put(batch, clock.current().boot())
                     await self._all_sent()
-        return self._unsent + len(untold)
+        return self._unsent + len(unsent)
 
     async def stop(self, grace: float = GRACE) -> None:
-        """Take in nothing more, and send what waits for at most ``grace`` seconds.
+        """Accept no more events, and send waiting ones for at most ``grace`` seconds.
 
         Calling it again does nothing. Cancelled, it ends at once. A `run` of yours is yours to
         cancel.
@@ -279,14 +486,16 @@ class EventRecorder:
         try:
             left = await self.drain(grace)
             if left:
-                log.warning("the event recorder stops, and %d events were not sent", left)
+                log.warning(
+                    "event recorder stopped: %d events not sent", left, extra={"events": left}
+                )
         finally:
             if self._task is not None:
                 self._task.cancel()
                 await ended(self._task)
 
     async def _all_sent(self) -> None:
-        """Wait until nothing waits; where nobody sends, send."""
+        """Wait until the outbox is empty; if no task sends, send here."""
         if self._is_sending or self._task is not None:
             self._work.set()
             self._hurry.set()
@@ -315,7 +524,7 @@ class EventRecorder:
         """Send until nothing waits."""
         tries = 0
         while (record := self._outbox.take()) is not None:
-            if record.is_settled:  # told already, together with an earlier one
+            if record.is_settled:  # sent already, together with an earlier occurrence
                 continue
             tries += 1
             wait = await self._try(record, tries)
@@ -350,7 +559,7 @@ class EventRecorder:
     def _give_up(self, record: EventRecord, error: Exception) -> None:
         self._failed += 1
         if is_expected(error):
-            log.debug("an event in %s is dropped: %s", record.namespace, error)
+            log.debug("event dropped in namespace %s: %s", record.namespace, error)
         else:
             kind = type(error).__name__
             self._complain(kind, "events cannot be written, and are dropped: %s: %s", kind, error)
@@ -358,8 +567,8 @@ class EventRecorder:
     def _complain(self, about: str, message: str, *args: object) -> None:
         """Log a warning, at most one a minute about the same thing."""
         now = clock.current().boot()
-        if now - self._told.get(about, -math.inf) >= _TELL_EVERY:
-            self._told[about] = now
+        if now - self._logged_at.get(about, -math.inf) >= _LOG_INTERVAL:
+            self._logged_at[about] = now
             log.warning(message, *args)
 
     def _time_until_due(self) -> float | None:

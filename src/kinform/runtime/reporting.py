@@ -1,4 +1,4 @@
-"""What a manager tells of itself: health checks, figures, and the endpoints that show them."""
+"""Reporting: a manager's health checks and statistics, and the endpoints that serve them."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from kinform.runtime.watchdog import LoopWatchdog
 __all__ = ["Reporting"]
 
 TOLERANCE: Final = 30.0
-"""A leader counts as sick that could not renew for so long beyond the duration of its lease."""
+"""Seconds after the expiry of its lease at which a leader counts as unhealthy."""
 
 
 @final
 class Reporting:
-    """The health and the figures of one manager.
+    """The health checks and statistics of one manager.
 
     ``live`` says whether the process should be restarted, ``ready`` whether it can be relied on.
     """
@@ -80,7 +80,7 @@ class Reporting:
 
     @property
     def url(self) -> str:
-        """Where the endpoints are; ``""`` if nowhere."""
+        """The URL of the endpoints; ``""`` if they are not served."""
         return "" if self._server is None else self._server.url
 
     def metrics(self, accept: str = "") -> tuple[str, bytes]:
@@ -94,24 +94,24 @@ class Reporting:
         return self._exposition(accept)
 
     def controllers(self) -> Iterable[ControllerStatistics]:
-        """Return the figures of each controller."""
+        """Return the statistics of each controller."""
         return [each.statistics() for each in self._controllers]
 
     def informers(self) -> Iterable[InformerStatistics]:
-        """Return the figures of each informer."""
+        """Return the statistics of each informer."""
         return [each.statistics() for each in self._factory.all_informers]
 
     def election(self) -> ElectionStatistics | None:
-        """Return the figures of the election, if there is one."""
+        """Return the statistics of the election, if there is one."""
         elector = self._elector()
         return None if elector is None else elector.statistics()
 
     def recorders(self) -> Iterable[RecorderStatistics]:
-        """Return the figures of each event recorder."""
+        """Return the statistics of each event recorder."""
         return [each.statistics() for each in self._recorders]
 
     async def __aenter__(self) -> Reporting:
-        async with self._stack:  # what was begun is ended if the rest cannot be
+        async with self._stack:  # stop the first ones if a later one cannot start
             self._watchdog.start()
             self._stack.callback(self._watchdog.stop)
             if self._server is not None:

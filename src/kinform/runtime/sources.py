@@ -1,10 +1,10 @@
-"""What else can make a controller work: timers, streams, and whoever sends it a name.
+"""Sources of names other than objects: timers, streams, and channels that callers send to.
 
-controller-runtime: ``pkg/source`` (Channel, Func). For kinds of objects there is `KindSource`; here
-are those that put names in themselves.
+controller-runtime: ``pkg/source`` (Channel, Func). For kinds of objects there is `KindSource`;
+the sources here add names to the queue themselves.
 
-Rule: a source only names what is to be looked at. What is to be done is found out by the reconcile,
-from the state of things.
+Rule: a source only says which names to reconcile. The reconcile finds out what to do, from the
+current state.
 """
 
 from __future__ import annotations
@@ -21,11 +21,8 @@ from typing import Final, Generic, Protocol, TypeAlias, TypeVar, cast, final
 
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
-from kinform.parts import Parts
 from kinform.runtime.mapping import MapFunc
-from kinform.sansio.backoff import Backoff
 from kinform.sansio.work_queue import Priority
-from kinform.tasks import apart
 from kinform.workqueue.causes import Cause, CauseKind
 
 __all__ = [
@@ -34,7 +31,6 @@ __all__ = [
     "Source",
     "StreamSource",
     "TimerSource",
-    "keep_running",
 ]
 
 T = TypeVar("T")
@@ -45,11 +41,11 @@ log: Final = logging.getLogger(__name__)
 Names: TypeAlias = Iterable[ObjectName] | Callable[[], Iterable[ObjectName]]
 
 _PER_TURN: Final = 256
-"""How many names a source puts in before other tasks have a turn."""
+"""Names that a source adds before other tasks get a turn."""
 _TURN: Final = 0.002
 """Seconds after which they have one in any case."""
 BUFFER: Final = 1024
-"""How many names a channel keeps until its controller takes them."""
+"""Names that a channel keeps until its controller takes them."""
 
 
 class Enqueue(Protocol):
@@ -63,24 +59,27 @@ class Enqueue(Protocol):
 
 
 class Source(Protocol):
-    """Anything that knows what is to be reconciled. It belongs to one controller."""
+    """A source of names to reconcile. It belongs to one controller."""
 
     @property
     def name(self) -> str:
-        """What causes and logs call it."""
+        """The name of the source in causes and logs."""
         ...
 
     async def run(self, add: Enqueue) -> None:
-        """Call ``add`` whenever something is to be looked at, until cancelled.
+        """Call ``add`` for each name to reconcile, until cancelled.
 
-        It is run again after a while if it fails, and not any more once it returns.
+        A source that raises is a part that ended unexpectedly: it is logged, counted, and run again
+        with backoff; more than five such ends within a minute end the manager. A source whose
+        backend may be down for longer handles that itself. `UsageError` is final: the source is not
+        run again. A source that returns is not run again either.
         """
         ...
 
 
 @final
 class TimerSource:
-    """Has names reconciled again and again: what no event tells of.
+    """Reconciles names periodically: for state that no event reports.
 
     .. code-block:: python
 
@@ -135,7 +134,7 @@ class StreamSource(Generic[S]):
         self._map = map
 
     async def run(self, add: Enqueue) -> None:
-        """Put in what comes, until the iterator ends. What it raises passes."""
+        """Add the names of each item, until the iterator ends. Its errors are raised."""
         stream = self._open()
         closing = getattr(stream, "aclose", None)
         if closing is None:
@@ -155,7 +154,7 @@ class StreamSource(Generic[S]):
 
 @final
 class ChannelSource:
-    """A way in for everybody: `send` a name, from any thread, before or after the start.
+    """A source that callers `send` names to, from any thread, before or after the start.
 
     Args:
         buffer: how many different names wait at most until the controller runs.
@@ -176,13 +175,13 @@ class ChannelSource:
             UsageError: the controller does not run, and the buffer is full; or ``name`` is none.
         """
         if not isinstance(name, ObjectName):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
-            raise UsageError(f"{name!r} is no ObjectName; ObjectName.parse('namespace/name') is")
+            raise UsageError(f"{name!r} is not an ObjectName: ObjectName.parse('namespace/name')")
         with self._lock:
             if self._loop is None:
                 self._keep(name)
                 return
             loop = self._loop
-        with suppress(RuntimeError):  # the loop has ended: nobody is left to be told
+        with suppress(RuntimeError):  # the loop is closed: no controller runs any more
             loop.call_soon_threadsafe(self._pass_on, name)
 
     def _keep(self, name: ObjectName) -> None:
@@ -201,7 +200,7 @@ class ChannelSource:
             self._add(name, cause=Cause(CauseKind.OTHER, self.name))
 
     async def run(self, add: Enqueue) -> None:
-        """Put in what was sent, and what comes."""
+        """Add the names that were sent, and those that come."""
         with self._lock:
             if self._loop is not None:
                 raise UsageError(f"channel {self.name!r} belongs to another controller already")
@@ -217,42 +216,6 @@ class ChannelSource:
             with self._lock:
                 self._loop = self._add = None
                 self._waiting = dict.fromkeys([*waiting, *self._waiting])
-
-
-async def keep_running(
-    source: Source, add: Enqueue, *, controller: str, parts: Parts | None = None
-) -> None:
-    """Run a source until it returns or is cancelled; if it fails, again after a growing pause.
-
-    Failures are reported to ``parts``, and do not count towards its limit: what a source reads
-    from may be away for long.
-    """
-    backoff, parts = Backoff(), Parts(controller) if parts is None else parts
-    part = f"{controller} source {source.name}"
-    while True:
-        told = _Counted(add)
-        ran = await apart(_run(source, told), name=f"kinform {part}")
-        try:
-            ran.result()
-        except UsageError as exc:
-            parts.give_up(part, exc)
-            log.exception("%s: source %r cannot be used", controller, source.name)
-            return
-        except (Exception, asyncio.CancelledError) as exc:
-            parts.report(part, exc, counts=False)
-            backoff = (backoff.healthy() if told.count else backoff).failed()
-            delay = backoff.delay(rand=random.random())
-            text = "%s: source %r failed (%s: %s); it is run again in %.1f s"
-            details = (controller, source.name, type(exc).__name__, exc, delay)
-            log.error(text, *details, exc_info=exc if backoff.failures == 1 else None)  # noqa: TRY400 - once
-            await asyncio.sleep(delay)
-        else:
-            log.info("%s: source %r has ended", controller, source.name)
-            return
-
-
-async def _run(source: Source, add: Enqueue) -> None:
-    await source.run(add)
 
 
 @final
@@ -272,24 +235,3 @@ class _Turns:
         if self._count % _PER_TURN == 0 or self._clock() - self._since > _TURN:
             await asyncio.sleep(0)
             self._since = self._clock()
-
-
-@final
-class _Counted:
-    """Puts names in, and counts them: a source that does so is in good health."""
-
-    __slots__ = ("_add", "count")
-
-    def __init__(self, add: Enqueue) -> None:
-        self._add = add
-        self.count = 0
-
-    def __call__(
-        self,
-        key: ObjectName,
-        *,
-        priority: Priority = Priority.NORMAL,
-        cause: Cause | None = None,
-    ) -> None:
-        self.count += 1
-        self._add(key, priority=priority, cause=cause)

@@ -1,7 +1,7 @@
-"""What controllers count: outcomes and durations, as client-go and controller-runtime count them.
+"""Statistics of controllers: outcomes and durations, as in client-go and controller-runtime.
 
-The meters are written to on the hot path and do next to nothing there; what they have counted is
-read as frozen figures, by metrics and by people. All of them belong to one event loop's thread.
+The meters are updated on the hot path, at low cost; metrics and people read them as frozen
+statistics. All of them belong to one event loop's thread.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RECONCILE_BUCKETS: Final[tuple[float, ...]] = (
 
 
 class Outcome(StrEnum):
-    """How a reconcile ended."""
+    """The outcome of a reconcile."""
 
     SUCCESS = "success"
     REQUEUE_AFTER = "requeue_after"
@@ -58,7 +58,7 @@ class Outcome(StrEnum):
 @final
 @dataclass(frozen=True, slots=True)
 class HistogramSnapshot:
-    """What a `Histogram` had counted at one moment."""
+    """The counts of a `Histogram` at one moment."""
 
     buckets: tuple[tuple[float, int], ...]
     """Upper bounds, each with how many values were not above it; what was above all is in
@@ -93,7 +93,7 @@ class Histogram:
         self._sum += value
 
     def snapshot(self) -> HistogramSnapshot:
-        """Return what was counted so far."""
+        """Return the current counts."""
         *within, total = accumulate(self._counts)
         return HistogramSnapshot(
             tuple(zip(self._bounds, within, strict=True)), count=total, sum=self._sum
@@ -102,7 +102,7 @@ class Histogram:
 
 @final
 class QueueMeter:
-    """Counts what one work queue tells it: the ``metrics=`` of a `WorkQueue`."""
+    """Counts the events of one work queue: the ``metrics=`` of a `WorkQueue`."""
 
     __slots__ = ("_queue_duration", "_work_duration", "adds", "retries")
 
@@ -112,17 +112,17 @@ class QueueMeter:
         self._queue_duration = Histogram(WORKQUEUE_BUCKETS)
         self._work_duration = Histogram(WORKQUEUE_BUCKETS)
 
-    # The depth is read from `WorkQueue.statistics` when somebody wants to know.
+    # The depth is not stored: `WorkQueue.statistics` has it.
 
-    def added(self, *, depth: int) -> None:  # noqa: ARG002 - as of the protocol
+    def added(self, *, depth: int) -> None:  # noqa: ARG002 - part of the protocol
         """Count a key that was added."""
         self.adds += 1
 
-    def started(self, *, depth: int, waited: float) -> None:  # noqa: ARG002 - as of the protocol
+    def started(self, *, depth: int, waited: float) -> None:  # noqa: ARG002 - part of the protocol
         """Count how long a key has waited."""
         self._queue_duration.observe(waited)
 
-    def finished(self, *, depth: int, took: float) -> None:  # noqa: ARG002 - as of the protocol
+    def finished(self, *, depth: int, took: float) -> None:  # noqa: ARG002 - part of the protocol
         """Count how long a key was worked on."""
         self._work_duration.observe(took)
 
@@ -132,45 +132,45 @@ class QueueMeter:
 
     @property
     def queue_duration(self) -> HistogramSnapshot:
-        """How long keys have waited."""
+        """The time that keys have waited."""
         return self._queue_duration.snapshot()
 
     @property
     def work_duration(self) -> HistogramSnapshot:
-        """How long keys were worked on."""
+        """The time that keys were processed."""
         return self._work_duration.snapshot()
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerStatistics:
-    """How a controller stands, and what it has done so far."""
+    """The state of a controller, and its counters."""
 
     name: str
     workers: int
-    """How many reconciles may run at once."""
+    """The limit of concurrent reconciles."""
     active: int
-    """How many run."""
+    """The reconciles that run now."""
     outcomes: Mapping[Outcome, int]
-    """How reconciles ended; every outcome is there."""
+    """The number of reconciles by outcome; every outcome is present."""
     duration: HistogramSnapshot
-    """How long reconciles took, but for those that a stop cut short."""
+    """The durations of reconciles, except those that a stop interrupted."""
     queue: QueueStatistics
     queue_adds: int
     queue_retries: int
     queue_duration: HistogramSnapshot
-    """How long keys have waited."""
+    """The time that keys have waited."""
     work_duration: HistogramSnapshot
-    """How long keys were worked on."""
+    """The time that keys were processed."""
     unexpected_ends: int = 0
-    """How often a worker or a source ended though nothing stopped it."""
+    """The number of workers and sources that ended unexpectedly."""
 
 
 @final
 class ControllerMeter:
-    """Counts what one controller does. ``queue`` is for its work queue.
+    """Counts the reconciles of one controller. ``queue`` is for its work queue.
 
-    Every `begin` is followed by one `end`, whatever happens in between.
+    Every `begin` is followed by exactly one `end`.
     """
 
     __slots__ = ("_duration", "_outcomes", "active", "queue")
@@ -182,20 +182,20 @@ class ControllerMeter:
         self._duration = Histogram(RECONCILE_BUCKETS)
 
     def begin(self) -> None:
-        """Note that a reconcile begins."""
+        """Count a reconcile that begins."""
         self.active += 1
 
     def end(self, outcome: Outcome, seconds: float) -> None:
-        """Note that a reconcile ended, ``seconds`` after it began."""
+        """Count a reconcile that ended, ``seconds`` after it began."""
         self.active -= 1
         self._outcomes[outcome] += 1
-        if outcome is not Outcome.CANCELLED:  # how long it would have taken, nobody knows
+        if outcome is not Outcome.CANCELLED:  # the full duration is unknown
             self._duration.observe(seconds)
 
     def statistics(
         self, *, name: str, workers: int, queue: QueueStatistics, unexpected_ends: int = 0
     ) -> ControllerStatistics:
-        """Return the figures of this moment."""
+        """Return the current statistics."""
         return ControllerStatistics(
             name=name,
             workers=workers,

@@ -27,7 +27,7 @@ _Job: TypeAlias = Callable[[], None]
 
 @final
 class Threads:
-    """Runs blocking calls beside the event loop. Under virtual time they run inline."""
+    """Runs blocking calls in threads. Under virtual time they run inline."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -37,9 +37,9 @@ class Threads:
         self._busy = 0
 
     async def call(self, function: Callable[[], R], *, on_cancel: Callable[[], None]) -> R:
-        """Return what ``function()`` returns; what it raises passes.
+        """Run ``function()`` in a thread; return its result, or raise its error.
 
-        Nobody can end a thread: cancelled, this calls ``on_cancel`` and waits for the function's
+        A thread cannot be ended: cancelled, this calls ``on_cancel`` and waits for the function's
         end before it raises ``CancelledError``. Cancelled twice, it waits no longer.
         """
         if clock.current() is not clock.SYSTEM:
@@ -51,7 +51,7 @@ class Threads:
 
         def job() -> None:
             end = _end_of_call(functools.partial(context.run, function))
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nothing waits any more
                 loop.call_soon_threadsafe(outcome.set_result, end)
 
         self._start(job)
@@ -90,10 +90,10 @@ async def _wait(outcome: asyncio.Future[Callable[[], R]], on_cancel: Callable[[]
 
 
 def _end_of_call(call: Callable[[], R]) -> Callable[[], R]:
-    """Make the call; return what returns its result, or raises what it raised."""
+    """Call the function; return a function that returns its result, or raises its error."""
     try:
         result = call()
-    except BaseException as exc:  # noqa: BLE001 - raised again by who waits
+    except BaseException as exc:  # noqa: BLE001 - raised again in the task that waits
         error = exc
     else:
         return lambda: result

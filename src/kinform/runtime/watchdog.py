@@ -28,9 +28,9 @@ log: Final = logging.getLogger(__name__)
 LOOKS: Final = 4
 """So often within the limit the loop shows that it turns, and the thread looks."""
 FRAMES: Final = 30
-"""So many frames of the stack are logged, the innermost."""
+"""The number of innermost stack frames that are logged."""
 KEPT: Final = 16
-"""So many of the last blocks are remembered."""
+"""The number of blocks that are remembered."""
 
 
 @final
@@ -52,15 +52,15 @@ class Free:
 
 @final
 class Lag:
-    """Judges, from when a heartbeat was due and when it came, whether a loop is blocked.
+    """Decides, from the due time and the arrival of a heartbeat, whether a loop is blocked.
 
-    A late heartbeat is nobody's fault if the looking itself was late, and the process used no
-    processor time meanwhile: then it was stopped (SIGSTOP), starved or frozen as a whole. If it
-    did use some, one call kept all threads from running, and the loop was blocked.
+    A late heartbeat does not count if the check itself was late and the process used no processor
+    time meanwhile: then the whole process was stopped (SIGSTOP), starved or frozen. If it did use
+    some, one call kept all threads from running, and the loop was blocked.
 
     Args:
         limit: how late a heartbeat may be.
-        interval: how long it is from look to look.
+        interval: seconds between two checks.
     """
 
     __slots__ = ("_cpu", "_interval", "_limit", "_looked", "_stopped_until", "_stuck_since")
@@ -78,7 +78,7 @@ class Lag:
         return max(0.0, now - max(due, self._stopped_until))
 
     def look(self, *, due: float, now: float, cpu: float) -> Blocked | Free | None:
-        """Tell what is news: ``due`` is when the next heartbeat is due, or was."""
+        """Return a change of state; ``due`` is the due time of the next heartbeat."""
         slept, used = now - self._looked, cpu - self._cpu
         self._looked, self._cpu = now, cpu
         if slept > 2 * self._interval and used < slept / 2:
@@ -205,14 +205,14 @@ class LoopWatchdog:
 
 @final
 class _Watched:
-    """A loop and its thread, looked at from another one."""
+    """A loop and its thread, as seen from another thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
         self._loop = loop
         self._thread = thread
 
     def task(self) -> str:
-        """Return the name of what runs."""
+        """Return the name of the running task."""
         task = None
         with contextlib.suppress(RuntimeError):  # it changes while we look
             task = asyncio.current_task(self._loop)

@@ -1,8 +1,8 @@
-"""How long to wait before the next try. One rule for everything that tries again.
+"""Backoff: the wait before the next attempt, by one rule for all that is retried.
 
 The wait is ``d * (1 + rand)`` where ``d`` doubles from 0.8 s to 30 s, so that many clients that
-failed together do not come back together. It is reset by health, never by the passing of time:
-an outage of an hour is met with waits of half a minute to a minute from beginning to end.
+failed together do not retry together. Only a success resets it, never the passing of time: during
+an outage of an hour the waits stay between half a minute and a minute.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Backoff"]
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backoff:
-    """Where one sequence of failures stands; a value, so that state machines can hold it.
+    """The failures in a row so far; a value, so that state machines can hold it.
 
     >>> [Backoff(failures=n).delay(rand=0.0) for n in range(7)]
     [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0]
@@ -36,5 +36,5 @@ class Backoff:
         return replace(self, failures=self.failures + 1)
 
     def healthy(self) -> Backoff:
-        """Return the state after things went well."""
+        """Return the state after a success."""
         return replace(self, failures=0)

@@ -58,29 +58,18 @@ class ChunkedDecoder:
             return b""
         if self._kept:
             data, self._kept = self._kept + data, b""
-        place, size = 0, len(data)
-        # Views: what is joined in the end is then copied once.
+        # Views: the join at the end then copies the bytes once.
         view, parts = memoryview(data), list[memoryview]()
-        if self._left:
-            place = min(self._left, size)
-            parts.append(view[:place])
-            self._left -= place
-            self._is_behind = not self._left
-        if not self._left:
-            self._take_chunks(data, place, parts=parts, view=view)
-        return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
-
-    def _take_chunks(
-        self, data: bytes, place: int, *, parts: list[memoryview], view: memoryview
-    ) -> None:
+        place = self._continue_chunk(view, parts) if self._left else 0
         size, match, is_behind = len(data), _SIZE.match, self._is_behind
-        while True:
+        while place < size:
             if is_behind:
                 if not data.startswith(_NEWLINE, place):
                     self._keep_line_break(data[place:])
                     break
                 place += 2
                 is_behind = False
+                continue
             found = match(data, place)
             if found is None:
                 self._keep_size(data[place:])
@@ -91,11 +80,19 @@ class ChunkedDecoder:
                 break
             place = start + length
             parts.append(view[start:place])
-            if place > size:
-                self._left = place - size
-                break
-            is_behind = True
+            is_behind = place <= size
+        if place > size:
+            self._left = place - size
         self._is_behind = is_behind
+        return bytes(parts[0]) if len(parts) == 1 else b"".join(parts)
+
+    def _continue_chunk(self, view: memoryview, parts: list[memoryview]) -> int:
+        """Take the bytes that the chunk begun before still misses; return where they end."""
+        place = min(self._left, len(view))
+        parts.append(view[:place])
+        self._left -= place
+        self._is_behind = not self._left
+        return place
 
     def _keep_line_break(self, rest: bytes) -> None:
         if not _NEWLINE.startswith(rest):

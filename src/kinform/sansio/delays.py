@@ -1,7 +1,7 @@
-"""What is to happen later, by key: each key once, at the earliest time anybody asked for.
+"""Delayed keys: each key once, at the earliest due time that was requested.
 
-Client-go's delaying queue without its goroutine: the caller says what time it is, asks for what is
-due, and sleeps until `Delays.next_due`.
+Client-go's delaying queue without its goroutine: the caller passes the time, takes the keys that
+are due, and sleeps until `Delays.next_due`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ K = TypeVar("K", bound=Hashable)
 
 @final
 class Delays(Generic[K]):
-    """Keys and when they fall due.
+    """Keys and their due times.
 
-    A key waits once. Asked for twice, it keeps the earlier time: somebody counts on that one. What
-    falls due comes out by time; of two at one time the one that was asked for first.
+    A key waits once. Added twice, it keeps the earlier time. Keys come out by due time; of two keys
+    with the same time, the one that was added first.
     """
 
     __slots__ = ("_due", "_heap", "_pushed")

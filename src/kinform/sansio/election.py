@@ -1,7 +1,7 @@
 """The decisions of an elector: a table from what happened to what to do next. Pure.
 
 **Promise.** No two candidates believe that they lead at one true instant, as long as their clocks'
-rates differ by less than ``lease_duration / renew_deadline`` and nobody else edits the Lease.
+rates differ by less than ``lease_duration / renew_deadline`` and no other program edits the Lease.
 
 Why it holds:
 
@@ -54,10 +54,10 @@ _LEAST: Final = 0.02  # seconds that must be left for a request to make sense
 
 
 class Phase(enum.Enum):
-    """What a candidate is about."""
+    """The phase of a candidate."""
 
     FOLLOWING = "following"
-    """Somebody else leads, or nobody: it tries to."""
+    """Another candidate leads, or none: it tries to acquire the lease."""
     LEADING = "leading"
     """It leads as long as the deadline has not passed."""
     RELEASING = "releasing"
@@ -69,7 +69,7 @@ class Phase(enum.Enum):
 @final
 @dataclass(slots=True)
 class ElectionCounts:
-    """What has happened so far."""
+    """Counters of an election."""
 
     acquisitions: int = 0
     renewals: int = 0
@@ -80,7 +80,7 @@ class ElectionCounts:
 
 
 class _Request(enum.Enum):
-    """What is under way."""
+    """The request that is under way."""
 
     READ = enum.auto()
     WRITE = enum.auto()
@@ -97,13 +97,13 @@ class _Seen(NamedTuple):
 
 @final
 class Election:
-    """One candidate for one Lease. `begin`, then `step` with what came of each action.
+    """One candidate for one Lease. `begin`, then `step` with the result of each action.
 
     Args:
-        config: what is asked for; with an identity and a namespace.
+        config: the settings; with an identity and a namespace.
 
     Raises:
-        UsageError: there is no identity, or no namespace.
+        UsageError: the identity or the namespace is missing.
     """
 
     def __init__(self, config: LeaderElection) -> None:
@@ -132,17 +132,17 @@ class Election:
 
     @property
     def record(self) -> LeaseRecord | None:
-        """What the Lease said when it was last seen; None: it never was, or is gone."""
+        """The content of the Lease when it was last read; None: never read, or deleted."""
         return self._seen.record if self._seen is not None and self._seen.resource_version else None
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was last seen; ``""``: nobody, or not known."""
+        """The holder of the Lease when it was last read; ``""``: none, or not known."""
         return self.record.holder if self.record is not None else ""
 
     @property
     def may_hold(self) -> bool:
-        """Whether the Lease may be ours, so that there is something to release."""
+        """True if the Lease may be ours, so that it should be released."""
         return self.phase is Phase.LEADING or self._tried is not None
 
     # --- what starts and ends it --------------------------------------------------------------
@@ -176,7 +176,7 @@ class Election:
     # --- the table ----------------------------------------------------------------------------
 
     def step(self, signal: Signal, at: Moment) -> Action:
-        """Take note of what happened, and tell what to do next."""
+        """Process a signal, and return the next action."""
         if not isinstance(signal, Waited):
             self.failure = signal.error if isinstance(signal, Failed) else None
         if self.phase is Phase.ENDED:
@@ -216,7 +216,7 @@ class Election:
             return self._lose(f"it is held by {holder!r} now" if holder else "it has no holder now")
         if lease is not None:
             self._confirmed = lease.record  # perhaps by a write whose answer was lost
-        return self._renew(lease, at)  # also if somebody has deleted it: a leader goes on
+        return self._renew(lease, at)  # even if the Lease was deleted: a leader creates it again
 
     def _got_as_follower(self, lease: Lease | None, at: Moment) -> Action:
         seen = self._seen
@@ -280,7 +280,7 @@ class Election:
             return self._try(at)  # at once, but with a read
         return self._pause(at)
 
-    # --- what is done -------------------------------------------------------------------------
+    # --- actions ------------------------------------------------------------------------------
 
     def _get(self, at: Moment) -> Action:
         self._request = _Request.READ
@@ -288,7 +288,7 @@ class Election:
         return Get(timeout) if timeout >= _LEAST else self._pause(at)
 
     def _renew(self, lease: Lease | None, at: Moment, *, kind: _Request = _Request.WRITE) -> Action:
-        """Write what the Lease says already, with another time; create it if it is gone."""
+        """Write the same record with a new time; create the Lease if it was deleted."""
         before = self._seen.record if self._seen is not None else None
         record = self._new_record(before.transitions if before else 0, at)
         if before is not None and before.acquire_time:
@@ -319,7 +319,7 @@ class Election:
         return Create(body, timeout) if lease is None else Update(body, timeout)
 
     def _pause(self, at: Moment) -> Action:
-        """Wait for the next try: always, whatever was answered, so that nothing loops hot."""
+        """Wait before the next try, after any answer, so that there is never a busy loop."""
         period = self._config.retry_period
         match self.phase:
             case Phase.LEADING:
@@ -340,13 +340,14 @@ class Election:
         self.abandon()
         return End(reason)
 
-    # --- what is known ------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------
 
     def _observe(self, lease: Lease | None, at: Moment) -> None:
-        """Remember when this version was first seen. That the Lease is gone is a version, too.
+        """Remember when this version was first seen. A deleted Lease counts as a version, too.
 
-        Whoever saw its holder waits for it even then: it may lead, and create it again. The version
-        counts, not the record: a wall clock that was set back may write the same times twice.
+        A candidate that saw the holder waits even then: the holder may lead, and create the Lease
+        again. The version counts, not the record: a wall clock that was set back may write the same
+        times twice.
         """
         seen = self._seen
         version = lease.resource_version if lease is not None else ""
@@ -358,9 +359,9 @@ class Election:
             self._seen = seen._replace(resource_version="", at=at.boot)
 
     def _is_ours(self, record: LeaseRecord) -> bool:
-        """Whether we wrote this very record, to the microsecond.
+        """Return whether we wrote this very record, to the microsecond.
 
-        The same identity alone is no proof: others may have it by mistake.
+        The same identity alone does not prove it: others may use it by mistake.
         """
         return bool(record.holder) and record in {self._confirmed, self._tried}
 
@@ -382,7 +383,7 @@ class Election:
         return self.deadline - at.boot if self.deadline is not None else 0.0
 
     def _timeout(self, at: Moment) -> float:
-        """Return how long a request may take: half the renew deadline, or what is left of it."""
+        """Return the timeout of a request: half the renew deadline, or the rest of it."""
         most = self._config.renew_deadline / 2
         match self.phase:
             case Phase.LEADING:
@@ -394,5 +395,5 @@ class Election:
 
 
 def _is_refusal(error: KinformError) -> bool:
-    """Whether the server has certainly not done what it was asked for."""
+    """Return whether the server has certainly not executed the request."""
     return isinstance(error, ApiError) and 400 <= error.code < 500 and error.code != 408

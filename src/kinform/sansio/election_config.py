@@ -1,4 +1,4 @@
-"""What one is elected for, and by which times: checked when it is written down."""
+"""The configuration of a leader election: the lease and its timing, checked when it is made."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kinform.sansio.leases import MAX_INT32
 __all__ = ["JITTER", "LeaderElection"]
 
 JITTER: Final = 1.2
-"""Challengers wait one retry period, and up to so many more, at random (client-go's figure)."""
+"""Candidates wait one retry period, plus up to this factor of it at random (as client-go)."""
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAMESPACE: Final = re.compile(_LABEL)
@@ -28,7 +28,7 @@ def _no_labels() -> dict[str, str]:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderElection:
-    """How replicas of one program choose the one that acts.
+    """Configures the leader election among the replicas of one program.
 
     ``LeaderElection(lease="widgets", namespace="ops")`` is enough. All replicas name the same
     lease; other times than the defaults should be the same in all of them, but need not.
@@ -41,24 +41,24 @@ class LeaderElection:
     lease: str
     """The name of the Lease. It is created if there is none."""
     namespace: str | None = None
-    """Where it is; None: in the client's own namespace."""
+    """The namespace of the lease; None: the client's own namespace."""
     identity: str = ""
-    """Who this is; ``""``: the host's name with random letters, another one at each start.
+    """The identity of this replica; ``""``: the host name with random letters, new at each start.
 
-    A lease with this name in it that this process has not written is somebody else's: replicas
-    that share an identity by mistake do not lead at once, and after a crash the old lease is waited
-    for even if the identity is the same.
+    A lease with this identity that this process has not written belongs to another process:
+    replicas that share an identity by mistake do not lead at once, and after a crash the old lease
+    must expire first even if the identity is the same.
     """
     lease_duration: float = 15.0
-    """How many seconds others wait after the last renewal they saw, before they take over."""
+    """Seconds that others wait after the last renewal they saw, before they take over."""
     renew_deadline: float = 10.0
-    """How many seconds after it asked for the last renewal that went well a leader stops."""
+    """Seconds after the request of its last successful renewal at which a leader stops."""
     retry_period: float = 2.0
     """Seconds between two tries: of a leader exactly, of a challenger up to 2.2 times that."""
     release_on_exit: bool = True
-    """Whether a leader that ends gives the lease back, so that the next one need not wait."""
+    """True: a leader that stops releases the lease, so that the next one need not wait."""
     labels: Mapping[str, str] = field(default_factory=_no_labels)
-    """Labels that the Lease is to have, beside those it has."""
+    """Labels to add to the Lease."""
 
     def __post_init__(self) -> None:
         _check_name("lease", self.lease, _NAME, longest=253)
@@ -72,10 +72,10 @@ class LeaderElection:
 
     @property
     def rate_tolerance(self) -> float:
-        """How many times faster one replica's clock may run than another's: 1.5 by default.
+        """The factor by which one replica's clock may run faster than another's: 1.5 by default.
 
-        Up to there, no two believe at once that they lead. It is the lease duration divided by the
-        renew deadline.
+        Up to that factor, no two replicas believe at once that they lead. It is the lease duration
+        divided by the renew deadline.
         """
         return self.lease_duration / self.renew_deadline
 

@@ -1,7 +1,7 @@
-"""What an elector and its table of decisions say to each other.
+"""The messages between an elector and its decision table.
 
-`Action`: do this. `Signal`: this came of it. `Moment`: when, as three numbers, for the table knows
-neither clocks nor chance.
+`Action`: a request to send. `Signal`: its result. `Moment`: the time, as three numbers, because
+the table knows neither clocks nor chance.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Wait:
 @final
 @dataclass(frozen=True, slots=True)
 class End:
-    """It is over: leadership is lost, or released."""
+    """The end: leadership is lost, or released."""
 
     reason: str
 
@@ -92,7 +92,7 @@ class End:
 Action: TypeAlias = Get | Create | Update | Wait | End
 
 
-# --- Signals: what came of it -----------------------------------------------------------------
+# --- Signals: the results of actions ----------------------------------------------------------
 
 
 @final
@@ -114,7 +114,7 @@ class Wrote:
 @final
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The request could not be made, was refused, or the answer makes no sense."""
+    """The request could not be sent, was refused, or the answer is malformed."""
 
     error: KinformError
 
@@ -122,7 +122,7 @@ class Failed:
 @final
 @dataclass(frozen=True, slots=True)
 class Waited:
-    """The wait is over."""
+    """The wait has ended."""
 
 
 Signal: TypeAlias = Got | Wrote | Failed | Waited

@@ -1,15 +1,15 @@
-"""Which Event an occurrence belongs to: counted, combined with similar ones, or too many.
+"""Event correlation: occurrences are counted in an Event, combined with others, or limited.
 
 An *occurrence* is what a controller reports; an *Event* is the object on the server that stands
 for one or many of them (client-go: events_cache.go). `EventCorrelator` decides, in this order:
 
 1. The tenth and each further distinct message about one object, with the same type and reason and
    none of them more than ten minutes after the one before, belongs to one combined Event.
-2. What belongs to an Event that is known is counted in it.
-3. `EventCorrelator.allows` says whether it may be written: each object has 25 writes, and one
-   more every five minutes. What may not be written stays counted, and is told with the next write.
+2. An occurrence of a known Event is counted in it.
+3. `EventCorrelator.allows` decides whether it may be written: each object has 25 writes, and one
+   more every five minutes. A count that may not be written is kept, and sent with the next write.
 
-All memory is bounded: who was heard of least recently is forgotten, and begins anew.
+All memory is bounded: the least recently used entries are forgotten, and start again.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ V = TypeVar("V")
 EventType: TypeAlias = Literal["Normal", "Warning"]
 
 MAX_SIMILAR: Final = 10
-"""So many distinct messages of similar occurrences are one Event."""
+"""So many distinct messages of similar occurrences are combined into one Event."""
 SIMILAR_WITHIN: Final = 600.0
-"""Seconds without a similar occurrence after which the distinct messages are counted anew."""
+"""Seconds without a similar occurrence after which distinct messages are counted from 0."""
 CACHE_SIZE: Final = 4096
 BURST: Final = 25
 REFILL: Final = 1 / 300.0
@@ -58,9 +58,9 @@ _NOT_IN_NAMES: Final = re.compile(r"[^a-z0-9.-]")
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectReference:
-    """Which object an Event is about; nothing of what the object holds.
+    """The object of an Event: a reference to it, without its content.
 
-    Two references are equal if they mean the same object, in whatever version.
+    Two references are equal if they refer to the same object, in any version.
     """
 
     api_version: str = ""
@@ -70,12 +70,12 @@ class ObjectReference:
     name: str
     uid: str = ""
     field_path: str = ""
-    """Which part of it: ``spec.containers{web}``."""
+    """The part of the object: ``spec.containers{web}``."""
     resource_version: str = field(default="", compare=False)
 
     @property
     def whole(self) -> Hashable:
-        """What identifies the object, whichever part of it is meant."""
+        """The identity of the object, without the part of it."""
         return (self.api_version, self.kind, self.namespace, self.name, self.uid)
 
 
@@ -95,9 +95,9 @@ class Occurrence:
 
 @final
 class EventRecord:
-    """What we know of one Event: how often it happened, and how much of that the server knows.
+    """The local state of one Event: its count, and the part of it that the server has.
 
-    Identity counts: two records are never equal.
+    Records are compared by identity: two records are never equal.
     """
 
     __slots__ = ("attempts", "count", "exists", "first", "last", "name", "occurrence", "written")
@@ -110,34 +110,34 @@ class EventRecord:
         self.first: float = wall
         self.last: float = wall
         self.exists: bool = False
-        """Whether the server has it, as far as we know."""
+        """True if the server has it, as far as we know."""
         self.attempts: int = 0
-        """How often its creation was tried; it may exist though none was answered."""
+        """The number of attempts to create it; it may exist even if none was answered."""
         self.written: int = 0
         """The count that the server knows."""
 
     @property
     def namespace(self) -> str:
-        """Where the Event lives: with its object, or in ``default``."""
+        """The namespace of the Event: that of its object, or ``default``."""
         return self.occurrence.regarding.namespace or "default"
 
     @property
     def is_settled(self) -> bool:
-        """Whether the server knows all of it."""
+        """True if the server has the full count."""
         return self.exists and self.written >= self.count
 
     def count_one(self, *, wall: float) -> None:
-        """Take note that it happened once more."""
+        """Count one more occurrence."""
         self.count += 1
         self.last = wall
 
     def settle(self, count: int) -> None:
-        """Take note that the server has it, with this count."""
+        """Record that the server has it, with this count."""
         self.exists = True
         self.written = count
 
     def vanish(self) -> None:
-        """Take note that the server does not have it: Events live for an hour."""
+        """Record that the server does not have it: Events live for an hour."""
         self.exists = False
         self.attempts = self.written = 0
 
@@ -169,13 +169,13 @@ class LRU(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> V | None:
-        """Keep ``value`` as the one used last; return the one that made room for it, if any."""
+        """Keep ``value`` as the most recently used one; return the evicted one, if any."""
         self._held[key] = value
         self._held.move_to_end(key)
         return self._held.popitem(last=False)[1] if len(self._held) > self.size else None
 
     def oldest(self) -> tuple[K, V] | None:
-        """Return what was not used for the longest time. This is no use."""
+        """Return the least recently used entry. This does not count as a use."""
         return next(iter(self._held.items()), None)
 
     def pop(self, key: K) -> V:
@@ -191,7 +191,7 @@ class LRU(Generic[K, V]):
 class EventNames:
     """Gives each Event a name of its own: the object's, and the time in nanoseconds.
 
-    No two names are equal, however coarse the clock and wherever it jumps.
+    No two names are equal, even if the clock is coarse or jumps.
     """
 
     __slots__ = ("_last",)
@@ -216,7 +216,7 @@ class _Similar:
         self.messages: set[int] = set()  # hashes: the texts may be long
 
     def is_one_too_many(self, message: str) -> bool:
-        """Take note of ``message``; tell whether it is beyond those that stand for themselves."""
+        """Count ``message``; return whether it is to be combined with the others."""
         key = hash(message)
         if key in self.messages:
             return False
@@ -254,7 +254,7 @@ class EventCorrelator:
         return (record,)
 
     def allows(self, record: EventRecord, now: float) -> bool:
-        """Whether one more write about this object is not one too many; counts it then."""
+        """Return whether one more write about this object is allowed; if so, count it."""
         key = record.occurrence.regarding.whole
         bucket = self._buckets.get(key)
         if bucket is None:
@@ -266,23 +266,23 @@ class EventCorrelator:
         return wait <= 0
 
     def rename(self, record: EventRecord, *, wall: float) -> None:
-        """Give an Event another name: somebody else has this one."""
+        """Give an Event another name: this one is taken."""
         record.name = self._names.make(record.occurrence.regarding.name, wall=wall)
 
     def next_due(self) -> float | None:
-        """Return None: everything is told at once."""
+        """Return None: every occurrence is written at once."""
         return None
 
     def due(self, now: float) -> Sequence[EventRecord]:  # noqa: ARG002 - as of a series
-        """Return nothing: everything is told at once."""
+        """Return nothing: every occurrence is written at once."""
         return ()
 
     def flush(self) -> Sequence[EventRecord]:
-        """Return nothing: what was held back was too much."""
+        """Return nothing: events over the limit are not written later."""
         return ()
 
     def _identify(self, occurrence: Occurrence, now: float) -> tuple[Hashable, Occurrence]:
-        """Return the key of the Event it belongs to, and the occurrence as it is told there."""
+        """Return the key of the Event it belongs to, and the occurrence as it is written there."""
         kind = (occurrence.regarding.whole, occurrence.type, occurrence.reason)
         similar = self._similar.get(kind)
         if similar is None or now - similar.last > SIMILAR_WITHIN:
@@ -296,7 +296,7 @@ class EventCorrelator:
 
 
 def event_name(name: str, stamp: int) -> str:
-    """Return the name of an Event: a DNS subdomain, whatever the object is called.
+    """Return the name of an Event: always a DNS subdomain, for any object name.
 
     >>> event_name("web-0", 0x17E9F3AC)
     'web-0.17e9f3ac'

@@ -1,11 +1,11 @@
 """Series of Events: the rules of ``events.k8s.io``, which count without writing.
 
 The first occurrence is an Event, the second makes it a series of two. Further ones are counted
-here alone. The count is told when the series is over (six minutes without an occurrence), and
+here alone. The count is written when the series ends (six minutes without an occurrence), and
 every half hour while it goes on (client-go: tools/events/event_broadcaster.go).
 
-Unlike client-go's, a series of which the server knows everything is not written again, and the
-number of series is bounded: the one that was silent for longest is ended to make room.
+Unlike client-go, a series that the server knows completely is not written again, and the number
+of series is bounded: the one that was silent for longest is ended first.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kinform.sansio.event_correlation import (
 __all__ = ["EventSeries"]
 
 FINISH_AFTER: Final = 360.0
-"""Seconds without an occurrence after which a series is over."""
+"""Seconds without an occurrence after which a series has ended."""
 REFRESH_EVERY: Final = 1800.0
 """Seconds between two writes of a series that goes on."""
 
@@ -44,7 +44,7 @@ class _Series:
 class EventSeries:
     """Assigns occurrences to Events of ``events.k8s.io``; ``now`` is a clock that never jumps.
 
-    What it returns is to be written. `due` must be called at `next_due`, or later.
+    The returned events are to be written. `due` must be called at `next_due`, or later.
     """
 
     def __init__(self, *, size: int = CACHE_SIZE) -> None:
@@ -73,7 +73,7 @@ class EventSeries:
         return True
 
     def rename(self, record: EventRecord, *, wall: float) -> None:
-        """Give an Event another name: somebody else has this one."""
+        """Give an Event another name: this one is taken."""
         record.name = self._names.make(record.occurrence.regarding.name, wall=wall)
 
     def next_due(self) -> float | None:
@@ -84,7 +84,7 @@ class EventSeries:
         return min(oldest[1].last + FINISH_AFTER, self._refresh_at)
 
     def due(self, now: float) -> Sequence[EventRecord]:
-        """End the series that are over; return those of which the server does not know all."""
+        """End series that are due; return those whose count the server does not have."""
         over = self._finished(now)
         if self._refresh_at is None or now < self._refresh_at:
             return over
@@ -106,7 +106,7 @@ class EventSeries:
         return (*_untold([ended] if ended else []), record)
 
     def _finished(self, now: float) -> Sequence[EventRecord]:
-        """Forget the series that are over; return those of which the server does not know all."""
+        """Forget series that have ended; return those whose count the server does not have."""
         over: list[_Series] = []
         while (oldest := self._series.oldest()) and now >= oldest[1].last + FINISH_AFTER:
             over.append(self._series.pop(oldest[0]))

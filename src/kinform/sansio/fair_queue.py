@@ -1,4 +1,4 @@
-"""An order in which nobody starves: priorities that age, and equal shares for every tenant.
+"""A fair order for work queues: priorities that age, and equal shares for every tenant.
 
 A strict priority queue lets a steady stream of urgent work keep the rest waiting for ever, and one
 line for all lets one busy tenant do that to the others. Here each priority has a line of its own:
@@ -12,8 +12,8 @@ line for all lets one busy tenant do that to the others. Here each priority has 
   waiting makes up for priority.
 
 Rule: no line that waits has a tag below virtual time, and the tags of one line are a stride apart.
-Therefore no more keys than `FairOrder.most_before` says are taken before one that is added now,
-whatever is added after it.
+Therefore `FairOrder.most_before` limits how many keys are taken before one that is added now,
+no matter which keys are added after it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["AGEING", "FairOrder", "by_namespace"]
 K = TypeVar("K", bound=Hashable)
 
 AGEING: Final = 8
-"""How many keys of a priority are taken for one of the next lower, while both wait."""
+"""The number of keys of a priority that are taken for one of the next lower."""
 
 
 def by_namespace(key: object) -> Hashable:
@@ -54,7 +54,7 @@ class _Line(Generic[K]):
         self.priority = priority
         self.stride = stride
         self.tag = 0  # says nothing while the line is empty
-        # The tenants that have work, who is next first; their keys, likewise. Keys can be found,
+        # The tenants that have work, the next one first; their keys, likewise. Keys can be found,
         # and leave from the middle. (A plain dict is slow at its front, once much has left there.)
         self.round: OrderedDict[Hashable, OrderedDict[K, None]] = OrderedDict()
 
@@ -85,7 +85,7 @@ class FairOrder(Generic[K]):
     from the one where its turn comes first: adding again never makes it later.
 
     Args:
-        tenant: whose a key is (else `by_namespace`). It must say the same of a key each time.
+        tenant: returns the tenant of a key (default `by_namespace`). It must be deterministic.
         ageing: how many keys of a priority are taken for one of the next lower, while both wait.
 
     Raises:
@@ -106,8 +106,8 @@ class FairOrder(Generic[K]):
         self._now = 0  # virtual time
         self._size = 0
         self._raised: set[K] = set()  # keys that stand in more than one line
-        # The only key that waits, if none came since it did: nobody to share with, so there is
-        # no line for it. That is how a queue is used whose workers keep up.
+        # The only key that waits, if no other was added since: it shares with no other key, so it
+        # needs no line. This is the common case of a queue whose workers keep up.
         self._alone: tuple[K, Priority] | None = None
 
     def push(self, key: K, priority: Priority, /) -> None:
@@ -121,7 +121,7 @@ class FairOrder(Generic[K]):
         self._size += 1
 
     def touch(self, key: K, priority: Priority, /) -> None:
-        """Have a key that waits stand in the line of a higher priority as well."""
+        """Add a key that waits to the line of a higher priority as well."""
         self._end_solitude()
         tenant = self._tenant(key)
         if not any(line.has(tenant, key) for line in self._lines if line.priority >= priority):
@@ -129,10 +129,10 @@ class FairOrder(Generic[K]):
             self._raised.add(key)
 
     def pop(self) -> K:
-        """Take out who is next.
+        """Take out the next key.
 
         Raises:
-            IndexError: if nobody waits.
+            IndexError: no key waits.
         """
         if self._alone is not None:
             (key, _), self._alone = self._alone, None

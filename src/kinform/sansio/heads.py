@@ -97,9 +97,11 @@ def read_head(raw: bytes) -> Head:
             or its metadata has fields of the wrong type. The message holds no payload;
             ``key`` is set if name and namespace could still be made out.
     """
-    head = try_head(raw)
+    head = try_strict(raw)
     if isinstance(head, DecodeError):
-        raise head
+        head = try_head(raw)
+        if isinstance(head, DecodeError):
+            raise head
     return head
 
 

@@ -1,7 +1,7 @@
-"""A Lease as the election sees it: who holds it, for how long, since when.
+"""Leases as the election reads and writes them: the holder, its duration and its times.
 
-Reading is lenient, for anybody may edit a Lease: what makes no sense counts as not there. Writing
-changes only what a leader owns; everything else in the object stays as the server sent it.
+Reading is lenient, because anyone may edit a Lease: a malformed field counts as missing. Writing
+changes only the fields of a leader; everything else in the object stays as the server sent it.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseRecord:
-    """What a Lease says about its leader (client-go: LeaderElectionRecord)."""
+    """The leader's fields in a Lease (client-go: LeaderElectionRecord)."""
 
     holder: str = ""
-    """The leader's identity; ``""``: nobody leads."""
+    """The leader's identity; ``""``: no leader."""
     duration: int | None = None
-    """For how many seconds others must leave it alone after each change; None: it does not say."""
+    """Seconds that other candidates must wait after each change; None: not set."""
     acquire_time: str = ""
     """When it was acquired, by the leader's wall clock; nothing is decided by it."""
     renew_time: str = ""
     """When it was renewed, likewise."""
     transitions: int = 0
-    """How often it has passed from one to another."""
+    """The number of leader changes."""
 
     def spec(self) -> dict[str, object]:
         """Return the fields of ``spec`` that say this."""
@@ -74,7 +74,7 @@ def read_lease(content: Mapping[str, object]) -> Lease:
     spec = _mapping(content.get("spec"))
     holder = spec.get("holderIdentity")
     record = LeaseRecord(
-        # A holder that is no text is still somebody.
+        # A holder that is not a string still holds the lease.
         holder="" if holder is None else str(holder),
         duration=_number(spec.get("leaseDurationSeconds")) or None,
         acquire_time=_text(spec.get("acquireTime")),
@@ -94,8 +94,8 @@ def lease_body(
 ) -> dict[str, object]:
     """Return the object to send: ``replacing`` with another record, or a new one.
 
-    Labels are added to those it has. What it has beyond that stays, its version above all: the
-    server refuses the write if somebody else was faster.
+    Labels are added to the existing ones. All other fields stay, above all the resourceVersion: the
+    server refuses the write if another candidate was faster.
     """
     body: dict[str, object] = {} if replacing is None else dict(replacing.content)
     body |= {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
@@ -110,8 +110,8 @@ def lease_body(
 def micro_time(wall: float, *, unlike: str = "") -> str:
     """Return a wall-clock time as Kubernetes' MicroTime, but never the one in ``unlike``.
 
-    A write that changes nothing is no write to the server: the version stays, and nobody sees
-    that the lease was renewed. So a clock that stands still, or was set back, is helped along.
+    For the server a write without a change is not a write: the version stays, and no candidate
+    sees the renewal. So a clock that stands still, or was set back, is advanced.
     """
     try:
         moment = min(_EPOCH + timedelta(seconds=wall), _LAST)

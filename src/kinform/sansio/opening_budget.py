@@ -1,7 +1,15 @@
-"""OpeningBudget: at most so many requests of one sort in any minute, whatever their cause.
+"""OpeningBudget: a limit on requests of one sort in any minute, after success as after failure.
 
-A back-off is reset by success, so it bounds only a series of failures. A server that alternates
+A backoff is reset by success, so it bounds only a series of failures. A server that alternates
 success and failure is bounded by this: a rolling window that nothing resets.
+
+Rule 1: At most `LIMIT` requests begin in any `WINDOW` seconds.
+Rule 2: While more than `PACED` slots are free, a request begins at once. With ``r <= PACED`` free
+slots, the time until the oldest request leaves the window is divided by ``r``, and the next request
+begins when that much time has passed since the last one. So a burst is followed by evenly spaced
+requests (every 15 s) and not by a long wait; requests at least 7.5 s apart are never delayed.
+Rule 3: Probes may use at most `PROBES` slots, so that probes never keep a list waiting. They do not
+count for rule 2.
 """
 
 from __future__ import annotations
@@ -14,7 +22,12 @@ __all__ = ["OpeningBudget"]
 LIMIT: Final = 8
 """Requests in any window."""
 WINDOW: Final = 60.0
-"""Its length in seconds."""
+"""Length of the window in seconds."""
+PACED: Final = 3
+"""The last slots, which are spread over the rest of the window. With 3 of them the first waits of
+the default `Backoff` are long enough: an outage is not waited out for longer than it says."""
+PROBES: Final = 6
+"""The slots that probes may use, out of `LIMIT`."""
 _MARGIN: Final = 0.05
 """Added to each wait, so that rounding never ends it too early."""
 
@@ -22,28 +35,65 @@ _MARGIN: Final = 0.05
 @final
 @dataclass(frozen=True, slots=True)
 class OpeningBudget:
-    """When the last requests began; a value, so that state machines can hold it.
+    """The times of the last requests; a value, so that state machines can hold it.
 
     >>> budget = OpeningBudget()
-    >>> for second in range(8):
-    ...     budget = budget.used(float(second))
-    >>> budget.wait(now=7.0), budget.wait(now=61.0)
-    (53.05, 0.0)
+    >>> for _ in range(5):
+    ...     budget = budget.used(0.0)
+    >>> budget.wait(now=0.0), budget.wait(now=15.0)
+    (15.05, 0.0)
     """
 
     times: tuple[float, ...] = ()
-    """The last `LIMIT` of them, in order."""
+    """The last `LIMIT` requests that are no probes, in order."""
+    probes: tuple[float, ...] = ()
+    """The last `PROBES` probes, in order."""
 
     def wait(self, *, now: float) -> float:
         """Return how long the next request has to wait; 0: it may begin at once."""
-        if len(self.times) < LIMIT or now - self.times[0] >= WINDOW:
-            return 0.0
-        return self.times[0] + WINDOW - now + _MARGIN
+        at, earliest = now, _due(self._all(), LIMIT)
+        # A request that leaves the window before ``at`` changes what rule 2 asks for: repeat until
+        # both rules allow ``at``, so that a caller that has waited need not wait again.
+        while (due := max(self._paced(at), earliest)) > at:
+            at = due + _MARGIN
+        return at - now
+
+    def probe_wait(self, *, now: float) -> float:
+        """Return how long the next probe has to wait; 0: it may begin at once."""
+        due = max(_due(self.probes, PROBES), _due(self._all(), LIMIT))
+        return due - now + _MARGIN if due > now else 0.0
 
     def used(self, now: float) -> OpeningBudget:
         """Return the budget after one more request, which began at ``now``."""
-        return OpeningBudget((*self.times, now)[-LIMIT:])
+        return replace(self, times=(*self.times, now)[-LIMIT:])
+
+    def probed(self, now: float) -> OpeningBudget:
+        """Return the budget after one more probe, which began at ``now``."""
+        return replace(self, probes=(*self.probes, now)[-PROBES:])
 
     def delayed(self, now: float) -> OpeningBudget:
         """Return the budget if the last request began only at ``now``."""
         return replace(self, times=(*self.times[:-1], now)) if self.times else self
+
+    def probe_delayed(self, now: float) -> OpeningBudget:
+        """Return the budget if the last probe began only at ``now``."""
+        return replace(self, probes=(*self.probes[:-1], now)) if self.probes else self
+
+    def _all(self) -> tuple[float, ...]:
+        return tuple(sorted(self.times + self.probes))[-LIMIT:]
+
+    def _paced(self, now: float) -> float:
+        """Return when the next request is due by rule 2."""
+        recent = [at for at in self.times if now - at < WINDOW]
+        free = LIMIT - len(recent)
+        if free > PACED:
+            return float("-inf")
+        # ``due - last == (oldest + WINDOW - due) / free``, solved for ``due``. Without a free slot
+        # it is the moment at which the oldest request leaves the window: rule 1.
+        oldest, last = recent[0], recent[-1]
+        return last + (oldest + WINDOW - last) / (free + 1)
+
+
+def _due(times: tuple[float, ...], limit: int) -> float:
+    """Return when there is a free slot among ``limit``."""
+    return times[0] + WINDOW if len(times) == limit else float("-inf")

@@ -1,4 +1,4 @@
-"""Unexpected ends of parts: how many there were lately, and when there are too many.
+"""PartEnds: a count of the recent unexpected ends of parts, with a limit.
 
 A part is a task that runs until its owner stops it: a worker, a handler's pump, a reflector. When
 one ends for any other reason it is started again, but not for ever: more than `LIMIT` ends within
@@ -15,7 +15,7 @@ __all__ = ["LIMIT", "WINDOW", "PartEnd", "PartEnds"]
 WINDOW: Final = 60.0
 """Seconds for which an unexpected end is remembered."""
 LIMIT: Final = 5
-"""How many unexpected ends within `WINDOW` are answered by restarts."""
+"""Unexpected ends within `WINDOW` that are followed by a restart; the next one is an error."""
 
 
 class PartEnd(NamedTuple):
@@ -24,7 +24,7 @@ class PartEnd(NamedTuple):
     part: str
     """The name of the part, as reports show it."""
     error: BaseException
-    """Why it ended."""
+    """The reason."""
     at: float
 
 
@@ -42,27 +42,22 @@ class PartEnds:
     __slots__ = ("_recent", "total")
 
     def __init__(self) -> None:
-        self._recent: deque[tuple[PartEnd, bool]] = deque()
+        self._recent: deque[PartEnd] = deque()
         self.total: int = 0
-        """How many there were in all."""
+        """The number of all unexpected ends."""
 
-    def note(self, end: PartEnd, *, counts: bool = True) -> bool:
-        """Count an end; return whether there were too many within `WINDOW`.
-
-        Args:
-            end: what ended.
-            counts: whether it counts towards `LIMIT`.
-        """
+    def note(self, end: PartEnd) -> bool:
+        """Count an end; return whether there were more than `LIMIT` within `WINDOW`."""
         self.total += 1
-        self._recent.append((end, counts))
+        self._recent.append(end)
         self._forget(end.at)
-        return counts and sum(counted for _, counted in self._recent) > LIMIT
+        return len(self._recent) > LIMIT
 
     def recent(self, now: float) -> list[PartEnd]:
         """Return the ends within the last `WINDOW` seconds, oldest first."""
         self._forget(now)
-        return [end for end, _ in self._recent]
+        return list(self._recent)
 
     def _forget(self, now: float) -> None:
-        while self._recent and now - self._recent[0][0].at > WINDOW:
+        while self._recent and now - self._recent[0].at > WINDOW:
             self._recent.popleft()

@@ -1,11 +1,10 @@
-"""When a key that failed may be tried again: client-go's rate limiters, without a clock.
+"""Rate limiters: the delay before a failed key is retried, as in client-go, without a clock.
 
-A limiter is asked ``when(item, now)`` and answers in seconds to wait; the asking counts as one
-failure. ``forget`` ends the count. Nothing here waits, and there is no jitter: whoever wants some
-adds it to the answer.
+``when(item, now)`` counts a failure and returns the seconds to wait. ``forget`` resets the count.
+Nothing here waits, and there is no jitter: the caller may add some.
 
-What a limiter remembers grows with the number of distinct keys that failed and were not forgotten:
-forget a key when it succeeded, and when its object is gone.
+The memory of a limiter grows with the number of distinct keys that failed and were not forgotten:
+forget a key when it succeeded, and when its object was deleted.
 """
 
 from __future__ import annotations
@@ -78,7 +77,7 @@ class ItemExponentialFailureRateLimiter(Generic[K]):
         return min(self.base_delay * float(2 ** min(failures, 1000)), self.max_delay)
 
     def forget(self, item: K, /) -> None:
-        """Begin anew with ``base_delay``."""
+        """Start again with ``base_delay``."""
         self._failures.pop(item, None)
 
     def num_requeues(self, item: K, /) -> int:
@@ -112,7 +111,7 @@ class ItemFastSlowRateLimiter(Generic[K]):
         return self.fast_delay if failures <= self.max_fast_attempts else self.slow_delay
 
     def forget(self, item: K, /) -> None:
-        """Begin anew with the fast attempts."""
+        """Start again with the fast attempts."""
         self._failures.pop(item, None)
 
     def num_requeues(self, item: K, /) -> int:
@@ -143,7 +142,7 @@ class BucketRateLimiter(Generic[K]):
         """Do nothing: a token is not given back."""
 
     def num_requeues(self, item: K, /) -> int:  # noqa: ARG002 - the protocol's
-        """Return 0: nobody is counted."""
+        """Return 0: failures of single keys are not counted."""
         return 0
 
 
@@ -173,7 +172,10 @@ class MaxOfRateLimiter(Generic[K]):
 
     def num_requeues(self, item: K, /) -> int:
         """Return the largest count."""
-        return max(limiter.num_requeues(item) for limiter in self._limiters)
+        most = 0
+        for limiter in self._limiters:  # a loop, not max(): this runs for every reconcile
+            most = max(most, limiter.num_requeues(item))
+        return most
 
 
 @final

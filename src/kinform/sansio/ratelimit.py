@@ -25,9 +25,10 @@ __all__ = [
 MIN_RECONNECT_RATE: Final = 5.0
 """Reconnects per second of a client with few informers."""
 MAX_LATENESS: Final = 0.1
-"""How many seconds late turns are made up for, so that a busy event loop keeps the rate."""
+"""Seconds: turns that are late by at most this are made up for, so that a busy event loop keeps
+the rate."""
 INFORMERS_PER_RATE: Final = 20
-"""How many informers add one reconnect per second: all of them are back after 20 seconds."""
+"""Informers per reconnect per second: all informers have reconnected after 20 seconds."""
 
 
 @final
@@ -64,8 +65,8 @@ class TokenBucket:
     def give_back(self, due: float) -> None:
         """Return the token that was to be used at ``due`` and was not.
 
-        It counts only if nobody reserved after it: a later reservation has its time already, and
-        a token given back before it would let two fall due at once.
+        It counts only if it was the last reservation: a later one has its time already, and a
+        token given back before it would let two fall due at once.
         """
         if due >= self._due - 1e-9:  # the caller may have added and subtracted
             self._tokens = min(float(self.burst), self._tokens + 1.0)
@@ -122,9 +123,9 @@ class Departure:
     at: float
     rand: float
     waiting: int
-    """How many were waiting when this one joined, itself included."""
+    """The number of watches that were waiting when this one joined, itself included."""
     serial: int
-    """How many had joined until then, itself included."""
+    """The number of watches that had joined until then, itself included."""
 
 
 @final
@@ -132,8 +133,8 @@ class Wave:
     """Spreads reconnects over the time that all which ended together need at the allowed rate.
 
     If all ``n`` watches of a client end at the same time, each waits for a random part of
-    ``n / rate`` seconds. A watch that ends alone waits for a random part of ``1 / rate``. How
-    large the wave is becomes known while it arrives, so a wait may grow until it has passed.
+    ``n / rate`` seconds. A watch that ends alone waits for a random part of ``1 / rate``. The size
+    of the wave becomes known only while it arrives, so a wait may grow until it has passed.
     """
 
     __slots__ = ("_serial", "waiting")

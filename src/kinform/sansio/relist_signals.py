@@ -1,6 +1,6 @@
-"""What a reflector and its table of decisions say to each other.
+"""Messages between a reflector and its decisions (`kinform.sansio.relist`).
 
-`Action`: do this. `Signal`: this came of it. `Notice`: somebody should hear about that.
+An `Action` is the next thing to do, a `Signal` its outcome, a `Notice` something to report.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
     "Waited",
 ]
 
-# --- Actions: what the reflector does next ----------------------------------------------------
+# --- Actions ----------------------------------------------------------------------------------
 
 
 @final
@@ -48,7 +48,7 @@ class StreamList:
 @final
 @dataclass(frozen=True, slots=True)
 class Relist:
-    """List, page by page if ``page_size`` is set, and replace the store's content."""
+    """List, page by page if ``page_size`` is set, and replace the contents of the store."""
 
     resource_version: str
     page_size: int | None
@@ -65,13 +65,13 @@ class Rewatch:
 @final
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """List one item with the version unset: is the server where we think it is?"""
+    """List one object with the version unset, to learn the server's current version."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """Replace the store's content with nothing: the kind itself is gone."""
+    """Empty the store: the resource is no longer served."""
 
 
 @final
@@ -83,16 +83,16 @@ class Wait:
 
 
 Action: TypeAlias = StreamList | Relist | Rewatch | Probe | Clear | Wait | None
-"""``None``: go on with what you are doing. Anything else ends a watch that is open."""
+"""``None``: continue the open watch. Any other action ends it."""
 
 
-# --- Signals: what came of it -----------------------------------------------------------------
+# --- Signals ----------------------------------------------------------------------------------
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Started:
-    """The reflector begins, perhaps not for the first time: it may have been cancelled anywhere."""
+    """The reflector starts, or starts again after it was cancelled in any phase."""
 
     resource_version: str = ""
     """The last version applied; ``""``: none."""
@@ -103,8 +103,7 @@ class Started:
 class Listed:
     """A list is in the store.
 
-    ``paginated`` tells that a list of any version (``"0"``) came in pages; ``took`` is how long it
-    took in seconds.
+    ``paginated``: a list of any version (``"0"``) came in pages; ``took``: its duration in seconds.
     """
 
     resource_version: str
@@ -121,7 +120,7 @@ class Cleared:
 @final
 @dataclass(frozen=True, slots=True)
 class Streamed:
-    """The end bookmark came and the temporary store is in the real one; the watch goes on."""
+    """The end bookmark arrived, and the streamed list is in the store; the watch goes on."""
 
     resource_version: str
 
@@ -129,7 +128,7 @@ class Streamed:
 @final
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The request could not be made or was refused: list, watch, streamed list or probe."""
+    """A request failed or was refused: list, watch, streamed list or probe."""
 
     error: KinformError
 
@@ -137,18 +136,18 @@ class Failed:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """An open watch (or streamed list) is over."""
+    """An open watch, or streamed list, has ended."""
 
     resource_version: str
     """The last version applied, from it or before it; ``""``: none."""
     lived: float
     events: int
     error: KinformError | None = None
-    """``None``: the server ended it in good order."""
+    """``None``: the server ended it cleanly."""
     reached_timeout: bool = False
-    """Whether it ended because the time it asked for was over."""
-    mends: bool = False
-    """Whether it was ended by us, to list what came damaged once more."""
+    """It lasted until the timeout that the reflector requested."""
+    repairs: bool = False
+    """The reflector ended it, to list corrupted objects again."""
 
 
 @final
@@ -160,25 +159,27 @@ class Waited:
 @final
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """The server's version, from a probe; ``applied`` is ours when it was asked.
+    """The server's version, from a probe; ``applied`` was the reflector's when it was sent.
 
-    Also comes every five minutes while a watch is open, which goes on meanwhile.
+    Probes are also sent every five minutes while a watch is open; the watch goes on meanwhile.
     """
 
     resource_version: str
     applied: str
+    is_stale: bool = False
+    """The answer took so long that the server has to be probed again beside the watch."""
 
 
 Signal: TypeAlias = Started | Listed | Streamed | Cleared | Failed | Ended | Waited | Probed
 
 
-# --- Notices: what somebody should hear about --------------------------------------------------
+# --- Notices ----------------------------------------------------------------------------------
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Regressed:
-    """The server's version went back (etcd restored from a backup): everything is listed anew."""
+    """The server's version went back (etcd was restored from a backup): a relist follows."""
 
     before: str
     now: str
@@ -187,7 +188,7 @@ class Regressed:
 @final
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """Our version is of no use to the server any more: everything is listed anew."""
+    """The server no longer has the applied version, or never had it: a relist follows."""
 
     resource_version: str
 
@@ -195,16 +196,16 @@ class Expired:
 @final
 @dataclass(frozen=True, slots=True)
 class Unstreamed:
-    """Lists of this kind could not be streamed: plain ones for an hour, or only the next one."""
+    """Lists could not be streamed: plain lists follow, for an hour or only once."""
 
     for_an_hour: bool
-    """Whether the server refused, so that this is remembered."""
+    """The server refused streamed lists, which is remembered."""
 
 
 @final
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """The server has no such kind any more (a CRD was deleted); it is asked for again and again."""
+    """The resource is no longer served (a CRD was deleted). Lists go on, in case it returns."""
 
 
 Notice: TypeAlias = Regressed | Expired | Unstreamed | Gone

@@ -1,18 +1,18 @@
-"""Whether a failed request may be sent again, and when.
+"""Retries of failed requests: which failures are retried, and after which delay.
 
-One rule for each way a request can fail (client-go: with_retry.go), plus two of our own: a
-``Retry-After`` may be a date, and every wait is spread out, so that a herd told "1" does not
-come back together.
+There is one rule for each failure (client-go: with_retry.go), and two more: a ``Retry-After`` may
+be a date, and every delay has jitter, so that clients that all received ``Retry-After: 1`` do not
+retry together.
 
 ==================  ========================================================================
-failure             sent again
+failure             retried
 ==================  ========================================================================
 429 or 5xx          only with a usable ``Retry-After``; any method, for the server asked for it
-server time-out     as 5xx, but POST and PATCH never: they may have been done
-reset, truncated    only what changes nothing (GET, HEAD), after a second; a stream never
-version too large   never: the server has waited for it already, another version may do better
-silence             only a watch that has not begun
-anything else       never: refused, DNS, TLS and redirects are for the caller to judge
+server timeout      as 5xx, but POST and PATCH never: they may have been executed
+reset, truncated    only safe methods (GET, HEAD), after a second; a stream never
+version too large   never: the server has waited for it already; the caller tries another one
+timeout             only a watch that was not answered
+anything else       never: refused, DNS, TLS and redirects are left to the caller
 ==================  ========================================================================
 """
 
@@ -39,20 +39,20 @@ _BROKEN = frozenset({TransportFailure.RESET, TransportFailure.TRUNCATED})
 
 
 class Purpose(enum.Enum):
-    """What the answer is for; decides which network failures are worth another try."""
+    """The use of the answer; it decides which network failures are retried."""
 
     CALL = "call"
     """One answer, read whole."""
     STREAM = "stream"
-    """Handed to the caller byte by byte: never repeated behind his back."""
+    """Passed to the caller byte by byte, so a retry would repeat bytes."""
     WATCH = "watch"
     """A watch being opened."""
 
 
 def retry_after(value: str | None, *, wall: float) -> float | None:
-    """Read a ``Retry-After`` header: seconds, or an HTTP date. ``None`` if there is none to use.
+    """Read a ``Retry-After`` header: seconds, or an HTTP date. ``None`` if it cannot be used.
 
-    ``wall`` is the wall-clock time that a date is compared with. A date gone by means now.
+    ``wall`` is the wall-clock time that a date is compared with. A date in the past means now.
     """
     if value is None:
         return None

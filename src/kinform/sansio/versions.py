@@ -1,7 +1,7 @@
-"""Comparing resourceVersions: as integers of any size where they are, otherwise not at all.
+"""Comparison of resourceVersions: as integers of any size, otherwise only for equality.
 
-The server alone gives them meaning. Kubernetes' own are decimal integers that grow with every
-write; aggregated servers may use any text, or none. Nothing here ever guesses.
+kube-apiserver's versions are decimal integers that grow with every write. Aggregated servers may
+use any text, or no versions at all; the order of such versions is unknown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def is_older(version: str, other: str) -> bool:
 
 
 def is_replay(held: str, seen: str) -> bool:
-    """Tell whether an event of version ``seen`` is certainly no news to who holds ``held``.
+    """Tell whether an event of version ``seen`` is certainly not newer than version ``held``.
 
     >>> is_replay("10", "10"), is_replay("10", "9"), is_replay("10", "11"), is_replay("", "")
     (True, True, False, False)

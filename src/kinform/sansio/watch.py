@@ -153,7 +153,7 @@ class WatchDecoder:
         frames: list[Frame] = []
         # Only new bytes are searched for the newline: those of the tail have been. So each byte
         # is searched once, appended once and decoded once, whatever the length of a line.
-        start = self._end_tail(data, 0, frames) if self._tail.left else 0
+        start = self._end_tail(data, 0, frames) if self._tail.data else 0
         end = data.find(b"\n", start) if start >= 0 else -1
         # The hot loop: lines that lie whole in ``data``, cut out of it with a single copy.
         while end >= 0:

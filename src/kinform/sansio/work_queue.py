@@ -1,7 +1,7 @@
-"""Which keys wait, which are worked on, which are to be worked on again: the heart of a work queue.
+"""The state of a work queue: the keys that wait, are processed, or are to be processed again.
 
-Client-go keeps a line, a *dirty* set (there is something to do) and a *processing* set (somebody
-does it). Here each key has one of four states instead, which are the four ways to be in these sets:
+Client-go keeps a queue, a *dirty* set (keys to process) and a *processing* set. Here each key has
+one of four states instead, which are the four combinations of these sets:
 
 .. code-block:: text
 
@@ -30,7 +30,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Priority(enum.IntEnum):
-    """How much a key's turn matters. What it does depends on the `Order`."""
+    """The priority of a key. Its effect depends on the `Order`."""
 
     LOW = -1
     """Work that can wait: objects of the initial list, resyncs."""
@@ -39,18 +39,18 @@ class Priority(enum.IntEnum):
 
 
 class Order(Protocol[K]):
-    """Who is next among the keys that wait (client-go: ``workqueue.Queue``)."""
+    """The order of the keys that wait (client-go: ``workqueue.Queue``)."""
 
     def push(self, key: K, priority: Priority, /) -> None:
         """Put in a key that does not wait yet."""
         ...
 
     def touch(self, key: K, priority: Priority, /) -> None:
-        """Take note that a key that waits was added again: it may be moved forward."""
+        """Handle a key that waits and was added again: it may be moved forward."""
         ...
 
     def pop(self) -> K:
-        """Take out who is next. There is somebody."""
+        """Take out the next key. At least one waits."""
         ...
 
     def __len__(self) -> int:
@@ -59,7 +59,7 @@ class Order(Protocol[K]):
 
 
 class Intake(enum.Enum):
-    """What became of an added key."""
+    """The result of adding a key."""
 
     QUEUED = enum.auto()
     """It stands in line now."""
@@ -87,13 +87,13 @@ class WorkState(Generic[K]):
     __slots__ = ("_again", "_fifo", "_order", "_states", "processing", "waiting")
 
     waiting: int
-    """How many stand in line. To be read, not set; plain, because it is read for every key."""
+    """The number of keys that wait. Read-only; a plain attribute, for speed."""
     processing: int
-    """How many are worked on. To be read, not set."""
+    """The number of keys that are processed. Read-only."""
 
     def __init__(self, order: Order[K] | None = None) -> None:
         self._order = order
-        self._fifo: deque[K] = deque()  # used where there is no other order
+        self._fifo: deque[K] = deque()  # used without an `Order`
         self._states: dict[K, int] = {}
         self.waiting = 0  # how many are QUEUED
         self.processing = 0  # how many are PROCESSING or DIRTY
@@ -123,7 +123,7 @@ class WorkState(Generic[K]):
         return _MERGED
 
     def take(self) -> K:
-        """Take out who is next; `done` must follow. There is somebody: see `waiting`."""
+        """Take out the next key; `done` must follow. At least one must wait: see `waiting`."""
         order = self._order
         key = self._fifo.popleft() if order is None else order.pop()
         self._states[key] = _PROCESSING
@@ -132,10 +132,10 @@ class WorkState(Generic[K]):
         return key
 
     def done(self, key: K) -> bool:
-        """End the work on ``key``; return whether it stands in line again.
+        """End the processing of ``key``; return whether it is queued again.
 
         Raises:
-            KeyError: if nobody works on it.
+            KeyError: it is not being processed.
         """
         state = self._states.pop(key)
         if state == _PROCESSING:
@@ -155,16 +155,16 @@ class WorkState(Generic[K]):
         return True
 
     def __contains__(self, key: object) -> bool:
-        """Tell whether ``key`` waits or is worked on."""
+        """Return whether ``key`` waits or is processed."""
         return key in self._states
 
     @property
     def returning(self) -> int:
-        """How many of those that are worked on will stand in line again."""
+        """The number of keys in processing that will be queued again."""
         return len(self._again)
 
     def is_processing(self, key: K) -> bool:
-        """Tell whether somebody works on ``key``."""
+        """Return whether ``key`` is being processed."""
         return self._states.get(key, _QUEUED) != _QUEUED
 
     def unfinished(self) -> list[K]:

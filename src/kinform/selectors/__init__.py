@@ -1,8 +1,8 @@
-"""Label and field selectors: parse, match, render. Pure, and the same on both ends of the wire.
+"""Label and field selectors: parse, match, render. Pure, for client and embedded server.
 
-Rule 1: what the server would accept and understand is accepted, with the meaning apimachinery
-gives it. Rule 2: what the server would refuse is refused here, with the place and what was
-expected. Rule 3: equal selectors have one text, so that it can be a key.
+Rule 1: a selector that the server accepts is accepted, with apimachinery's meaning. Rule 2: a
+selector that the server refuses is refused here, with the position and the expected token.
+Rule 3: equal selectors have one text, so that the text can be a key.
 
 >>> label_selector("tier notin (b, a),app==web"), label_selector({"app": "web"})
 ('app=web,tier notin (a,b)', 'app=web')
@@ -34,16 +34,16 @@ __all__ = [
 ]
 
 LabelSelectorLike: TypeAlias = LabelSelector | Mapping[str, object] | str | None
-"""What stands for a label selector: see `LabelSelector.of`."""
+"""Values accepted as a label selector: see `LabelSelector.of`."""
 FieldSelectorLike: TypeAlias = FieldSelector | Mapping[str, str] | str | None
-"""What stands for a field selector: see `FieldSelector.of`."""
+"""Values accepted as a field selector: see `FieldSelector.of`."""
 
 
 def label_selector(value: LabelSelectorLike) -> str:
     """Return the canonical text of ``value`` for the query; ``""`` selects everything.
 
     Raises:
-        SelectorError: if ``value`` is no selector that the server would take.
+        SelectorError: if the server would refuse ``value``.
     """
     return str(LabelSelector.of(value))
 
@@ -51,9 +51,9 @@ def label_selector(value: LabelSelectorLike) -> str:
 def field_selector(value: FieldSelectorLike) -> str:
     """Return the canonical text of ``value`` for the query; ``""`` selects everything.
 
-    Which fields a kind can be selected by is the server's to say.
+    The server decides which fields of a kind can be selected.
 
     Raises:
-        SelectorError: if ``value`` is no selector that the server would take.
+        SelectorError: if the server would refuse ``value``.
     """
     return str(FieldSelector.of(value))

@@ -1,4 +1,4 @@
-"""`SelectorError`, apart, because labels and fields both raise it."""
+"""`SelectorError`, raised for label and field selectors."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ __all__ = ["SelectorError"]
 
 @final
 class SelectorError(UsageError, ValueError):
-    """A selector that cannot be understood, or that no server would take.
+    """A selector that cannot be parsed, or that the server would refuse.
 
     >>> str(SelectorError("expected ')'", text="a in (b", position=7))
     "expected ')' at index 7 of selector 'a in (b'"
     """
 
     message: str
-    """What is wrong and what was expected."""
+    """The problem and the expected token."""
     text: str
     """The selector as it was given; ``""`` if it was not text."""
     position: int | None
-    """The index in ``text`` where understanding ended, if it was text."""
+    """The index in ``text`` where parsing failed, if it was text."""
 
     def __init__(self, message: str, *, text: str = "", position: int | None = None) -> None:
         super().__init__(message, text, position)

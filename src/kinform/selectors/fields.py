@@ -1,7 +1,7 @@
-r"""Field selectors, with the meaning that apimachinery's ``pkg/fields`` gives them.
+r"""Field selectors, with the meaning of apimachinery's ``pkg/fields``.
 
-Fewer operators than labels have, and other text: values may be anything, with ``\``, ``,`` and
-``=`` escaped by a backslash; space is part of a value, never of a field.
+They have fewer operators than label selectors and another syntax: a value may be any text, with
+``\``, ``,`` and ``=`` escaped by a backslash; space is part of a value, never of a field.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ class FieldRequirement:
     """One condition on one field: equal to ``value``, or not.
 
     Raises:
-        SelectorError: if ``field`` is no path, ``operator`` another than ``EQUALS`` and
-            ``NOT_EQUALS``, or ``value`` not text that can be sent.
+        SelectorError: if ``field`` is not a path, ``operator`` is neither ``EQUALS`` nor
+            ``NOT_EQUALS``, or ``value`` is not text that can be sent.
     """
 
     field: str
@@ -43,7 +43,7 @@ class FieldRequirement:
             raise SelectorError(problem)
 
     def matches(self, get: Callable[[str], str | None]) -> bool:
-        """Tell whether an object whose fields ``get`` tells meets it; None counts as ``""``."""
+        """Return whether an object meets it; ``get`` returns its fields, None counts as ``""``."""
         return ((get(self.field) or "") == self.value) is (self.operator is Operator.EQUALS)
 
     def __str__(self) -> str:
@@ -56,7 +56,7 @@ class FieldRequirement:
 class FieldSelector:
     r"""Requirements on fields that all must be met; none at all selects everything.
 
-    They are kept sorted by field, each once. Which fields exist is the server's to say.
+    They are kept sorted by field, each once. The server decides which fields exist.
 
     >>> selector = FieldSelector.parse(r"status.phase!=Running,metadata.name==a\,b")
     >>> str(selector), selector.requirements[0].value
@@ -73,13 +73,12 @@ class FieldSelector:
 
     @classmethod
     def of(cls, value: FieldSelector | Mapping[str, str] | str | None) -> FieldSelector:
-        """Return the selector that ``value`` stands for where an API takes one.
+        """Return ``value`` as a selector.
 
-        Text is parsed, a mapping tells fields and the values they must have, None is no
-        restriction.
+        Text is parsed, a mapping holds fields and their required values, None selects everything.
 
         Raises:
-            SelectorError: if it stands for none.
+            SelectorError: if it is not valid.
         """
         if isinstance(value, FieldSelector):
             return value
@@ -88,18 +87,18 @@ class FieldSelector:
         if isinstance(value, str):
             return cls.parse(value)
         if not isinstance(cast("object", value), Mapping):
-            raise SelectorError(f"{value!r} is no field selector; expected text or a mapping")
+            raise SelectorError(f"{value!r} is not a field selector; expected text or a mapping")
         return cls.from_fields(value)
 
     @classmethod
     def parse(cls, text: str) -> FieldSelector:
-        r"""Read ``metadata.name=web,status.phase!=Running``; ``==`` is ``=``.
+        r"""Parse ``metadata.name=web,status.phase!=Running``; ``==`` is ``=``.
 
         In values ``\\``, ``\,`` and ``\=`` stand for the characters after the backslash. Empty
         terms are skipped.
 
         Raises:
-            SelectorError: with the place where it went wrong and what was expected there.
+            SelectorError: with the position of the error and the expected token.
         """
         return cls(tuple(_requirement(text, match) for match in _TERM.finditer(text)))
 
@@ -108,7 +107,7 @@ class FieldSelector:
         """Return the selector of the objects whose fields have these values.
 
         Raises:
-            SelectorError: if a field is no path, or a value is not text.
+            SelectorError: if a field is not a path, or a value is not text.
         """
         return cls(tuple(_equals(fields)))
 
@@ -118,9 +117,9 @@ class FieldSelector:
         return cls()
 
     def matches(self, get: Callable[[str], str | None]) -> bool:
-        """Tell whether an object whose fields ``get`` tells meets every requirement.
+        """Return whether an object meets every requirement; ``get`` returns its fields.
 
-        ``get`` may be the method of a dict; a field it does not know is ``""``.
+        ``get`` may be the method of a dict; a missing field is ``""``.
         """
         return all(requirement.matches(get) for requirement in self.requirements)
 
@@ -138,7 +137,7 @@ def _equals(fields: Mapping[str, str]) -> Iterator[FieldRequirement]:
 
 
 def _requirement(text: str, term: re.Match[str]) -> FieldRequirement:
-    """Read one term; every complaint carries its place in the whole ``text``."""
+    """Parse one term; every error has its position in the whole ``text``."""
     operator = _OPERATOR.search(term[0])
     if operator is None:
         message = f"expected field=value or field!=value, found {term[0]!r}"
@@ -160,7 +159,7 @@ def _requirement(text: str, term: re.Match[str]) -> FieldRequirement:
 def _field_problem(field: str) -> str | None:
     if field and field.isprintable() and not re.search(r"[ \\,=]|!$", field):
         return None
-    return f"{field!r} is no field; expected a path like 'metadata.name', without spaces"
+    return f"{field!r} is not a field; expected a path like 'metadata.name', without spaces"
 
 
 def _value_problem(value: str) -> str | None:

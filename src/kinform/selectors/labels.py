@@ -1,8 +1,8 @@
-"""Label selectors, with the meaning that apimachinery's ``pkg/labels`` gives them.
+"""Label selectors, with the meaning of apimachinery's ``pkg/labels``.
 
-Two differences, neither of which the server can see: ``==`` is written as ``=``, and doubled
-commas in a set (``a in (x,,)``) are always read as empty values, where apimachinery accepts
-some of them and refuses others.
+Two differences, neither visible to the server: ``==`` is written as ``=``, and double commas in a
+set (``a in (x,,)``) are always read as empty values, where apimachinery accepts some of them and
+refuses others.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ _OF_TEXT: Final = {
 class LabelSelector:
     """Requirements that all must be met; none at all selects everything.
 
-    The requirements are kept sorted by key, each once, so two selectors that say the same in
-    another order are equal and have the same text.
+    The requirements are kept sorted by key, each once, so two selectors with the same requirements
+    in another order are equal and have the same text.
 
     >>> web = LabelSelector.parse("app = web, tier notin (db), !legacy")
     >>> str(web)
@@ -63,14 +63,14 @@ class LabelSelector:
 
     @classmethod
     def of(cls, value: LabelSelector | Mapping[str, object] | str | None) -> LabelSelector:
-        """Return the selector that ``value`` stands for where an API takes one.
+        """Return ``value`` as a selector.
 
         Text is parsed; a mapping holds labels (`from_labels`), unless it is the ``selector`` of
         a workload, with a ``matchLabels`` mapping or ``matchExpressions`` list (`from_dict`);
-        None is no restriction.
+        None selects everything.
 
         Raises:
-            SelectorError: if it stands for none.
+            SelectorError: if it is not valid.
         """
         if isinstance(value, LabelSelector):
             return value
@@ -79,19 +79,19 @@ class LabelSelector:
         if isinstance(value, str):
             return cls.parse(value)
         if not isinstance(cast("object", value), Mapping):
-            raise SelectorError(f"{value!r} is no label selector; expected text or a mapping")
+            raise SelectorError(f"{value!r} is not a label selector; expected text or a mapping")
         expression = any(not isinstance(value.get(name, ""), str) for name in _MATCHES)
         return cls.from_dict(value) if expression else cls.from_labels(value)
 
     @classmethod
     def parse(cls, text: str) -> LabelSelector:
-        """Read kubectl's syntax: ``a=b,c!=d,e in (x,y),f notin (z),g,!h,i>5,j<7``.
+        """Parse kubectl's syntax: ``a=b,c!=d,e in (x,y),f notin (z),g,!h,i>5,j<7``.
 
         Space between words does not matter; the empty text selects everything; an empty value
         is a value (``a=``, ``a in (,x)``).
 
         Raises:
-            SelectorError: with the place where it went wrong and what was expected there.
+            SelectorError: with the position of the error and the expected token.
         """
         return cls(tuple(_Parser(text).requirements()))
 
@@ -100,7 +100,7 @@ class LabelSelector:
         """Return the selector of the objects that have all these labels.
 
         Raises:
-            SelectorError: if a key or value is no label.
+            SelectorError: if a key or value is not valid for a label.
         """
         return cls(tuple(_equals(key, value) for key, value in cast("_Anything", labels).items()))
 
@@ -108,8 +108,8 @@ class LabelSelector:
     def from_dict(cls, selector: Mapping[str, object] | None) -> LabelSelector:
         """Return the selector that a workload's ``spec.selector`` describes.
 
-        Empty selects everything, None *nothing*, as apimachinery has it: a workload that says
-        nothing about its objects has none.
+        Empty selects everything, None *nothing*, as in apimachinery: a workload without a selector
+        has no objects.
 
         Raises:
             SelectorError: if it is not made of ``matchLabels`` and ``matchExpressions``.
@@ -135,12 +135,12 @@ class LabelSelector:
 
     @classmethod
     def nothing(cls) -> LabelSelector:
-        """Return a selector that no labels meet, here or on the server: ``nothing,!nothing``."""
+        """Return a selector that matches no object, here or on the server: ``nothing,!nothing``."""
         ops = (Operator.EXISTS, Operator.DOES_NOT_EXIST)
         return cls(tuple(Requirement("nothing", op) for op in ops))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether an object with these labels meets every requirement."""
+        """Return whether an object with these labels meets every requirement."""
         return all(requirement.matches(labels) for requirement in self.requirements)
 
     def __str__(self) -> str:
@@ -209,7 +209,7 @@ class _Parser:
 
     def _value(self, operator: Operator) -> str:
         token = self._tokens[-1]
-        if not token.is_word:  # nothing is a value, too
+        if not token.is_word:  # the empty text is a valid value
             token = _Token("", token.position)
         else:
             self._tokens.pop()

@@ -1,4 +1,4 @@
-"""One condition on one label: operators, what keys and values may be, matching."""
+"""`Requirement`: one condition on one label, its operators, validation and matching."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _NAME_RULE: Final = (
 
 
 class Operator(enum.StrEnum):
-    """How a requirement relates a key to its values."""
+    """The relation between a key and its values."""
 
     EQUALS = "="
     """Has the key, with that value; ``==`` is read as the same."""
     NOT_EQUALS = "!="
-    """Has not the key, or with another value."""
+    """Does not have the key, or has it with another value."""
     IN = "in"
     """Has the key, with one of the values."""
     NOT_IN = "notin"
-    """Has not the key, or with none of the values."""
+    """Does not have the key, or has it with none of the values."""
     EXISTS = "exists"
     """Has the key."""
     DOES_NOT_EXIST = "!"
-    """Has not the key."""
+    """Does not have the key."""
     GREATER_THAN = ">"
     """Has the key, with a greater integer."""
     LESS_THAN = "<"
@@ -60,7 +60,7 @@ class Requirement:
     'tier in (db,web)'
 
     Raises:
-        SelectorError: if the key, a value or their number is not what the operator takes.
+        SelectorError: if the key, a value or their number is not valid for the operator.
     """
 
     key: str
@@ -76,9 +76,9 @@ class Requirement:
             raise SelectorError(problem)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Tell whether an object with these labels meets the requirement.
+        """Return whether an object with these labels meets the requirement.
 
-        An absent key meets ``!=``, ``notin`` and ``!``, and nothing else.
+        An absent key meets only ``!=``, ``notin`` and ``!``.
         """
         value, operator = labels.get(self.key), self.operator
         if operator in _ONE_OF:
@@ -111,15 +111,15 @@ class Requirement:
 
 
 def key_problem(key: str) -> str | None:
-    """Say what keeps ``key`` from being a label's key: ``name`` or ``example.com/name``."""
+    """Return why ``key`` is not a valid label key (``name`` or ``example.com/name``), or None."""
     prefix, slash, name = key.rpartition("/")
     if slash and (len(prefix) > 253 or not _PREFIX.fullmatch(prefix)):
         return (
-            f"the prefix of label key {key!r} is no DNS name; expected lower-case letters, digits, "
+            f"the prefix of label key {key!r} is not a DNS name; expected lower case, digits, "
             "'-' and '.', with a letter or digit at both ends, at most 253 characters"
         )
     if len(name) > 63 or not _NAME.fullmatch(name):
-        return f"{key!r} is no label key; expected {_NAME_RULE}, after an optional 'prefix/'"
+        return f"{key!r} is not a label key; expected {_NAME_RULE}, after an optional 'prefix/'"
     return None
 
 
@@ -128,7 +128,7 @@ def value_problem(value: str, operator: Operator) -> str | None:
     if operator in _INTEGERS and _integer(value) is None:
         return f"{operator!s} compares integers of 64 bits, and {value!r} is none"
     if len(value) > 63 or (value and not _NAME.fullmatch(value)):
-        return f"{value!r} is no label value; expected nothing, or {_NAME_RULE}"
+        return f"{value!r} is not a label value; expected nothing, or {_NAME_RULE}"
     return None
 
 

@@ -15,8 +15,9 @@ they are first used.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kinform.sync.client import Client, connect
@@ -57,17 +58,8 @@ _HOMES: Final[dict[str, str]] = {
     "run": "kinform.sync.running",
     "wait_for_cache_sync": "kinform.sync.running",
 }
-"""Where each name lives."""
+"""The module that defines each name."""
 
 
-if not TYPE_CHECKING:  # a checker that saw it would take every misspelt name for an object
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'kinform.sync' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

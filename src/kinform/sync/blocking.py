@@ -1,11 +1,11 @@
-"""How a method of the asyncio API becomes one of the blocking API: in one line.
+"""Derives a method of the blocking API from one of the asyncio API, in one line.
 
 .. code-block:: python
 
     class ResourceClient(Generic[T]):
         get: Final = blocking(aio.ResourceClient[T].get)
 
-There is no second implementation. Parameters and result are those of the original, for type
+There is only one implementation. Parameters and result are those of the original, for type
 checkers as well; only overloads cannot be carried over, and are written out.
 """
 
@@ -28,7 +28,7 @@ X = TypeVar("X")
 
 
 class Facade(Protocol[A_co]):
-    """Something of the blocking API: what it stands for, and the thread where that lives."""
+    """An object of the blocking API: its asyncio object, and the thread of the loop."""
 
     @property
     def _loop(self) -> LoopThread: ...
@@ -37,7 +37,7 @@ class Facade(Protocol[A_co]):
 
 
 def parts_of(facade: Facade[A]) -> tuple[LoopThread, A]:
-    """Return the thread where it lives, and what it stands for."""
+    """Return the thread of the loop, and the asyncio object."""
     return facade._loop, facade._inner  # noqa: SLF001  # pyright: ignore[reportPrivateUsage] - ours
 
 
@@ -66,7 +66,7 @@ def on_loop(method: Callable[Concatenate[A, P], R]) -> Callable[Concatenate[Faca
 def wrapped(
     method: Callable[Concatenate[A, P], X], wrap: Callable[[LoopThread, X], R]
 ) -> Callable[Concatenate[Facade[A], P], R]:
-    """Return a method that calls ``method``, which does nothing yet, and wraps what it returns."""
+    """Return a method that calls ``method``, which does no I/O, and wraps its result."""
 
     def call(self: Facade[A], /, *args: P.args, **kwargs: P.kwargs) -> R:
         loop, inner = parts_of(self)
@@ -83,7 +83,7 @@ def _named(
     functools.update_wrapper(call, method)
     named = cast("_Function", call)
     named.__signature__ = inspect.signature(method)
-    del named.__wrapped__  # it is no coroutine function, whoever unwraps it
+    del named.__wrapped__  # `inspect.unwrap` must not find a coroutine function
     return call
 
 

@@ -17,22 +17,22 @@ __all__ = ["SCOPE", "Call", "Scope", "too_late"]
 R = TypeVar("R")
 
 _LOOK_AROUND: Final = 0.25
-"""Seconds between two looks for Ctrl-C of a thread that waits.
+"""Seconds between two checks for Ctrl-C in a thread that waits.
 
-On Windows nothing interrupts who waits for a lock. Elsewhere a signal does, but not one that comes
-after Python has last looked for signals and before the system has put the thread to sleep.
+On Windows nothing interrupts a thread that waits for a lock. Elsewhere a signal does, but not one
+that comes after Python last checked for signals and before the system puts the thread to sleep.
 """
 
 
 @final
 class Call(Generic[R]):
-    """One coroutine, from the thread that wants its result to the loop and back.
+    """One coroutine, from the thread that needs its result to the loop and back.
 
     All but `begin` may be called from any thread.
 
     Rule: the loop never waits for a lock that the other thread takes. A Ctrl-C there could leave
-    it taken, as it can those of `concurrent.futures.Future`, and everybody's loop would stand
-    still.
+    it taken, as it can those of `concurrent.futures.Future`, and the shared loop would block for
+    all threads.
     """
 
     __slots__ = (
@@ -56,7 +56,7 @@ class Call(Generic[R]):
     ) -> None:
         self._loop = loop
         self._make = make
-        self._is_mute = is_mute  # asked at the end: whether nobody is to be told of it
+        self._is_mute = is_mute  # asked at the end: whether the result must not be delivered
         self._ended = threading.Lock()  # given back by the loop, once, when all is known
         self._ended.acquire()
         self._is_over = False
@@ -66,13 +66,13 @@ class Call(Generic[R]):
         self._is_cancelled = False
 
     def run(self, timeout: float | None = None) -> R:
-        """Have the loop begin the coroutine, and wait for its result; what it raises passes.
+        """Run the coroutine on the loop; return its result, or raise its error.
 
         Interrupted at any point, as by Ctrl-C, it cancels the coroutine and does not wait for
         that.
 
         Raises:
-            CancelledError: somebody cancelled the call.
+            CancelledError: the call was cancelled.
             TimeoutError: it takes longer than ``timeout``.
             UsageError: the loop is closed.
         """
@@ -96,7 +96,7 @@ class Call(Generic[R]):
             return
         try:
             self._task = self._loop.create_task(self._make())
-        except BaseException as exc:  # noqa: BLE001 - the caller's, who waits in another thread
+        except BaseException as exc:  # noqa: BLE001 - raised again in the thread that waits
             self._fail(exc)
         else:
             self._task.add_done_callback(self._end)
@@ -154,7 +154,7 @@ class _Cancellable(Protocol):
 class Scope:
     """The blocking calls that one callback makes: they can be cancelled, and forbidden.
 
-    Nobody can end a thread. But a thread that waits for us can be told to wait no longer.
+    A thread cannot be ended. But a thread that waits for one of these calls can be released.
     """
 
     __slots__ = ("_calls", "_is_over")
@@ -171,7 +171,7 @@ class Scope:
 
     @contextlib.contextmanager
     def holding(self, call: _Cancellable) -> Generator[None]:
-        """Let ``call`` be ended with the others while the block runs.
+        """Register ``call`` for cancellation with the others while the block runs.
 
         Raises:
             CancelledError: they were ended already.
@@ -190,7 +190,7 @@ SCOPE: Final = contextvars.ContextVar[Scope | None]("kinform_sync_scope", defaul
 
 
 def too_late() -> UsageError:
-    """Return what is told to those who ask when the loop has ended."""
+    """Return the error for calls that are made after the loop has ended."""
     return UsageError("the interpreter is exiting: nothing can be asked of a cluster any more")
 
 

@@ -72,12 +72,12 @@ class Client(Groups):
     """A connection to one API server as one user; made by `connect`.
 
     Open it with ``with``, once. Any thread may use it and all that is made from it: Flask's, a
-    notebook's (whose own event loop does not mind), a handler's. A forked child opens its own.
+    notebook's (its own event loop is not affected), a handler's. A forked child opens its own.
 
     ``client.core_v1``, ``client.apps_v1`` and so on lead to clients typed by generated models.
 
     Raises:
-        ConfigError: on entering, if there is no usable configuration; says where it looked.
+        ConfigError: on entering, if no usable configuration is found; lists the places searched.
     """
 
     def __init__(self, inner: aio.Client) -> None:
@@ -105,7 +105,7 @@ class Client(Groups):
         """Open the client, where ``with`` does not fit; `close` should follow.
 
         Raises:
-            ConfigError: there is no usable configuration.
+            ConfigError: no usable configuration is found.
             UsageError: it was opened before.
         """
         if self._opened is not None:
@@ -138,12 +138,12 @@ class Client(Groups):
 
     @property
     def is_open(self) -> bool:
-        """Whether it was opened and not closed yet."""
+        """True from opening to closing."""
         return self._inner.is_open
 
     @property
     def config(self) -> Config:
-        """What this client was configured with."""
+        """The configuration of this client."""
         self._loop.refuse_children()
         return self._inner.config
 
@@ -234,7 +234,7 @@ class Client(Groups):
 
         Raises:
             SelectorError: a selector cannot be read.
-            UsageError: an option makes no sense, or kind or namespace cannot be named so.
+            UsageError: an option is invalid, or kind or namespace cannot be named so.
         """
         selection = select(
             resource,
@@ -249,7 +249,7 @@ class Client(Groups):
     def informer_of(
         self, selection: Selection[T], **options: Unpack[InformerOptions[T]]
     ) -> SharedInformer[T]:
-        """Return an informer of what is selected: `informer` for those who pass it on."""
+        """Return an informer for a selection: `informer` for callers that pass keywords on."""
         self._loop.refuse_children()
         return SharedInformer(self._loop, self._inner.informer_of(selection, **options))
 

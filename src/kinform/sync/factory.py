@@ -57,7 +57,7 @@ class SharedInformerFactory:
 
     @property
     def namespaces(self) -> tuple[str, ...]:
-        """Where its informers look; ``""`` is everywhere."""
+        """The namespaces of its informers; ``""`` means all."""
         return self._inner.namespaces
 
     @property
@@ -90,7 +90,7 @@ class SharedInformerFactory:
         model: type[T] | None = None,
         **options: Unpack[InformerOptions[T]],
     ) -> None:
-        """Give the informers of one kind these keywords, whoever asks for them first.
+        """Set keywords for all informers of one kind, independent of the first caller.
 
         See `kinform.SharedInformerFactory.configure`.
 
@@ -168,7 +168,7 @@ class SharedInformerFactory:
     def informer_of(
         self, selection: Selection[T], **options: Unpack[InformerOptions[T]]
     ) -> SharedInformer[T]:
-        """Return the informer of what is selected: `informer` for those who pass it on."""
+        """Return the informer of a selection: `informer` for callers that pass keywords on."""
         made = self._loop.call(functools.partial(self._inner.informer_of, selection, **options))
         return self._facade(made)
 
@@ -215,7 +215,7 @@ class SharedInformerFactory:
     wait_for_cache_sync: Final = blocking(aio.SharedInformerFactory.wait_for_cache_sync)
 
     def remove(self, informer: SharedInformer[T], grace: float = GRACE) -> None:
-        """Stop one informer and forget it: who asks for its kind next has a new one made.
+        """Stop one informer and forget it: the next request for its kind creates a new one.
 
         One that is not the factory's is left alone.
         """
@@ -227,7 +227,7 @@ class SharedInformerFactory:
             mine.stop(grace)
 
     def shut_down(self, grace: float = GRACE) -> None:
-        """Stop all informers, all at once; nothing can be asked for any more."""
+        """Stop all informers, all at once; no informer can be created any more."""
         informers = self.all_informers
         self._loop.run(self._inner.shut_down, grace)
         for informer in informers:

@@ -41,12 +41,12 @@ class InformerGroup(Generic[T]):
 
     @property
     def name(self) -> str:
-        """What it is called in messages."""
+        """The name in messages."""
         return self._inner.name
 
     @property
     def has_synced(self) -> bool:
-        """Whether all of them have synced."""
+        """True if all of them have synced."""
         return self._inner.has_synced
 
     def get(self, key: Key) -> T | None:

@@ -32,7 +32,7 @@ _telling: Final = contextvars.ContextVar[object]("kinform_sync_telling", default
 
 @final
 class Worker:
-    """The thread of one handler; made when there is something to tell."""
+    """The thread of one handler; started with its first event."""
 
     def __init__(self, name: str) -> None:
         self._threads = Threads(f"kinform-{name}")
@@ -56,7 +56,7 @@ class Worker:
 
     @property
     def is_calling_us(self) -> bool:
-        """Whether this very code is called by a callback of the handler."""
+        """True if the current code is called by a callback of the handler."""
         return _telling.get() is self
 
     def close(self) -> None:
@@ -90,12 +90,12 @@ class Registration(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the handler is done with all that was there at first; never false again."""
+        """True after the handler has processed the initial list; never false again."""
         return self._inner.has_synced
 
     @property
     def is_removed(self) -> bool:
-        """Whether `remove` was called."""
+        """True after `remove`."""
         return self._inner.is_removed
 
     wait_synced: Final = blocking(processor.Registration[T].wait_synced)
@@ -152,7 +152,7 @@ def handler_of(
         raise UsageError("give an EventHandler, or what one is made of, not both")
     elif not isinstance(handlers, EventHandler):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
         raise UsageError(
-            f"{type(handlers).__name__} is no handler; give on_add=, on_update=, on_delete=, or "
+            f"{type(handlers).__name__} is not a handler; give on_add=, on_update=, on_delete=, or "
             "an EventHandler made by handler()"
         )
     callbacks = (handlers.on_add, handlers.on_update, handlers.on_delete)

@@ -32,7 +32,7 @@ _EXIT_GRACE: Final = 0.25
 
 @final
 class SharedInformer(Generic[T]):
-    """A cache of one kind of object, kept equal to the server, with handlers that are told.
+    """A cache of one kind of object, kept equal to the server, with event handlers.
 
     .. code-block:: python
 
@@ -98,7 +98,7 @@ class SharedInformer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is in the cache; never becomes false again."""
+        """True after the first list is in the cache; never false again."""
         return self._inner.has_synced
 
     @property
@@ -108,17 +108,17 @@ class SharedInformer(Generic[T]):
 
     @property
     def unreadable(self) -> Mapping[ObjectName, DecodeError]:
-        """The objects that exist on the server and cannot be read, with what is wrong."""
+        """The objects that exist on the server and cannot be read, with the errors."""
         return self._inner.unreadable
 
     @property
     def is_started(self) -> bool:
-        """Whether it was started; stays true."""
+        """True after the start."""
         return self._inner.is_started
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it was asked to stop, or has failed; stays true."""
+        """True after a stop was requested, or the informer failed."""
         return self._inner.is_stopped
 
     statistics: Final = on_loop(aio.SharedInformer[T].statistics)
@@ -137,17 +137,17 @@ class SharedInformer(Generic[T]):
         resync_period: float | None = None,
         name: str | None = None,
     ) -> Registration[T]:
-        """Have these callbacks told of every change, from now on, in a thread of their own.
+        """Call these callbacks for every change, from now on, in a thread of their own.
 
-        What is in the cache already is told first, as `Added` with ``initial``. Callbacks are
-        plain functions. They run one at a time and in order; while one waits, no other handler
-        does. When the informer stops, a callback that waits for a blocking call of ours beyond
-        the grace has that call cancelled (``concurrent.futures.CancelledError``).
+        Existing objects are delivered first, as `Added` with ``initial``. Callbacks are plain
+        functions. They run one at a time and in order; while one waits, no other handler does. When
+        the informer stops, a callback that waits for a blocking call of kinform's beyond the grace
+        has that call cancelled (``concurrent.futures.CancelledError``).
 
         Raises:
-            UsageError: the informer has stopped, or the callbacks are of no use.
+            UsageError: the informer has stopped, or the callbacks are invalid.
         """
-        told = handler_of(
+        registered = handler_of(
             handlers,
             on_add=on_add,
             on_update=on_update,
@@ -156,17 +156,17 @@ class SharedInformer(Generic[T]):
             resync_period=resync_period,
             name=name,
         )
-        worker = Worker(told.name)
-        inner = self._loop.call(self._inner.add_event_handler, in_thread(told, worker))
+        worker = Worker(registered.name)
+        inner = self._loop.call(self._inner.add_event_handler, in_thread(registered, worker))
         self._workers.append(worker)
         return Registration(self._loop, inner, worker)
 
     def remove_event_handler(self, registration: Registration[T]) -> None:
-        """Tell it nothing any more: see `Registration.remove`."""
+        """Deliver no more events to it: see `Registration.remove`."""
         registration.remove()
 
     def events(self) -> EventStream[T]:
-        """Return a stream of `Added`, `Updated` and `Deleted`, beginning with what is there.
+        """Return a stream of `Added`, `Updated` and `Deleted`, beginning with existing objects.
 
         .. code-block:: python
 
@@ -197,7 +197,7 @@ class SharedInformer(Generic[T]):
             if self._inner.is_stopped:
                 self._loop.forget(self._inner)
             raise
-        except BaseException:  # interrupted: it may have started, and nobody would stop it
+        except BaseException:  # interrupted: it may have started, and must not run unowned
             self._loop.spawn(functools.partial(self._inner.stop, 0))
             raise
 
@@ -215,7 +215,7 @@ class SharedInformer(Generic[T]):
             self._loop.run(self._inner.stop, grace)
 
     def run(self) -> None:
-        """Start it, and return when it was stopped, by whomever. Ctrl-C stops it, and raises.
+        """Start it, and return when it was stopped, by any caller. Ctrl-C stops it, and raises.
 
         Raises:
             UsageError: it was started before.
@@ -249,7 +249,7 @@ class SharedInformer(Generic[T]):
                 worker.close()
 
     def stop_at_exit(self) -> None:
-        """Have it stopped when the interpreter exits, if nobody has by then."""
+        """Stop it when the interpreter exits, if it still runs then."""
         stop = functools.partial(self._inner.stop, _EXIT_GRACE)
         self._loop.note_running(self._inner, stop)
 
@@ -262,7 +262,7 @@ class SharedInformer(Generic[T]):
     def wait_for(
         self, predicate: Callable[[Lister[T]], R | None], timeout: float | None = None
     ) -> R:
-        """Wait until ``predicate`` is true of the cache; return what it returned.
+        """Wait until ``predicate`` is true of the cache; return its result.
 
         .. code-block:: python
 

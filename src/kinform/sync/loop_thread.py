@@ -39,7 +39,7 @@ Work: TypeAlias = Callable[[], Coroutine[object, object, object]]
 _EXIT: Final = 2.5
 """Seconds that winding up may take when the interpreter exits."""
 _LAST_WORDS: Final = 0.5
-"""Seconds of these that what was cancelled may take to end."""
+"""The part of these seconds that cancelled tasks may take to end."""
 _REST: Final = 0.5
 """Seconds that a fork waits for the loop to rest. A loop that is stuck is forked as it is."""
 
@@ -51,7 +51,7 @@ class LoopThread:
     def __init__(self) -> None:
         self.process: Final = os.getpid()
         self.is_left_behind: bool = False
-        """Whether this is a forked child: known at no cost, to be asked before each read."""
+        """True in a forked child: a plain attribute, because it is checked before each read."""
         self._selector, self._loop = _new_loop()
         self._thread = threading.Thread(target=self._serve, name="kinform-sync", daemon=True)
         self._is_ending = False
@@ -76,7 +76,7 @@ class LoopThread:
 
         Raises:
             UsageError: called on the loop's own thread, in a forked child, or at the very end.
-            CancelledError: of ``concurrent.futures``; somebody cancelled the call.
+            CancelledError: of ``concurrent.futures``; the call was cancelled.
         """
         self.refuse_strangers()
         make = functools.partial(function, *args, **kwargs)
@@ -94,9 +94,9 @@ class LoopThread:
         return self.run(plain)
 
     def spawn(self, work: Work) -> None:
-        """Begin ``work`` on the loop and do not wait for it; how it ends interests nobody.
+        """Start ``work`` on the loop without waiting for it; its result is discarded.
 
-        Where there is no loop any more, or in a forked child, this does nothing.
+        After the loop has ended, or in a forked child, this does nothing.
         """
         if os.getpid() != self.process:
             return
@@ -104,7 +104,7 @@ class LoopThread:
             self._loop.call_soon_threadsafe(Call(self._loop, work).begin)
 
     def refuse_strangers(self) -> None:
-        """Refuse who would wait in vain.
+        """Refuse a call that would wait for ever.
 
         Raises:
             UsageError: see `run`.
@@ -140,7 +140,7 @@ class LoopThread:
         self._running[key] = stop
 
     def note_open(self, key: object, close: Work) -> None:
-        """Have ``close`` done as well, when all that runs was stopped."""
+        """Register ``close`` to be called after all tasks have stopped."""
         self._open[key] = close
 
     def forget(self, key: object) -> None:
@@ -149,10 +149,10 @@ class LoopThread:
         self._open.pop(key, None)
 
     def close(self) -> None:
-        """Wind up: close what is open, cancel what runs, end the thread. Always returns soon.
+        """Close all connections, cancel all tasks, end the thread. Always returns soon.
 
-        Threads that wait for a call go on waiting: only daemons are left by now, and whatever they
-        were told, they would tell it to the users of a program that has ended.
+        Threads that wait for a call go on waiting: only daemon threads are left by now, and an
+        error raised in them would be shown to the users of a program that has ended.
         """
         if self._is_ending or os.getpid() != self.process:
             return
@@ -169,7 +169,7 @@ class LoopThread:
             tasks = [self._loop.create_task(_quietly(work)) for work in works.values()]
             if tasks:
                 await asyncio.wait(tasks, timeout=_EXIT / 2 - _LAST_WORDS)
-        for _ in range(2):  # a second time for who waits for a thread after the first
+        for _ in range(2):  # a second time for tasks that wait for a thread after the first
             others = asyncio.all_tasks() - {asyncio.current_task()}
             for task in others:
                 task.cancel()
@@ -184,9 +184,9 @@ class LoopThread:
             try:
                 self._loop.run_forever()
             except (KeyboardInterrupt, SystemExit):
-                # Somebody's coroutine or callback raised it. Who waits for that is told; the
-                # loop is everybody's and goes on.
-                log.debug("the loop goes on", exc_info=True)
+                # A user's coroutine or callback raised it. Its caller gets it; the loop, which all
+                # callers share, goes on.
+                log.debug("loop continues after an exit request", exc_info=True)
             else:
                 self._loop.close()
 
@@ -212,10 +212,10 @@ class LoopThread:
         self._awake.set()
 
     def disown(self) -> None:
-        """In a forked child: let go of the parent's connections without a word to the server.
+        """In a forked child: drop the parent's connections without sending anything.
 
-        They are objects here as well, and whoever collects one closes it: over TLS that says
-        goodbye, in the parent's name.
+        They are objects here as well, and collecting one closes it: over TLS that would end the
+        session of the parent.
         """
         self.is_left_behind = True
         self._loop.set_exception_handler(_say_nothing)  # not about sessions left open, either
@@ -276,7 +276,7 @@ def current() -> LoopThread:
 
 
 def _new_loop() -> tuple[selectors.BaseSelector | None, asyncio.AbstractEventLoop]:
-    if sys.platform == "win32":  # where nobody forks
+    if sys.platform == "win32":  # it has no fork
         return None, asyncio.new_event_loop()
     selector = selectors.PollSelector()
     return selector, asyncio.SelectorEventLoop(selector)
@@ -288,7 +288,7 @@ async def _quietly(work: Work) -> None:
 
 
 def _say_nothing(_loop: asyncio.AbstractEventLoop, _context: dict[str, object]) -> None:
-    """Handle an error that is nobody's any more."""
+    """Handle an error that no caller waits for any more."""
 
 
 _HOME: Final = _Home()

@@ -1,4 +1,4 @@
-"""Streams for who waits in a thread: fetched in batches on the loop, handed out one by one."""
+"""Streams for blocking readers: fetched in batches on the loop, returned one by one."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Reader(Generic[E]):
 
     Args:
         loop: where ``pull`` runs.
-        pull: fetches what comes next. It runs once at a time.
-        what: what is read, for messages.
+        pull: fetches the next items. It runs once at a time.
+        what: the name of the stream, for messages.
     """
 
     __slots__ = ("_is_read", "_loop", "_pull", "_ready", "_turn", "_what")
@@ -45,7 +45,7 @@ class Reader(Generic[E]):
         self._is_read = False
 
     def next(self) -> E:
-        """Return what comes next.
+        """Return the next item.
 
         Raises:
             StopIteration: nothing does.
@@ -65,10 +65,10 @@ class Reader(Generic[E]):
             raise StopIteration from None
 
     def end(self, close: Callable[[], Coroutine[object, object, object]]) -> None:
-        """Have ``close`` called when nobody pulls any more.
+        """Call ``close`` as soon as no call reads any more.
 
-        It never waits, so that anybody may ask: a garbage collector in any thread, or one who
-        was interrupted a moment ago.
+        It never waits, so it may be called anywhere: by a garbage collector in any thread, or by a
+        reader that was just interrupted.
         """
 
         async def closing() -> None:

@@ -127,7 +127,7 @@ class ResourceClient(Generic[T]):
 
         Raises:
             SelectorError: a selector cannot be read.
-            UsageError: an option makes no sense.
+            UsageError: an option is invalid.
         """
         informer = self._inner.informer(
             label_selector=label_selector, field_selector=field_selector, **options
@@ -175,7 +175,7 @@ class ResourceClient(Generic[T]):
         and neither wait nor call the cluster.
 
         Raises:
-            NotFoundError: there is no such object.
+            NotFoundError: the object does not exist.
             ConflictError: others kept writing.
         """
         return self._loop.run(

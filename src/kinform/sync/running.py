@@ -1,4 +1,4 @@
-"""`run` and `wait_for_cache_sync`: what has no object of its own."""
+"""`run` and `wait_for_cache_sync`: functions of the blocking API."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ R = TypeVar("R")
 
 
 class Syncable(Protocol):
-    """What can be waited for: an informer, a group of them, a registration."""
+    """Something that can be waited for: an informer, a group of them, a registration."""
 
     @property
     def asynchronous(self) -> waiting.Syncable:
-        """What it stands for."""
+        """The asyncio object behind it."""
         ...
 
 
 def run(
     function: Callable[P, Coroutine[object, object, R]], /, *args: P.args, **kwargs: P.kwargs
 ) -> R:
-    """Run an ``async def`` on kinform's thread and wait for it: for what is not offered here.
+    """Run an ``async def`` on kinform's thread and wait for it: for calls without a blocking form.
 
     .. code-block:: python
 

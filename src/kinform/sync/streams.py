@@ -1,4 +1,4 @@
-"""What is read as it comes: watches, logs, the events of an informer. Plain iterators."""
+"""Streams: watches, logs, and the events of an informer, as plain iterators."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["EventStream", "LogStream", "Watch"]
 T = TypeVar("T")
 
 _AT_ONCE = 100
-"""How many events that wait in an informer's buffer are fetched together."""
+"""The number of buffered events that are fetched from an informer at once."""
 
 
 @final
@@ -52,7 +52,7 @@ class Watch(Iterator[WatchEvent[T]]):
         self.resource_version: str = inner.resource_version
         """The version of the last event or bookmark handed out; a new watch may go on from it."""
         self.initial_events_end: bool = False
-        """Whether the end of the initial objects (``send_initial_events``) has been seen."""
+        """True after the end of the initial objects (``send_initial_events``)."""
 
     def __enter__(self) -> Watch[T]:
         try:
@@ -173,14 +173,14 @@ class LogStream(Iterator[str]):
 class EventStream(Iterator[Event[T]], Generic[T]):
     """The events of an informer, as an iterator: see `kinform.cache.event_stream.EventStream`.
 
-    For one thread at a time. It ends when the informer stops. Whoever keeps it closes it, with
+    For one thread at a time. It ends when the informer stops. The owner closes it, with
     ``with`` or `close`.
     """
 
     def __init__(self, loop: LoopThread, inner: event_stream.EventStream[T]) -> None:
         self._loop = loop
         self._inner = inner
-        # Not a method of ours: so that a stream that nobody holds is gone at once.
+        # Not a bound method: that would be a reference cycle and keep an unused stream alive.
         self._source = _Source(inner)
         self._reader = Reader(loop, self._source.pull, what="stream")
 
@@ -199,18 +199,18 @@ class EventStream(Iterator[Event[T]], Generic[T]):
         self.close()
 
     def close(self) -> None:
-        """End the stream, also for a thread that waits for it; what was not read is dropped."""
+        """End the stream, also for a thread that waits for it; unread events are dropped."""
         self._loop.run(self._inner.aclose)
 
     @property
     def has_synced(self) -> bool:
-        """Whether the reader is done with all that was there at first, and came back for more."""
+        """True after the reader has processed the initial objects and asked for more."""
         return self._inner.has_synced and not self._source.holds_initial
 
 
 @final
 class _Source(Generic[T]):
-    """Fetches what waits in an informer's buffer, some at once."""
+    """Fetches buffered events of an informer, several at once."""
 
     def __init__(self, inner: event_stream.EventStream[T]) -> None:
         self._inner = inner

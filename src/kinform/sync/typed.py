@@ -1,4 +1,4 @@
-"""What leads from a blocking client to the kinds of one API version."""
+"""Typed access: from a blocking client to the kinds of one API version."""
 
 from __future__ import annotations
 

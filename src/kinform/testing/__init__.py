@@ -1,12 +1,13 @@
-"""What tests of Kubernetes programs need: API servers, real and embedded, fixtures and fakes.
+"""Test support for Kubernetes programs: API servers, real and embedded, fixtures and fakes.
 
 Names are loaded when they are first used, so that importing this package costs next to nothing.
 """
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Final
+
+from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kinform.testing.api_server_thread import APIServerThread
@@ -65,13 +66,5 @@ _HOMES: Final = {
 }
 
 
-def __getattr__(name: str) -> object:
-    if name in _HOMES:
-        value: object = getattr(importlib.import_module(_HOMES[name]), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

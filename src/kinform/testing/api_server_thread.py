@@ -64,7 +64,7 @@ class APIServerThread:
 
     @property
     def url(self) -> str:
-        """Where it listens.
+        """The URL of the server.
 
         Raises:
             UsageError: it was not started, or has no port.
@@ -73,12 +73,12 @@ class APIServerThread:
 
     @property
     def token(self) -> str:
-        """What clients send as bearer token."""
+        """The bearer token that clients send."""
         return self._server.token
 
     @property
     def faults(self) -> FaultPlan:
-        """What is to go wrong: see `kinform.apiserver.faults`. Can be changed from any thread."""
+        """The faults to inject: see `kinform.apiserver.faults`. Can be changed from any thread."""
         return self._server.faults
 
     def kubeconfig(self) -> str:
@@ -98,10 +98,10 @@ class APIServerThread:
         return self._begun.connect()
 
     def compact(self, revision: int | None = None) -> None:
-        """Forget the past up to ``revision``, or up to now: who asks for it gets a 410.
+        """Compact the history up to ``revision``, or up to now: reads of older versions get a 410.
 
         Raises:
-            UsageError: there is no such revision, or the server does not run.
+            UsageError: the revision does not exist, or the server does not run.
         """
         self.call(lambda server: server.compact(revision))
 

@@ -1,8 +1,8 @@
-"""Where the servers' binaries are, and whether they are the right ones.
+"""Locates the servers' binaries, and checks their versions.
 
-Looked for, one by one, in ``KUBEBUILDER_ASSETS``, in the per-user cache that
-``make control-plane`` fills, and on ``PATH``. The first one found must have the right version:
-a wrong one is refused by name, never passed over in silence.
+Searched in this order: ``KUBEBUILDER_ASSETS``, the per-user cache that ``make control-plane``
+fills, and ``PATH``. The first one found must have the right version: a wrong one is refused by
+name, never skipped silently.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A real control plane on loopback: etcd, kube-apiserver and what tests do to them.
+"""A real control plane on loopback: etcd, kube-apiserver, and operations on them for tests.
 
-`ControlPlane` is the asyncio face of `kinform.testing.servers`. It belongs to no event loop:
-whatever blocks runs in a thread, so one control plane serves tests on different loops.
+`ControlPlane` is the asyncio interface of `kinform.testing.servers`. It belongs to no event loop:
+blocking calls run in a thread, so one control plane serves tests on different loops.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ _LAG_LIMIT: Final = 40.0
 
 @final
 class ControlPlane:
-    """A real etcd and kube-apiserver, started for tests and gone after them.
+    """A real etcd and kube-apiserver, started for tests and removed after them.
 
     Every server listens on a loopback port of its own and lives in a private folder. RBAC is on
-    and the certificate authority is new each time. Whatever happens to this process, SIGKILL
-    included, the servers end and the folder goes.
+    and the certificate authority is new each time. However this process ends, SIGKILL included,
+    the servers end and the folder is removed.
 
     Methods may be called from any loop and any thread, and wait for each other. A method that
-    was cancelled has not begun, or goes on in the background until it is done. Whoever is
-    cancelled while the block begins or ends waits until all servers are gone; its end does not
-    wait for servers that are still being started.
+    was cancelled has not begun, or goes on in the background until it is done. A caller that is
+    cancelled while the block begins or ends waits until all servers have ended; the end of the
+    block does not wait for servers that are still being started.
 
     Args:
         apiservers: How many apiservers share the etcd.
@@ -67,7 +67,7 @@ class ControlPlane:
         ...         await client.resource("v1/pods").list()
 
     Raises:
-        UsageError: An option makes no sense.
+        UsageError: An option is invalid.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class ControlPlane:
         await offload(self._servers.start_apiserver, self._index(apiserver))
 
     async def restart_apiserver(self, apiserver: int = 0) -> None:
-        """Stop an apiserver in good order and start it again, on its old port.
+        """Stop an apiserver cleanly and start it again, on its old port.
 
         Its watches end, and every older resourceVersion is 410 to a watch from then on.
         """
@@ -265,7 +265,7 @@ class ControlPlane:
         return await offload(self._servers.snapshot)
 
     async def restore(self, snapshot: Snapshot) -> None:
-        """Bring the whole of etcd back to ``snapshot``: what came later never happened.
+        """Restore the whole of etcd from ``snapshot``: later writes are lost.
 
         Every server is stopped for it; those that ran are ready again when this returns. The
         resourceVersion goes backwards, and versions will be given out a second time.

@@ -1,4 +1,4 @@
-"""What goes wrong with the real control plane of the tests."""
+"""Errors of the real control plane that tests start."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from kinform.testing.raw_api import Json, RawApi, text_at
 __all__ = ["EtcdGateway", "Snapshot"]
 
 _COMPACT_REV_KEY: Final = "compact_rev_key"
-"""Where apiservers tell each other the compacted revision (apiserver: etcd3/compact.go)."""
+"""The key in which apiservers share the compacted revision (apiserver: etcd3/compact.go)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class EtcdGateway:
         )
 
     def compact(self) -> int:
-        """Forget every older version now, on disk too; return the revision compacted to.
+        """Compact all older versions now, on disk too; return the revision compacted to.
 
-        Reads before that revision fail. The apiservers are told as they tell each other, and
-        drop what they kept in memory for continue tokens.
+        Reads before that revision fail. The apiservers are notified in the way they notify each
+        other, and drop the versions they kept in memory for continue tokens.
         """
         # The put moves the revision on, so that all a client can know by now lies before it.
         revision = self._put(_COMPACT_REV_KEY, str(self.revision()))

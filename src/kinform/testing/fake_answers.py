@@ -1,8 +1,8 @@
-"""What a server answers to the options of a list or a watch, given a `History`. Pure.
+"""The answers of a server to a list or a watch with given options, from a `History`. Pure.
 
 Rule 1: a request that kube-apiserver refuses is refused, for the same reason and with the same
-code; its words are ours.
-Rule 2: what a list answers is one state of the whole, also over many pages.
+code; the wording is ours.
+Rule 2: a list shows one state of the whole collection, also over many pages.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ class Page(NamedTuple, Generic[T]):
 
 
 class Start(NamedTuple, Generic[T]):
-    """How a watch begins: what it is told at once, and from which version on it hears more."""
+    """The start of a watch: the events it delivers at once, and the version it continues from."""
 
     version: int
     received: Sequence[Received[T]] = ()
     error: ApiError | None = None
-    """What ends it before it has begun."""
+    """The error that ends it before the first event."""
 
 
 def page(history: History[T], options: ListOptions, *, has_watch_cache: bool) -> Page[T]:
@@ -99,7 +99,7 @@ def start(history: History[T], options: ListOptions, *, ends_initial_events: boo
     if asked < history.oldest:
         return Start(asked, error=expired(asked, history.oldest))
     events = map(selection.event, history.since(asked))
-    # A version in the future is accepted, and nothing is told before it has come and gone.
+    # A future version is accepted; no event is delivered until that version has passed.
     return Start(max(asked, history.version), [event for event in events if event is not None])
 
 
@@ -107,7 +107,7 @@ def check_watch(options: ListOptions, *, supports_watch_list: bool) -> None:
     """Refuse a watch whose options contradict each other.
 
     Raises:
-        InvalidError: they do, or a streamed list is asked for where there are none.
+        InvalidError: they do, or a streamed list is requested from a server without them.
     """
     match = options.resource_version_match
     streams = options.send_initial_events is not None

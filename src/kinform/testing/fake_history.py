@@ -1,4 +1,4 @@
-"""What a server remembers of one kind: its objects, one counter of versions, and what changed.
+"""The history of one kind on a fake server: its objects, a version counter, and all changes.
 
 Pure, without a loop: `kinform.testing.fake_list_watch` serves lists and watches from it. The
 counter is that of etcd: it starts at 1, and every change of any object takes the next number.
@@ -73,8 +73,8 @@ class Change(Generic[T]):
     version: int
     before: Revision[T] | None
     after: Revision[T] | None
-    told: bool
-    """Whether watches hear of it."""
+    visible: bool
+    """Whether watches deliver it."""
 
     @property
     def entry(self) -> Entry[T]:
@@ -167,12 +167,12 @@ class History(Generic[T]):
         return _in_order(state)
 
     def since(self, version: int) -> Iterator[Change[T]]:
-        """Yield what happened after ``version`` and was told, oldest first."""
-        return (change for change in self._changes if change.version > version and change.told)
+        """Yield the visible changes after ``version``, oldest first."""
+        return (change for change in self._changes if change.version > version and change.visible)
 
     # Writing.
 
-    def add(self, obj: ObjectLike[T], *, told: bool) -> Change[T]:
+    def add(self, obj: ObjectLike[T], *, visible: bool) -> Change[T]:
         """Create an object, with a uid of its own.
 
         Raises:
@@ -182,9 +182,9 @@ class History(Generic[T]):
         if key in self._now:
             raise UsageError(f"{key} is there already; modify() it")
         self._uids += 1
-        return self._write(key, content, uid=f"uid-{self._uids}", told=told)
+        return self._write(key, content, uid=f"uid-{self._uids}", visible=visible)
 
-    def modify(self, obj: ObjectLike[T], *, told: bool) -> Change[T]:
+    def modify(self, obj: ObjectLike[T], *, visible: bool) -> Change[T]:
         """Replace an object; it keeps its uid.
 
         Raises:
@@ -192,18 +192,18 @@ class History(Generic[T]):
         """
         key, content = self.key(obj), _content(obj)
         before = self._existing(key)
-        return self._write(key, content, uid=before.entry.metadata.uid, told=told)
+        return self._write(key, content, uid=before.entry.metadata.uid, visible=visible)
 
-    def delete(self, obj: str | ObjectName | ObjectLike[T], *, told: bool) -> Change[T]:
-        """Delete an object, which may be told by its key.
+    def delete(self, obj: str | ObjectName | ObjectLike[T], *, visible: bool) -> Change[T]:
+        """Delete an object, given as an object or by its key.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: no object has that name.
         """
         key = self.key(obj)
         before = self._existing(key)
         self.version += 1
-        return self._record(before, None, told=told)
+        return self._record(before, None, visible=visible)
 
     def compact(self) -> None:
         """Forget what happened up to now."""
@@ -227,7 +227,7 @@ class History(Generic[T]):
     # Details.
 
     def key(self, obj: str | ObjectName | ObjectLike[T]) -> ObjectName:
-        """Return the key of an object; a namespace that is not told is the default one.
+        """Return the key of an object; without a namespace it is in the default one.
 
         Raises:
             UsageError: it has no name.
@@ -245,17 +245,17 @@ class History(Generic[T]):
         return self._now[key]
 
     def _write(
-        self, key: ObjectName, content: Object | Entry[T], *, uid: str, told: bool
+        self, key: ObjectName, content: Object | Entry[T], *, uid: str, visible: bool
     ) -> Change[T]:
         stamp = functools.partial(self._stamped, content=content, key=key, uid=uid)
         entry = stamp(self.version + 1)  # first: where the model refuses it, nothing has happened
         self.version += 1
-        return self._record(self._now.get(key), Revision(content, entry, stamp), told=told)
+        return self._record(self._now.get(key), Revision(content, entry, stamp), visible=visible)
 
     def _record(
-        self, before: Revision[T] | None, after: Revision[T] | None, *, told: bool
+        self, before: Revision[T] | None, after: Revision[T] | None, *, visible: bool
     ) -> Change[T]:
-        change = Change(self.version, before, after, told)
+        change = Change(self.version, before, after, visible)
         self._changes.append(change)
         _apply(change, self._now)
         return change
@@ -316,6 +316,6 @@ def too_large(version: int, current: int) -> ApiError:
 
 
 def invalid(message: str, *, code: int = 422) -> ApiError:
-    """Return the 422 for a request that makes no sense, or what else a server says to it."""
+    """Return the 422 for an invalid request, or another error that a server answers."""
     reason = {400: "BadRequest", 422: "Invalid"}.get(code, "")
     return api_error(Status(status="Failure", code=code, reason=reason, message=message))

@@ -1,6 +1,6 @@
 """`FakeListWatch`: objects in memory to list and watch, with the faults of a real server on call.
 
-For tests of whatever reads from a `kinform.cache.ListerWatcher`, without HTTP and without
+For tests of anything that reads from a `kinform.cache.ListerWatcher`, without HTTP and without
 threads. It behaves as kube-apiserver does: one counter of versions, pages from one snapshot,
 selectors, 410 for what it has forgotten, streamed lists.
 
@@ -18,7 +18,7 @@ from kinform.cache.listwatch import SourceOptions
 from kinform.errors import ResourceExpiredError
 from kinform.meta import Entry, ListMeta, ObjectName
 from kinform.objects import Object
-from kinform.rest.decoding import model_or_object
+from kinform.resource import model_or_object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, ListResult, Received, Unreadable
 from kinform.testing import fake_answers
@@ -57,21 +57,21 @@ class FakeListWatch(Generic[T]):
     """
 
     supports_watch_list: bool
-    """Whether lists can be streamed (``send_initial_events``); if not, such a watch is refused.
+    """True if lists can be streamed (``send_initial_events``); otherwise such a watch is refused.
 
     A `kinform.cache.Reflector` reads it when it is made. May be changed, as all attributes
     below: from then on the server is another one.
     """
     has_watch_cache: bool
-    """Whether lists of any version (``"0"``) come in one piece, whatever their limit."""
+    """True if lists of any version (``"0"``) ignore their limit and come in one piece."""
     expires_at_start: bool
-    """Whether a watch from a forgotten version is refused, instead of ended by an error in it."""
+    """True if a watch from a forgotten version is refused with a status; else with an event."""
     ends_initial_events: bool
-    """Whether a streamed list ends with its bookmark; without it, readers wait in vain."""
+    """True if a streamed list ends with its bookmark; without it, readers wait for ever."""
     latency: float
-    """How many seconds every list, and the start of every watch, takes."""
+    """Seconds that every list, and the start of every watch, takes."""
     requests: Final[Sequence[FakeRequest]]
-    """Everything that was asked for, in order."""
+    """All requests, in order."""
 
     @overload
     def __init__(
@@ -118,7 +118,7 @@ class FakeListWatch(Generic[T]):
         self.ends_initial_events = True
         self.latency = 0.0
 
-    # What is there.
+    # The current contents.
 
     @property
     def source_options(self) -> SourceOptions:
@@ -138,7 +138,7 @@ class FakeListWatch(Generic[T]):
 
     @property
     def open_watches(self) -> int:
-        """How many watches are open and have not ended."""
+        """The number of open watches."""
         return sum(not watch.has_ended for watch in self._watches)
 
     def __repr__(self) -> str:
@@ -150,13 +150,13 @@ class FakeListWatch(Generic[T]):
     def add(self, obj: ObjectLike[T], *, drop: bool = False) -> Entry[T]:
         """Create an object and return it as the server has it.
 
-        With ``drop`` the change happens, but no watch ever hears of it: only a list shows it.
+        With ``drop`` the change happens, but no watch delivers it: only a list shows it.
 
         Raises:
             UsageError: there is one of that name, or it has none; the model takes no JSON.
             DecodeError: it does not fit the model.
         """
-        return self._tell(self._history.add(obj, told=not drop))
+        return self._publish(self._history.add(obj, visible=not drop))
 
     def modify(self, obj: ObjectLike[T], *, drop: bool = False) -> Entry[T]:
         """Replace an object and return it as the server has it; ``drop`` as in `add`.
@@ -165,17 +165,17 @@ class FakeListWatch(Generic[T]):
             UsageError: there is none of that name.
             DecodeError: it does not fit the model.
         """
-        return self._tell(self._history.modify(obj, told=not drop))
+        return self._publish(self._history.modify(obj, visible=not drop))
 
     def delete(self, obj: str | ObjectName | ObjectLike[T], *, drop: bool = False) -> Entry[T]:
-        """Delete an object, told by its key if you like; ``drop`` as in `add`.
+        """Delete an object, given as an object or by its key; ``drop`` as in `add`.
 
-        Returns its last state, with the version of the deletion: what watches are told.
+        Returns its last state, with the version of the deletion, as watches deliver it.
 
         Raises:
-            UsageError: there is none of that name.
+            UsageError: no object has that name.
         """
-        return self._tell(self._history.delete(obj, told=not drop))
+        return self._publish(self._history.delete(obj, visible=not drop))
 
     def advance(self, count: int = 1) -> None:
         """Let the version grow by ``count``, as writes to other kinds do."""
@@ -192,16 +192,16 @@ class FakeListWatch(Generic[T]):
     def restore(self, version: str) -> None:
         """Go back to the state at ``version``, as an etcd that was restored from a backup.
 
-        Versions are given a second time from there on, with other content. Open watches stay
-        open, and silent until the versions have passed what they were told: `close_watches` if
+        Versions are used a second time from there on, with other content. Open watches stay
+        open, and silent until the versions have passed the last delivered one: `close_watches` if
         the servers were restarted.
 
         Raises:
-            UsageError: that version is not there yet, or forgotten.
+            UsageError: that version does not exist yet, or was forgotten.
         """
         self._history.restore(int(version))
 
-    # What watches are told beside the changes.
+    # Watch events other than changes.
 
     def bookmark(self, *, initial_events_end: bool = False) -> None:
         """Send the newest version to every open watch that allows bookmarks.
@@ -213,13 +213,13 @@ class FakeListWatch(Generic[T]):
             watch.tell_version(self._history.version, bookmark)
 
     def send(self, *received: Received[T] | Unreadable) -> None:
-        """Send exactly this to every open watch, whatever it is: no state changes."""
+        """Send exactly this to every open watch, valid or not: no state changes."""
         for watch in self._watches:
             for one in received:
                 watch.push(one)
 
     def close_watches(self, error: Exception | None = None) -> None:
-        """End every open watch: in good order, or with an error, after what it was told."""
+        """End every open watch: cleanly, or with an error, after the events sent so far."""
         for watch in self._watches:
             watch.end(error)
 
@@ -274,9 +274,9 @@ class FakeListWatch(Generic[T]):
     async def wait_delivered(self) -> None:
         """Wait until the readers of all open watches have taken everything and ask for more.
 
-        An informer may still have it in its queue, and its handlers may not have run: in virtual
-        time, ``await asyncio.sleep(1)`` returns when everybody has. Where no watch is open, there
-        is nothing to wait for.
+        An informer may still have events in its queue, and its handlers may not have run: in
+        virtual time, ``await asyncio.sleep(1)`` returns when all have. If no watch is open, this
+        returns at once.
         """
         await self._waiters.wait_until(lambda: all(watch.is_idle for watch in self._watches))
 
@@ -287,9 +287,9 @@ class FakeListWatch(Generic[T]):
 
         Raises:
             ResourceExpiredError: an exact version, or a continue token, that is forgotten.
-            ServerTimeoutError: a version that is not there yet.
+            ServerTimeoutError: a version that does not exist yet.
             InvalidError: options that contradict each other, or cannot be read.
-            Exception: what `fail_lists` was told.
+            Exception: the error given to `fail_lists`.
         """
         options = options or ListOptions()
         self._log("list", options)
@@ -309,16 +309,16 @@ class FakeListWatch(Generic[T]):
 
     @contextlib.asynccontextmanager
     async def watch(self, options: ListOptions | None = None) -> AsyncGenerator[FakeWatch[T]]:
-        """Watch as a server would; see `FakeWatch` for what it yields.
+        """Watch as a server would; `FakeWatch` lists the events it yields.
 
         Raises:
             ResourceExpiredError: the version is forgotten: while reading, or at the start if
                 ``expires_at_start``.
             ServerTimeoutError: while reading: a streamed list not older than a version that is
-                not there yet.
-            InvalidError: options that contradict each other, or cannot be read; a streamed list
-                where there are none.
-            Exception: what `fail_watches` was told.
+                    does not exist yet.
+                InvalidError: options that contradict each other, or cannot be read; a streamed list
+                    from a server without them.
+                Exception: the error given to `fail_watches`.
         """
         options = options or ListOptions()
         self._log("watch", options)
@@ -341,8 +341,8 @@ class FakeListWatch(Generic[T]):
 
     # Details.
 
-    def _tell(self, change: Change[T]) -> Entry[T]:
-        if change.told:
+    def _publish(self, change: Change[T]) -> Entry[T]:
+        if change.visible:
             for watch in self._watches:
                 watch.tell(change)
         return change.entry

@@ -1,4 +1,4 @@
-"""Parts of a `kinform.testing.FakeListWatch`: its watches, its faults, and who waits for what."""
+"""Parts of a `kinform.testing.FakeListWatch`: its watches, its faults, and its waiters."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Verb: TypeAlias = Literal["list", "watch"]
 @final
 @dataclass(frozen=True, slots=True)
 class FakeRequest:
-    """One list or watch that somebody asked for, refused ones included."""
+    """One list or watch request, also if it was refused."""
 
     verb: Verb
     options: ListOptions
@@ -42,7 +42,7 @@ class FakeWatch(AsyncIterator[Received[T]]):
     """
 
     options: Final[ListOptions]
-    """What it was asked for with."""
+    """The options of the request."""
 
     def __init__(
         self, options: ListOptions, start: Start[T], *, on_change: Callable[[], None]
@@ -97,16 +97,16 @@ class FakeWatch(AsyncIterator[Received[T]]):
 
     @property
     def has_ended(self) -> bool:
-        """Whether nothing more will come, but what is waiting to be read."""
+        """True if nothing more will come after the events that wait to be read."""
         return self._has_ended
 
     @property
     def is_idle(self) -> bool:
-        """Whether somebody waits for more, and there is nothing."""
+        """True if a reader waits and no event is there."""
         return self._is_read and not self._pending and not self._has_ended
 
     def tell(self, change: Change[T]) -> None:
-        """Pass on a change, if it is newer than what was told before, and selected."""
+        """Deliver a change, if it is selected and newer than the last delivered one."""
         if change.version <= self._version:
             return
         self._version = change.version
@@ -115,7 +115,7 @@ class FakeWatch(AsyncIterator[Received[T]]):
             self.push(event)
 
     def tell_version(self, version: int, bookmark: Bookmark) -> None:
-        """Pass on a bookmark, if it is wanted and not older than what was told before."""
+        """Deliver a bookmark, if it was requested and is not older than the last event."""
         if self.options.allow_watch_bookmarks and version >= self._version:
             self._version = version
             self.push(bookmark)
@@ -127,7 +127,7 @@ class FakeWatch(AsyncIterator[Received[T]]):
             self._news.set()
 
     def end(self, error: Exception | None = None) -> None:
-        """End it after what was told: in good order, or with an error."""
+        """End it after the events sent so far: cleanly, or with an error."""
         if not (self._has_ended or self._is_frozen):
             self._has_ended, self._error = True, error
             self._news.set()
@@ -155,7 +155,7 @@ class FakeWatch(AsyncIterator[Received[T]]):
 
 @final
 class Faults:
-    """What goes wrong with the next requests of one verb."""
+    """The faults of the next requests of one verb."""
 
     def __init__(self) -> None:
         self._errors: deque[Exception] = deque()
@@ -169,7 +169,7 @@ class Faults:
         self._last_stays = forever
 
     def hang(self) -> None:
-        """Keep everybody waiting."""
+        """Block all requests."""
         self._answers.clear()
 
     def heal(self) -> None:
@@ -195,7 +195,7 @@ class _Waiter(NamedTuple):
 
 @final
 class Waiters:
-    """Those who wait for a condition, which is looked at whenever something has changed."""
+    """Waiters for a condition, which is evaluated after every change."""
 
     def __init__(self) -> None:
         self._waiters: list[_Waiter] = []

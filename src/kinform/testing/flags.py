@@ -1,4 +1,4 @@
-"""How each server is told what to do: pure functions from facts to command lines.
+"""Command lines of the servers: pure functions from facts to flags.
 
 ``share_ports`` lets a server listen on a port that `kinform.testing.ports.Ports` holds for it.
 """
@@ -34,12 +34,12 @@ class KeyFiles:
 
     @property
     def ca_cert(self) -> Path:
-        """The authority everybody trusts."""
+        """The certificate authority of all servers and clients."""
         return self.folder / "ca.crt"
 
     @property
     def server_cert(self) -> Path:
-        """What the servers show."""
+        """The servers' certificate."""
         return self.folder / "server.crt"
 
     @property
@@ -49,7 +49,7 @@ class KeyFiles:
 
     @property
     def admin_cert(self) -> Path:
-        """What the harness itself shows."""
+        """The harness's own client certificate."""
         return self.folder / "admin.crt"
 
     @property
@@ -64,7 +64,7 @@ class KeyFiles:
 
     @property
     def etcd_cert(self) -> Path:
-        """What etcd shows, to clients and to peers."""
+        """The certificate of etcd, for clients and peers."""
         return self.folder / "etcd.crt"
 
     @property
@@ -74,7 +74,7 @@ class KeyFiles:
 
     @property
     def etcd_client_cert(self) -> Path:
-        """What the apiservers, and the harness itself, show etcd."""
+        """The client certificate of the apiservers and the harness, for etcd."""
         return self.folder / "etcd-client.crt"
 
     @property
@@ -84,12 +84,12 @@ class KeyFiles:
 
     @property
     def service_account_key(self) -> Path:
-        """What signs the tokens of service accounts."""
+        """The key that signs the tokens of service accounts."""
         return self.folder / "service-account.key"
 
     @property
     def service_account_public_key(self) -> Path:
-        """What checks the tokens of service accounts."""
+        """The key that verifies the tokens of service accounts."""
         return self.folder / "service-account.pub"
 
 

@@ -98,8 +98,8 @@ def kinform_control_plane_factory() -> ControlPlaneFactory:
 def kinform_namespace(kinform_control_plane: ControlPlane) -> str:
     """The name of a new, empty namespace on the shared `kinform_control_plane`.
 
-    It is not deleted: there is no controller that would empty it, and the whole control plane
-    goes at the end of the session.
+    It is not deleted: no controller runs that would empty it, and the whole control plane is
+    removed at the end of the session.
     """
     name = f"test-{secrets.token_hex(4)}"
     kinform_control_plane.raw_apis[0].call(
@@ -137,7 +137,7 @@ def _skipped_where_unavailable() -> Generator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Remember when a test began, to tell its control planes from older ones."""
+    """Remember when a test began, to distinguish its control planes from older ones."""
     item.stash[_BEGAN] = time.monotonic()
 
 

@@ -1,4 +1,4 @@
-"""Loopback ports for servers that are told their port before they start."""
+"""Loopback ports for servers whose port must be known before they start."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ class Ports:
     """Free loopback ports that stay ours, also while no server listens on them.
 
     On Linux each port is kept bound by a socket that never listens, and the server shares it
-    (``SO_REUSEPORT``): nobody else can be given the port between two starts of a server, not
-    even as the near end of a connection. Elsewhere a port is only known to have been free, and
-    whoever starts a server must be ready to try another one.
+    (``SO_REUSEPORT``): no other process can get the port between two starts of a server, not
+    even as the local end of a connection. Elsewhere a port is only known to have been free, and
+    the caller must be ready to try another one.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Ports:
 
     @property
     def are_held(self) -> bool:
-        """Whether a server must share its port (``SO_REUSEPORT``) to listen on it."""
+        """True if a server must share its port (``SO_REUSEPORT``) to listen on it."""
         return _HOLD
 
     def take(self) -> int:

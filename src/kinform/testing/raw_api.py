@@ -27,7 +27,7 @@ Json: TypeAlias = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the server said."""
+    """The response of the server."""
 
     status: int
     body: bytes
@@ -70,10 +70,10 @@ class RawApi:
     def request(
         self, method: str, path: str, *, body: object = None, token: str | None = None
     ) -> Answer:
-        """Send one request and return the answer, whatever it is.
+        """Send one request and return the response, with any status.
 
         Raises:
-            ControlPlaneError: There is no answer.
+            ControlPlaneError: The server did not respond.
         """
         with self._exchange(method, path, body=body, token=token) as response:
             return Answer(response.status, response.read())

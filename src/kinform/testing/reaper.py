@@ -3,10 +3,10 @@
 Run by path (``python -I -S reaper.py``) by `kinform.testing.supervisor`; it imports nothing but
 the standard library. Rules of the file:
 
-* The servers are *its* children, so there is no moment in which one runs unknown to it. A death
+* The servers are *its* children, so a server never runs unknown to it. A death
   signal set in the parent (``PR_SET_PDEATHSIG``) would fire when the spawning thread ends.
-* The parent's end is seen as end of file on stdin, whatever killed the parent. A process forked
-  from the parent may hold that pipe open, so the parent's process id is looked at as well.
+* The parent's end is seen as end of file on stdin, even after SIGKILL. A process forked from the
+  parent may hold that pipe open, so the parent's process id is checked as well.
 * Should this process itself be killed, the servers follow by a death signal (Linux only). Here
   that is safe: this process has one thread. The folder then stays behind.
 * A dead server stays a zombie until the parent asks: no process id is reused before the parent

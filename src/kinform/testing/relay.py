@@ -26,7 +26,7 @@ _Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _CHUNK: Final = 256 * 1024
 _NO_LINGER: Final = struct.pack("ii", 1, 0)
 _HELD_LIMIT: Final = 64 * 1024 * 1024
-"""Bytes a connection may hold back before the server is no longer read from."""
+"""Bytes a connection may hold back before it stops reading from the server."""
 _PORTIONS: Final = 20
 """In how many portions a second what is throttled is delivered."""
 
@@ -65,12 +65,12 @@ class Relay:
 
     @property
     def connections(self) -> int:
-        """How many connections it relays at this moment."""
+        """The number of open connections."""
         return len(self._links)
 
     @property
     def held_bytes(self) -> int:
-        """How many bytes from the server it holds back at this moment."""
+        """The bytes from the server that are held back now."""
         return sum(link.held_bytes for link in self._links)
 
     @property
@@ -84,8 +84,8 @@ class Relay:
     @delay.setter
     def delay(self, seconds: float) -> None:
         if seconds < 0:
-            raise ValueError(f"a delay of {seconds!r} seconds: the future cannot be relayed")
-        # A plain assignment: whatever arrives after it is delayed, whichever thread this is.
+            raise ValueError(f"delay is {seconds!r}; expected 0 or more seconds")
+            # A plain assignment, safe from any thread: all bytes that arrive after it are delayed.
         self._delay = seconds
         self._wake()
 
@@ -177,7 +177,7 @@ class Relay:
 
     def _wake(self) -> None:
         if self._loop is not None:
-            with suppress(RuntimeError):  # The loop is closed: nobody is left to wake.
+            with suppress(RuntimeError):  # The loop is closed: no task is left to wake.
                 self._loop.call_soon_threadsafe(self._wake_links)
 
     def _wake_links(self) -> None:
@@ -217,7 +217,7 @@ class RelayThread:
         self._opened.result()
 
     def delay(self, seconds: float) -> None:
-        """Set `Relay.delay`. Never waits, and counts for whatever arrives after it."""
+        """Set `Relay.delay`. Never waits, and applies to all bytes that arrive after it."""
         self._relay.delay = seconds
 
     def close(self) -> None:
@@ -266,7 +266,7 @@ class _Link:
         self.finished = asyncio.Event()
 
     def abort(self) -> None:
-        """Reset both sides, whatever is held back; `run` ends."""
+        """Reset both sides, and drop the bytes that are held back; `run` ends."""
         self._aborted = True
         self.changed.set()
         for writer in (self._near, self._far):
@@ -294,7 +294,7 @@ class _Link:
         try:
             far, self._far = self._connecting.result()
         except OSError:
-            self.abort()  # Nobody there: the client learns it as a reset.
+            self.abort()  # No server listens: the client gets a reset.
             return
         if self._aborted and self._near.transport.is_closing():  # While connecting.
             self.abort()

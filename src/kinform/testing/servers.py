@@ -39,7 +39,7 @@ ADMIN: Final = "admin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to start, and how."""
+    """The servers to start, and their options."""
 
     apiservers: int = 1
     controllers: Sequence[str] = ()
@@ -51,7 +51,7 @@ class Options:
 
 @final
 class _PortTakenError(ControlPlaneError):
-    """Somebody else was given the port between our choice and the server's start."""
+    """Another process got the port between our choice and the server's start."""
 
 
 @final
@@ -128,7 +128,7 @@ class Servers:
 
     def finish(self) -> str:
         """Do what `close` does; return the `crash_report` of the moment before it."""
-        self._closing.set()  # whoever has the lock, and waits for a server, gives up
+        self._closing.set()  # the thread that has the lock, and waits for a server, gives up
         with self._lock:
             try:
                 return self.crash_report()
@@ -141,7 +141,7 @@ class Servers:
             return "\n".join(_obituary(server) for server in self._all if server.has_crashed)
 
     def log_tails(self) -> dict[str, str]:
-        """Return the end of the log of each apiserver, and of whatever crashed."""
+        """Return the end of the log of each apiserver, and of each crashed server."""
         if self._closed_logs is not None:
             return self._closed_logs
         shown = [s for s in self._all if s in self._apiservers or s.has_crashed]
@@ -238,7 +238,7 @@ class Servers:
         self._write_etcd_keys()
 
     def _write_etcd_keys(self) -> None:
-        """Give etcd an authority of its own: certificates of users are none of etcd's clients."""
+        """Give etcd an authority of its own: user certificates must not be valid for etcd."""
         keys, authority = self.keys, pki.CertificateAuthority("kinform-testing-etcd")
         server, client = authority.peer("etcd"), authority.client("etcd-client")
         for path, data in (
@@ -325,7 +325,7 @@ class Servers:
 
     def _await_apiserver(self, i: int) -> None:
         api = self.api(i)
-        # `default` is made after /readyz turns ok, and everybody expects it.
+        # `default` is created after /readyz turns ok, and tests expect it.
         for path in ("/readyz", "/api/v1/namespaces/default"):
             self._await(self._apiservers[i], functools.partial(api.is_ok, path))
 
@@ -406,7 +406,7 @@ def _field(text: str, name: str) -> int:
         key, _, value = line.partition(":")
         if key.strip().strip('"') == name:
             return int(value)
-    raise ControlPlaneError(f"etcdutl told no {name}")
+    raise ControlPlaneError(f"etcdutl printed no {name}")
 
 
 def _obituary(server: Server) -> str:

@@ -31,7 +31,7 @@ _POLL: Final = 0.01
 _TAIL: Final = 128 * 1024
 _LINE: Final = 400
 _NOISE: Final = "grpc: the client connection is closing"
-"""What an apiserver says a hundred times after closing its first, short-lived etcd client."""
+"""The message that an apiserver repeats after closing its first, short-lived etcd client."""
 _GOODBYE: Final = 20.0
 """Seconds the reaper gets to kill and sweep; it needs a fraction of one."""
 
@@ -43,9 +43,9 @@ class Server:
     def __init__(self, supervisor: Supervisor, *, name: str, log_path: Path) -> None:
         self._supervisor = supervisor
         self.name: Final = name
-        """What it is called in messages, for example ``kube-apiserver-0``."""
+        """The name in messages, for example ``kube-apiserver-0``."""
         self.log_path: Final = log_path
-        """Where its output goes; a second start appends."""
+        """The log file of its output; a second start appends."""
         self._pid: int | None = None
         self._code: int | None = None
         self._wanted = False
@@ -57,12 +57,12 @@ class Server:
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs at this moment; a paused process does."""
+        """True while the process runs, also while it is paused."""
         return self._pid is not None and self.poll() is None
 
     @property
     def has_crashed(self) -> bool:
-        """Whether it was started and has ended without being stopped."""
+        """True if it was started and has ended without being stopped."""
         return self._wanted and not self.is_running
 
     def start(self, argv: Sequence[str], *, env: Mapping[str, str]) -> None:
@@ -84,9 +84,9 @@ class Server:
         return self._code
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; nothing happens if the process is gone.
+        """Send a signal; does nothing if the process has ended.
 
-        Safe against a reused process id: a dead child keeps its id until `poll` has told.
+        Safe against a reused process id: a dead child keeps its id until `poll` has reaped it.
         """
         if self.pid is not None:
             with suppress(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""Who talks to the control plane: certificate users, service accounts, and their kubeconfigs."""
+"""Users of the control plane: certificate users, service accounts, and their kubeconfigs."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class User:
     cert_pem: bytes = field(repr=False)
     key_pem: bytes = field(repr=False)
     config: Config = field(repr=False)
-    """How this user reaches apiserver 0."""
+    """The connection of this user to apiserver 0."""
 
 
 @final
@@ -122,7 +122,7 @@ class ServiceAccount:
         self.kubeconfig_path: Final = kubeconfig_path
         """A kubeconfig that reads its token from `token_path`."""
         self.config: Final = config
-        """How this account reaches apiserver 0, with the token in `token_path`."""
+        """The connection of this account to apiserver 0, with the token in `token_path`."""
 
     def __repr__(self) -> str:
         return f"ServiceAccount({self.username!r})"

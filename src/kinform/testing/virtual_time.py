@@ -67,11 +67,11 @@ _Ready: TypeAlias = list[tuple[selectors.SelectorKey, int]]
 
 
 class Deadlock(AssertionError):
-    """Every task waits, and no timer is left that could wake one. Lists who waits where."""
+    """Every task waits, and no timer is left that could wake one. Lists where each task waits."""
 
 
 class Livelock(AssertionError):
-    """The loop turned too often without time moving: somebody waits by spinning."""
+    """The loop turned too often without time moving: a task waits in a busy loop."""
 
 
 class LeakedTasks(AssertionError):
@@ -132,7 +132,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """
 
     clock: VirtualClock
-    """What `kinform.clock.current` returns in this loop."""
+    """The clock that `kinform.clock.current` returns in this loop."""
 
     def __init__(self, *, wall: float = _WALL, max_turns: int = _MAX_TURNS) -> None:
         self._jumps = _JumpSelector(max_turns, self._describe_tasks)
@@ -160,11 +160,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         func: Callable[[*Ts], R],
         *args: *Ts,
     ) -> asyncio.Future[R]:
-        """Run ``func`` inline, whatever the executor, and return its result as a done future."""
+        """Run ``func`` inline, for any executor, and return its result as a done future."""
         future: asyncio.Future[R] = self.create_future()
         try:
             future.set_result(func(*args))
-        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to the caller
+        except Exception as error:  # noqa: BLE001 - any error belongs to the caller
             future.set_exception(error)
         return future
 
@@ -174,7 +174,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 @final
 class _JumpSelector(selectors.DefaultSelector):
-    """Asks for I/O without waiting; where there is none, moves ``now`` by the time-out instead."""
+    """Polls for I/O without waiting; if there is none, advances ``now`` by the time-out."""
 
     def __init__(self, max_turns: int, describe: Callable[[], str]) -> None:
         super().__init__()

@@ -1,5 +1,5 @@
-"""What can be done with objects of one kind, verb by verb.
+"""The verbs of the Kubernetes API as mixins of resource clients.
 
-Each class is one ability over the same small base; `kinform.ResourceClient` has them all, a
-typed client those that its kind has.
+Each class adds one group of verbs to the same small base; `kinform.ResourceClient` has them all,
+a typed client those that its kind supports.
 """

@@ -1,4 +1,4 @@
-"""`ResourceBase`: which objects are meant, and the requests for them."""
+"""`ResourceBase`: a resource in one namespace or all, and the requests for its objects."""
 
 from __future__ import annotations
 
@@ -19,16 +19,13 @@ from typing import (
 
 from kinform.errors import ApiError
 from kinform.finder import Finder
-from kinform.meta import GroupVersion, ObjectName
+from kinform.meta import ObjectName
 from kinform.rest import responses
-from kinform.rest.client import RESTClient
 from kinform.rest.connection import Connection
-from kinform.rest.options import ListOptions, ResourceVersionMatch
-from kinform.rest.patch import PatchType
+from kinform.rest.options import ListOptions, PatchType, ResourceVersionMatch
 from kinform.rest.request import Answer, Request
 from kinform.rest.results import ListResult
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike, field_selector, label_selector
-from kinform.writes import WriteOptions
 
 __all__ = ["ALL_NAMESPACES", "Name", "Place", "ResourceBase", "again_if_moved", "selecting"]
 
@@ -38,18 +35,18 @@ P = ParamSpec("P")
 S = TypeVar("S", bound="ResourceBase[Any]")
 
 ALL_NAMESPACES: Final = ""
-"""Say this as ``namespace`` to list and watch across all of them."""
+"""The ``namespace`` of clients that list and watch all namespaces."""
 
 Name: TypeAlias = str | ObjectName
 """An object's name within the client's namespace, or its full name."""
 
 
 _SHOW_WHOLE: Final = frozenset({"approval", "ephemeralcontainers", "resize", "status"})
-"""Subresources that are the object with another set of fields to write."""
+"""Subresources whose body is the object itself, with another set of writable fields."""
 
 
 class Place(TypedDict):
-    """Where objects are, and which part of them is meant: the keywords of `ResourceBase`."""
+    """The keywords of `ResourceBase`: the namespace, and the part of the objects."""
 
     namespace: str
     subresource: str | None
@@ -60,10 +57,10 @@ class Place(TypedDict):
 def again_if_moved(
     verb: Callable[Concatenate[S, P], Coroutine[object, object, R]],
 ) -> Callable[Concatenate[S, P], Coroutine[object, object, R]]:
-    """Have a verb done once more if its path is not found because the resource has another now.
+    """Repeat a verb once if its path is not found because the path of the resource has changed.
 
     A CRD can be deleted and created again with another scope. A 404 that names no object, or a
-    405, comes from such a path, so nothing was done yet.
+    405, comes from such a path, so the server has done nothing yet.
     """
 
     @functools.wraps(verb)
@@ -81,9 +78,9 @@ def again_if_moved(
 
 
 class ResourceBase(Generic[T]):
-    """One kind of object in one namespace (or all), and nothing that can be done with it.
+    """One resource in one namespace (or all), without verbs.
 
-    The verbs add that. They are written once, here and beside, for clients of any ``T``.
+    The verbs are mixins, written once in this package for clients of any ``T``.
     """
 
     def __init__(
@@ -116,7 +113,7 @@ class ResourceBase(Generic[T]):
         subresource: str | None = None,
         partial: str | None = None,
     ) -> Place:
-        """Return the keywords of a client that differs in these from this one."""
+        """Return the keywords of a client like this one, with these changes."""
         return {
             "namespace": self._namespace if namespace is None else namespace,
             "subresource": subresource or self._subresource,
@@ -126,7 +123,7 @@ class ResourceBase(Generic[T]):
 
     @property
     def _shows_whole(self) -> bool:
-        """Whether the server answers with objects of the kind itself."""
+        """True if responses hold objects of the resource's own kind."""
         return self._subresource is None or self._subresource in _SHOW_WHOLE
 
     @again_if_moved
@@ -155,15 +152,20 @@ class ResourceBase(Generic[T]):
         listing: bool = False,
         patch_type: PatchType | None = None,
     ) -> Request:
-        resource = await self._find()
-        rest = RESTClient(self._connection, GroupVersion(*resource.gvr[:2]))
-        request = rest.patch(patch_type) if patch_type else rest.verb(method)
-        if namespace is None:
-            namespace = self._namespace if name is None else self._place(name)
-        request.namespace_if_scoped(namespace, scoped=resource.namespaced)
-        request.resource(resource.gvr.resource)
+        found = self._find.found or await self._find()
+        request = Request(
+            self._connection,
+            method,
+            prefix=found.prefix,
+            resource=found.gvr.resource.lower(),
+            content_type="application/json" if patch_type is None else patch_type.content_type,
+        )
+        if isinstance(name, ObjectName):
+            namespace, name = name.namespace if namespace is None else namespace, name.name
+        if found.namespaced:
+            request.namespace(self._namespace if namespace is None else namespace)
         if name is not None:
-            request.name(name.name if isinstance(name, ObjectName) else name)
+            request.name(name)
         if part := subresource or self._subresource:
             request.subresource(part)
         if self._partial is not None:
@@ -173,13 +175,6 @@ class ResourceBase(Generic[T]):
 
     def _place(self, name: Name) -> str:
         return name.namespace if isinstance(name, ObjectName) else self._namespace
-
-    @again_if_moved
-    async def _patch(
-        self, name: Name, patch: object, *, patch_type: PatchType, options: WriteOptions
-    ) -> T:
-        request = await self._request("PATCH", name, patch_type=patch_type)
-        return await request.params(options).body(patch).into(self._model)
 
 
 def selecting(

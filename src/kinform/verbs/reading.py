@@ -1,4 +1,4 @@
-"""The verbs that read: get, list, watch, and the informers made of these."""
+"""The verbs that read: get, list, watch, logs, and informers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Gets(ResourceBase[T]):
         """Return one object.
 
         Raises:
-            NotFoundError: there is no such object.
+            NotFoundError: the object does not exist.
         """
         request = await self._request("GET", name)
         request.params({"resourceVersion": resource_version or None})
@@ -61,7 +61,8 @@ class Lists(ResourceBase[T]):
 
         It is fetched in pages of ``page_size`` (``None``: in one piece). With ``limit`` at most
         that many are returned, by one request, and ``continue_token`` leads to the next ones.
-        A ``resource_version`` asks for a state not older than that, unless ``"Exact"`` is said.
+        A ``resource_version`` requests a state not older than that, or with the match ``"Exact"``
+        that one.
         """
         options = selecting(
             label_selector,
@@ -83,7 +84,7 @@ class Lists(ResourceBase[T]):
         field_selector: FieldSelectorLike = None,
         page_size: int | None = PAGE_SIZE,
     ) -> AsyncGenerator[T]:
-        """Yield object after object, fetching the next pages meanwhile.
+        """Yield object after object, fetching the next pages in the background.
 
         Raises:
             ResourceExpiredError: reading took longer than the server keeps the version.
@@ -108,11 +109,11 @@ class Watches(ResourceBase[T]):
         timeout: float | None = None,
         send_initial_events: bool | None = None,
     ) -> Watch[T]:
-        """Return a watch of what happens after ``resource_version``.
+        """Return a watch of the changes after ``resource_version``.
 
-        Without a version it begins with an ADDED event for everything there is. With
-        ``send_initial_events`` these come from one consistent state and end with a bookmark
-        (`Watch.with_bookmarks`). ``timeout`` is how long the server keeps it open.
+        Without a version it begins with an ADDED event for each existing object. With
+        ``send_initial_events`` these show one consistent state and end with a bookmark
+        (`Watch.with_bookmarks`). The server closes the watch after ``timeout`` seconds.
         """
         place = None
         if name is not None:
@@ -156,13 +157,13 @@ class Watches(ResourceBase[T]):
         label_selector: LabelSelectorLike = None,
         field_selector: FieldSelectorLike = None,
     ) -> ListWatch[T]:
-        """Return what a `Reflector` or an informer needs to follow these objects.
+        """Return the source from which a `Reflector` or an informer reads these objects.
 
-        It sends each request once: a reflector has a back-off of its own. After a 404 discovery is
-        asked: if it does not list the resource either, the error is `UnknownResourceError`.
+        It sends each request once: a reflector has its own backoff. After a 404 discovery runs: if
+        it does not list the resource either, the error is `UnknownResourceError`.
 
         Raises:
-            SelectorError: a selector cannot be read.
+            SelectorError: a selector is not valid.
         """
         chosen = selecting(label_selector, field_selector)
 
@@ -211,9 +212,9 @@ class Watches(ResourceBase[T]):
         Nothing is sent before it is started. The kind need not exist yet.
 
         Raises:
-            SelectorError: a selector cannot be read.
-            UsageError: an option makes no sense.
-            TypeError: there is no such keyword.
+            SelectorError: a selector is not valid.
+            UsageError: the value of an option is not valid.
+            TypeError: a keyword is unknown.
         """
         check_keywords(options, InformerOptions.__annotations__, caller="informer()")
         source = self.list_watch(label_selector=label_selector, field_selector=field_selector)
@@ -222,7 +223,7 @@ class Watches(ResourceBase[T]):
 
 
 class ReadsLogs(ResourceBase[T]):
-    """Can read what containers wrote: pods have it."""
+    """Can read the logs of containers, for pods."""
 
     def logs(
         self,

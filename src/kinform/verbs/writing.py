@@ -1,4 +1,4 @@
-"""The verbs that write: create, change, delete."""
+"""The verbs that write: create, replace, update, patch, apply, delete."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from kinform.errors import ConflictError, InvalidError, UsageError
 from kinform.objects import Object
 from kinform.rest import responses
 from kinform.rest.conflict import retry_on_conflict
-from kinform.rest.patch import PatchType
+from kinform.rest.options import FieldValidation, PatchType, WriteOptions
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
 from kinform.verbs.base import ALL_NAMESPACES, Name, ResourceBase, again_if_moved, selecting
-from kinform.writes import FieldValidation, Propagation, WriteOptions
+from kinform.writes import Propagation
 
 __all__ = ["Changes", "Creates", "Deletes", "DeletesCollections"]
 
@@ -39,8 +39,8 @@ class Creates(ResourceBase[T]):
         subresources only (``pods.subresource("eviction").create({...}, name="web-0")``).
 
         Raises:
-            AlreadyExistsError: there is an object of that name.
-            InvalidError: the server finds faults with it; ``causes`` lists them.
+            AlreadyExistsError: an object of that name exists.
+            InvalidError: the server rejected it; ``causes`` lists why.
         """
         resource = await self._find()
         content = writes.content_of(body)
@@ -54,7 +54,7 @@ class Creates(ResourceBase[T]):
 
 
 class Changes(ResourceBase[T]):
-    """Can change an object, or the part of it that a subresource is."""
+    """Can change an object, or its subresource."""
 
     @again_if_moved
     async def replace(
@@ -68,7 +68,7 @@ class Changes(ResourceBase[T]):
         """Replace the object named in ``body`` (PUT); with a resourceVersion, only that version.
 
         Takes a dict or an `Object`, never a model: a model declares part of an object, and
-        what it does not declare would be gone. Use `update` for these.
+        the fields it does not declare would be lost. Use `update` for models.
 
         Raises:
             ConflictError: the object changed since it was read.
@@ -107,17 +107,17 @@ class Changes(ResourceBase[T]):
         field_manager: str | None = None,
         dry_run: bool = False,
     ) -> T | Object:
-        """Read an object, let ``change`` work on a copy of it, and write only the difference.
+        """Read an object, call ``change`` with a copy of it, and write only the difference.
 
-        For `Object` (and ``dict``) the copy is a plain dict, to be changed in place or answered
-        with a whole new one; a frozen model is answered with a new model. What the model does not
-        declare is left alone. The write is refused if somebody else wrote in between; then all of
-        it is done again, at most five times, so ``change`` must have no other effects. No
-        difference: no write.
+        For `Object` (and ``dict``) the copy is a plain dict: change it in place or return a new
+        one. For a frozen model, return a new model. Fields the model does not
+        declare are left alone. If another client wrote in between, the server refuses the write
+        and read and change are repeated, at most five times, so ``change`` must have no side
+        effects. No difference: no write.
 
         Raises:
-            NotFoundError: there is no such object.
-            ConflictError: others kept writing.
+            NotFoundError: the object does not exist.
+            ConflictError: other clients kept writing.
         """
 
         async def attempt() -> T:
@@ -140,6 +140,7 @@ class Changes(ResourceBase[T]):
 
         return await retry_on_conflict(attempt)
 
+    @again_if_moved
     async def patch(
         self,
         name: Name,
@@ -159,10 +160,14 @@ class Changes(ResourceBase[T]):
                 f"patch_type must be 'json', 'merge' or 'strategic', got {str(patch_type)!r}; "
                 "server-side apply is apply()"
             )
-        kind = PatchType(patch_type) if patch_type else _patch_type(patch)
+        if patch_type is None:
+            is_list = issubclass(type(patch), list | tuple)
+            patch_type = PatchType.JSON if is_list else PatchType.MERGE
+        request = await self._request("PATCH", name, patch_type=PatchType(patch_type))
         options = WriteOptions(field_manager, field_validation, dry_run)
-        return await self._patch(name, patch, patch_type=kind, options=options)
+        return await request.params(options).body(patch).into(self._model)
 
+    @again_if_moved
     async def apply(
         self,
         body: object,
@@ -183,7 +188,8 @@ class Changes(ResourceBase[T]):
         writes.refuse_managed_fields(content)
         name = writes.name_of(content, self._namespace)
         options = WriteOptions(field_manager, field_validation, dry_run, force=force)
-        return await self._patch(name, content, patch_type=PatchType.APPLY, options=options)
+        request = await self._request("PATCH", name, patch_type=PatchType.APPLY)
+        return await request.params(options).body(content).into(self._model)
 
 
 class Deletes(ResourceBase[T]):
@@ -204,11 +210,11 @@ class Deletes(ResourceBase[T]):
 
         One that lingers has a ``deletion_timestamp``.
 
-        ``uid`` and ``resource_version`` make sure that it is the one you mean.
+        ``uid`` and ``resource_version`` are preconditions of the delete.
 
         Raises:
-            NotFoundError: there is no such object.
-            ConflictError: it is not the one you mean.
+            NotFoundError: the object does not exist.
+            ConflictError: the object has another uid or version.
         """
         request = await self._request("DELETE", name)
         request.body(
@@ -251,7 +257,3 @@ class DeletesCollections(ResourceBase[T]):
         )
         answer = await request.do()
         responses.check_json(answer.headers, method=answer.method, url=answer.url)
-
-
-def _patch_type(patch: object) -> PatchType:
-    return PatchType.JSON if isinstance(patch, list | tuple) else PatchType.MERGE

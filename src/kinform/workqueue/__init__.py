@@ -6,8 +6,9 @@ lives in `kinform.sansio`; it needs nothing of kinform's objects, so any hashabl
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
+
+from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kinform.errors import QueueShutDown
@@ -72,13 +73,4 @@ _HOMES: Final[dict[str, str]] = {
 
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'kinform.workqueue' has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_HOMES[name]), name)
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -1,7 +1,7 @@
-"""Why a key is in a work queue: every reason, merged as the key itself is.
+"""Causes: the reasons why a key is in a work queue, merged as the key itself is.
 
-A key stands once in the queue, however often it was added. Its causes are not lost with that: they
-are kept beside it until the work on it is done.
+A key stands once in the queue, however often it was added. Its causes are not lost: they are kept
+beside it until it is done.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Final, final
 __all__ = ["MAX_CAUSES", "Cause", "CauseKind", "Causes"]
 
 MAX_CAUSES: Final = 16
-"""How many different causes of one key are kept."""
+"""The limit of different causes that are kept for one key."""
 
 
 class CauseKind(enum.StrEnum):
-    """What kind of thing happened."""
+    """The kind of a cause."""
 
     ADDED = "added"
     UPDATED = "updated"
     DELETED = "deleted"
     RESYNC = "resync"
-    """Nothing changed: a handler wanted to hear of everything again."""
+    """Nothing changed: a handler requested a periodic resync."""
     TIMER = "timer"
-    """It was asked for, some time ago: `WorkQueue.add_after`."""
+    """The key was added with a delay: `WorkQueue.add_after`."""
     RETRY = "retry"
-    """It was tried, and is to be tried again: `WorkQueue.add_rate_limited`."""
+    """The key failed and is retried: `WorkQueue.add_rate_limited`."""
     OTHER = "other"
     """Something outside of Kubernetes, for example."""
 
@@ -46,15 +46,15 @@ class Cause:
 
     kind: CauseKind
     source: str = ""
-    """Which handler, informer or timer it comes from."""
+    """The handler, informer or timer that the cause comes from."""
     object: Hashable = None
-    """Which object it is about; often not the one that the key names."""
+    """The object that changed; often not the one that the key names."""
     old_version: str = ""
     """Its resourceVersion before that."""
     new_version: str = ""
     """Its resourceVersion then."""
     count: int = 1
-    """How often it happened."""
+    """The number of times that it happened."""
 
     def merged(self, later: Cause) -> Cause:
         """Return one cause for both: from the version before the first to that of the later."""
@@ -93,7 +93,7 @@ class Causes:
 
     @property
     def dropped(self) -> int:
-        """How many causes did not fit."""
+        """The number of causes that did not fit."""
         return self._dropped
 
     def with_more(self, causes: Iterable[Cause], *, dropped: int = 0) -> Causes:

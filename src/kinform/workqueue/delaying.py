@@ -17,7 +17,7 @@ __all__ = ["DelayTimer"]
 K = TypeVar("K", bound=Hashable)
 
 _PER_TURN: Final = 512
-"""How many keys fall due in one turn of the loop: a few milliseconds."""
+"""The limit of keys that fall due in one turn of the loop: a few milliseconds."""
 
 
 @final
@@ -39,7 +39,7 @@ class DelayTimer(Generic[K]):
             self._set(loop)
 
     def stop(self) -> None:
-        """Let nothing fall due any more; what waits can still be seen, and more be added to it."""
+        """Stop the timer: no key falls due any more. Keys can still be listed and added."""
         self._stopped = True
         if self._handle is not None:
             self._handle.cancel()
@@ -51,7 +51,7 @@ class DelayTimer(Generic[K]):
         self._delays.clear()
 
     def keys(self) -> list[K]:
-        """Return what waits, in order of time."""
+        """Return the delayed keys, by due time."""
         return list(self._delays)
 
     def __len__(self) -> int:
@@ -61,7 +61,7 @@ class DelayTimer(Generic[K]):
         due = self._delays.next_due
         if self._handle is not None:
             if due is not None and self._handle.when() <= due:
-                return  # it fires soon enough, and sets itself anew then
+                return  # it fires early enough, and is set again then
             self._handle.cancel()
         self._handle = None if due is None else loop.call_at(due, self._fire)
 
@@ -72,7 +72,7 @@ class DelayTimer(Generic[K]):
         now = loop.time() if handle is None else max(loop.time(), handle.when())
         try:
             # One by one: if a call raises or stops us, the others still wait. And not all at once:
-            # what is left is due already, and comes in the next turn of the loop.
+            # keys that are left are due already, and come in the next turn of the loop.
             for _ in range(_PER_TURN):
                 due = self._delays.next_due
                 if self._stopped or due is None or due > now:

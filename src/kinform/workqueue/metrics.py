@@ -1,4 +1,4 @@
-"""What a work queue tells of itself: client-go's figures, pushed to a hook or read when asked for.
+"""Metrics of a work queue: client-go's, pushed to a hook or read as statistics.
 
 ================================== ================================================
 client-go                          here
@@ -12,16 +12,15 @@ unfinished_work_seconds            `QueueStatistics.unfinished_work`
 longest_running_processor_seconds  `QueueStatistics.longest_running`
 ================================== ================================================
 
-The last two change while nothing happens. Client-go has a ticker set them; here whoever wants to
-know asks `WorkQueue.statistics`, and nothing ticks.
+The last two change while nothing happens. Client-go updates them by a ticker; here
+`WorkQueue.statistics` computes them when it is called.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar, final
+from typing import Protocol, TypeVar, final
 
 __all__ = ["QueueMetrics", "QueueStatistics"]
 
@@ -29,7 +28,7 @@ K = TypeVar("K", bound=Hashable)
 
 
 class QueueMetrics(Protocol):
-    """Is told what happens in one queue. Its methods must be quick, and must not raise."""
+    """A hook that is called for each event in one queue. Methods must be quick and not raise."""
 
     def added(self, *, depth: int) -> None:
         """A key was added that was not to be worked on already."""
@@ -51,9 +50,9 @@ class QueueMetrics(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatistics:
-    """Figures of one work queue at one moment.
+    """Statistics of one work queue at one moment.
 
-    The times need a queue with a metrics hook: others do not look at the clock, and say 0.
+    Times are 0 for a queue without a metrics hook: it does not read the clock.
     """
 
     name: str
@@ -64,54 +63,8 @@ class QueueStatistics:
     delayed: int
     """Keys that are to be added later."""
     oldest_waiting: float
-    """How long the one that waits longest has waited."""
+    """The longest time that a key has been waiting."""
     unfinished_work: float
-    """How long all that are worked on have been worked on, together."""
+    """The total time that the keys in processing have been processed."""
     longest_running: float
-    """How long the one that is worked on longest has been."""
-
-
-@final
-class Meter(Generic[K]):
-    """Looks at the clock for a queue that has a metrics hook, and calls the hook."""
-
-    __slots__ = ("_added", "_hook", "_started")
-
-    def __init__(self, hook: QueueMetrics) -> None:
-        self._hook = hook
-        # Both bounded as the queue is: each key once.
-        self._added: dict[K, float] = {}
-        self._started: dict[K, float] = {}
-
-    def added(self, key: K, depth: int) -> None:
-        """A key was added: the first time since it was taken."""
-        self._added.setdefault(key, _now())
-        self._hook.added(depth=depth)
-
-    def started(self, key: K, depth: int) -> None:
-        """A key was taken."""
-        now = self._started[key] = _now()
-        self._hook.started(depth=depth, waited=now - self._added.pop(key, now))
-
-    def finished(self, key: K, depth: int) -> None:
-        """A key is done."""
-        took = _now() - self._started.pop(key)
-        self._hook.finished(depth=depth, took=took)
-
-    def retried(self) -> None:
-        """A key was added for later."""
-        self._hook.retried()
-
-    def oldest_waiting(self) -> float:
-        """Return how long the oldest of those that wait has waited."""
-        now = _now()
-        return now - min(self._added.values(), default=now)
-
-    def running(self) -> list[float]:
-        """Return how long each of those that are worked on has been."""
-        now = _now()
-        return [now - since for since in self._started.values()]
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()
+    """The longest time that a key has been processed."""

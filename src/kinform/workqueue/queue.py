@@ -1,8 +1,7 @@
 """Client-go's work queue for asyncio: handlers add keys, workers take them, one at a time per key.
 
-What it decides is `kinform.sansio.work_queue.WorkState`; here are the waiting and the waking. One
-class does what client-go has three interfaces for: a queue that nobody asks for delays or retries
-has neither, and pays for neither.
+The decisions are in `kinform.sansio.work_queue.WorkState`; this module waits and wakes. One class
+replaces three interfaces of client-go: delays and retries cost nothing until they are used.
 
 Rule: between two awaits the queue is consistent. A key leaves the line in the same step in which
 `WorkQueue.get` returns it, so no cancellation can come in between.
@@ -24,7 +23,7 @@ from kinform.sansio.rate_limiters import RateLimiter, default_controller_rate_li
 from kinform.sansio.work_queue import Intake, Order, Priority, WorkState
 from kinform.workqueue.causes import MAX_CAUSES, Cause, CauseKind, Causes
 from kinform.workqueue.delaying import DelayTimer
-from kinform.workqueue.metrics import Meter, QueueMetrics, QueueStatistics
+from kinform.workqueue.metrics import QueueMetrics, QueueStatistics
 
 __all__ = ["Drained", "Processing", "WorkQueue"]
 
@@ -41,12 +40,12 @@ _FAIR_AFTER: Final = 64
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained(Generic[K]):
-    """What `WorkQueue.shut_down_with_drain` left undone."""
+    """The keys that `WorkQueue.shut_down_with_drain` left undone."""
 
     delayed: tuple[K, ...]
-    """Keys that were to be added later, and never will be; by time."""
+    """Keys that were to be added later, by due time. They were dropped."""
     unfinished: tuple[K, ...]
-    """Keys that wait or are worked on, because time was up or somebody called ``shut_down``."""
+    """Keys that wait or are processed, because of the timeout or a call of ``shut_down``."""
 
 
 @final
@@ -58,21 +57,22 @@ class WorkQueue(Generic[K]):
 
     All methods belong to one event loop: call them from its thread only (from others,
     ``loop.call_soon_threadsafe(queue.add, key)``). The number of keys is not bounded: it is that of
-    the distinct keys anybody adds, usually of the objects in a cache.
+    the distinct keys that are added, usually of the objects in a cache.
 
     Args:
         name: for metrics and messages.
         rate_limiter: decides how long `add_rate_limited` waits; by default
-            `default_controller_rate_limiter`. It counts, so it is not to be shared.
-        order: who is next; `FairOrder` for priorities and tenants. It belongs to this queue alone.
-        metrics: is told what happens, see `QueueMetrics`; adding needs a running loop then.
-        max_causes: how many different causes of one key are kept.
+                `default_controller_rate_limiter`. It keeps counts, so it must not be shared.
+            order: the order of keys; `FairOrder` for priorities and tenants. It must not be shared.
+            metrics: a hook, see `QueueMetrics`; adding needs a running loop then.
+        max_causes: the limit of different causes that are kept for one key.
 
     Raises:
         ValueError: if ``max_causes`` is negative.
     """
 
     __slots__ = (
+        "_added_at",
         "_causes",
         "_current",
         "_drainers",
@@ -81,8 +81,9 @@ class WorkQueue(Generic[K]):
         "_is_shut_down",
         "_later",
         "_max_causes",
-        "_meter",
+        "_metrics",
         "_rate_limiter",
+        "_started_at",
         "_state",
         "_taken",
         "_timer",
@@ -102,18 +103,21 @@ class WorkQueue(Generic[K]):
             raise ValueError(f"max_causes is {max_causes}; expected 0 or more")
         self.name: Final = name
         self._rate_limiter = rate_limiter or default_controller_rate_limiter()
-        self._meter: Meter[K] | None = None if metrics is None else Meter(metrics)
+        self._metrics = metrics
+        # Times for the metrics hook; empty without one. Bounded as the queue is: each key once.
+        self._added_at: dict[K, float] = {}
+        self._started_at: dict[K, float] = {}
         self._max_causes = max_causes
         self._state: WorkState[K] = WorkState(order)
         self._timer: DelayTimer[K] = DelayTimer(self._add_delayed)
         self._later: dict[K, tuple[Priority, Causes]] = {}  # of the keys that the timer has
-        self._causes: dict[K, Causes] = {}  # of what is to be taken
-        self._current: dict[K, Causes] = {}  # of what is worked on
+        self._causes: dict[K, Causes] = {}  # of keys that wait
+        self._current: dict[K, Causes] = {}  # of keys in processing
         self._getters: deque[asyncio.Future[None]] = deque()
         self._drainers: list[asyncio.Future[None]] = []
         self._taken = 0
         self._is_shut_down = False
-        self._is_draining = False  # somebody waits for the rest to be done
+        self._is_draining = False  # `shut_down_with_drain` waits
 
     # --- putting in ---------------------------------------------------------------------------
 
@@ -126,11 +130,17 @@ class WorkQueue(Generic[K]):
             return
         added = self._state.add(key, priority)
         if cause is not None:
-            self._note(key, (cause,))
+            before = self._causes.get(key)
+            self._causes[key] = (
+                Causes((cause,), limit=self._max_causes)
+                if before is None
+                else before.with_more((cause,))
+            )
         if added is _QUEUED and self._getters:
             self._wake_one()
-        if self._meter is not None and added is not _MERGED:
-            self._meter.added(key, self._state.waiting)
+        if self._metrics is not None and added is not _MERGED:
+            self._added_at.setdefault(key, asyncio.get_running_loop().time())
+            self._metrics.added(depth=self._state.waiting)
 
     def add_after(
         self,
@@ -192,21 +202,27 @@ class WorkQueue(Generic[K]):
         if self._taken % _FAIR_AFTER == 0:
             await asyncio.sleep(0)  # work that never waits must not hold up everything else
         while not state.waiting:
-            await self._wait()
+            getter = self._getter()
+            try:
+                await getter
+            except BaseException:
+                self._give_up(getter)
+                raise
         key = state.take()
         if self._causes:
             causes = self._causes.pop(key, None)
             if causes is not None:
                 self._current[key] = causes
-        if self._meter is not None:
-            self._meter.started(key, state.waiting)
+        if self._metrics is not None:
+            now = self._started_at[key] = asyncio.get_running_loop().time()
+            self._metrics.started(depth=state.waiting, waited=now - self._added_at.pop(key, now))
         return key
 
     def done(self, key: K) -> None:
-        """End the work on ``key``. If it was added meanwhile, it is at the end of the line now.
+        """End the processing of ``key``. If it was added meanwhile, it is queued again, at the end.
 
         Raises:
-            UsageError: if nobody works on it: it was not taken, or is done already.
+            UsageError: it is not being processed: it was not taken, or is done already.
         """
         try:
             returned = self._state.done(key)
@@ -219,8 +235,9 @@ class WorkQueue(Generic[K]):
             self._wake_one()
         if self._is_shut_down:
             self._wake_for_the_end()
-        if self._meter is not None:
-            self._meter.finished(key, self._state.waiting)
+        if self._metrics is not None:
+            took = asyncio.get_running_loop().time() - self._started_at.pop(key)
+            self._metrics.finished(depth=self._state.waiting, took=took)
 
     def processing(self) -> Processing[K]:
         """Take a key for the length of a block: ``async with queue.processing() as key``.
@@ -241,9 +258,9 @@ class WorkQueue(Generic[K]):
     # --- the end ------------------------------------------------------------------------------
 
     def shut_down(self) -> None:
-        """Take in nothing more, and forget what was to be added later.
+        """Accept no more keys, and drop delayed ones.
 
-        What waits can still be taken; after that `get` raises. It waits for nobody, and ends the
+        Keys that wait can still be taken; after that `get` raises. It does not wait, and ends the
         wait of `shut_down_with_drain`.
         """
         self._is_shut_down = True
@@ -251,24 +268,24 @@ class WorkQueue(Generic[K]):
         self._timer.stop()
         for drainer in self._drainers:
             _wake(drainer)
-        if not self._drainers:  # else they report what is delayed, and drop it then
+        if not self._drainers:  # otherwise they report the delayed keys, and then drop them
             self._drop_delayed()
         self._wake_all()
 
     async def shut_down_with_drain(self, timeout: float | None = None) -> Drained[K]:
-        """Take in nothing more, and wait until all that waits or is worked on is done.
+        """Accept no more keys, and wait until all keys that wait or are processed are done.
 
-        What is added meanwhile is dropped, but a key that was added while it was worked on is
-        taken once more. Unlike client-go's, the wait is also for what nobody has taken yet, so
-        there must be workers. What was to be added later is not waited for: it is reported, with
-        what the workers put back for later meanwhile.
+        Keys added meanwhile are dropped, but a key that was added while it was processed is taken
+        once more. Unlike client-go, this also waits for keys that no worker has taken yet, so there
+        must be workers. It does not wait for delayed keys: they are reported, with the keys that
+        workers delay meanwhile.
 
-        It raises nothing when the time is up: see `Drained.unfinished`. Cancelled, the queue is
-        shut down as by `shut_down`.
+        It does not raise on timeout: see `Drained.unfinished`. Cancelled, the queue is shut down as
+        by `shut_down`.
         """
         self._is_shut_down = self._is_draining = True
         self._timer.stop()
-        self._wake_all()  # those for whom nothing can come any more
+        self._wake_all()  # callers of `get` for which no key can come any more
         drainer = asyncio.get_running_loop().create_future()
         self._drainers.append(drainer)
         try:
@@ -288,7 +305,7 @@ class WorkQueue(Generic[K]):
 
     @property
     def is_shut_down(self) -> bool:
-        """Whether it was shut down; keys may still be there."""
+        """True after a shut-down; keys may still be queued."""
         return self._is_shut_down
 
     # --- how it stands ------------------------------------------------------------------------
@@ -301,43 +318,48 @@ class WorkQueue(Generic[K]):
         return True  # it is a queue even if it is empty
 
     def statistics(self) -> QueueStatistics:
-        """Return figures of this moment."""
-        running, oldest = list[float](), 0.0
-        if self._meter is not None:
-            running, oldest = self._meter.running(), self._meter.oldest_waiting()
+        """Return the current statistics."""
+        now = 0.0 if self._metrics is None else asyncio.get_running_loop().time()
+        running = [now - since for since in self._started_at.values()]
         return QueueStatistics(
             name=self.name,
             depth=self._state.waiting,
             processing=self._state.processing,
             delayed=len(self._timer),
-            oldest_waiting=oldest,
+            oldest_waiting=now - min(self._added_at.values(), default=now),
             unfinished_work=sum(running),
             longest_running=max(running, default=0.0),
         )
 
     # --- waiting and waking -------------------------------------------------------------------
 
-    async def _wait(self) -> None:
-        """Wait until there may be something to take."""
-        # While it drains, what is worked on may come back. After a plain end client-go tells
-        # the workers to go even so, and whoever calls get() later finds it.
+    def _getter(self) -> asyncio.Future[None]:
+        """Return a future that is done when there may be a key to take.
+
+        Raises:
+            QueueShutDown: no key can come any more.
+        """
+        # While the queue drains, a key that is being processed may be queued again. After a plain
+        # shut-down the workers end all the same, as in client-go; a later get() finds such a key.
         may_come = self._state.returning if self._is_draining else not self._is_shut_down
         if not may_come:
             raise QueueShutDown(self.name)
         getter = asyncio.get_running_loop().create_future()
         self._getters.append(getter)
-        try:
-            await getter
-        except BaseException:
-            if not getter.cancelled() and getter.done():
-                self._wake_one()  # we were called, and cannot come: somebody else must
-            with contextlib.suppress(ValueError):  # whoever wanted to wake us took us out already
-                self._getters.remove(getter)
-            raise
+        return getter
+
+    def _give_up(self, getter: asyncio.Future[None]) -> None:
+        """End the wait of a caller of `get` that was cancelled."""
+        if not getter.cancelled() and getter.done():
+            self._wake_one()  # the key it was woken for is for another caller
+        with contextlib.suppress(ValueError):  # removed already when it was woken
+            self._getters.remove(getter)
 
     def _wake_one(self) -> None:
         while self._getters:
-            if _wake(self._getters.popleft()):
+            getter = self._getters.popleft()
+            if not getter.done():
+                getter.set_result(None)
                 break
 
     def _wake_all(self) -> None:
@@ -361,8 +383,8 @@ class WorkQueue(Generic[K]):
     ) -> None:
         if self._is_shut_down and not self._is_draining:
             return
-        if self._meter is not None:
-            self._meter.retried()
+        if self._metrics is not None:
+            self._metrics.retried()
         if delay <= 0 and not self._is_shut_down:
             self._add_with(key, priority, Causes(causes, limit=self._max_causes))
             return
@@ -377,13 +399,10 @@ class WorkQueue(Generic[K]):
 
     def _add_with(self, key: K, priority: Priority, causes: Causes) -> None:
         self.add(key, priority=priority)
-        self._note(key, causes, dropped=causes.dropped)
-
-    def _note(self, key: K, causes: tuple[Cause, ...] | Causes, *, dropped: int = 0) -> None:
         before = self._causes.get(key)
-        if before is None:
-            before = Causes(limit=self._max_causes)
-        self._causes[key] = before.with_more(causes, dropped=dropped)
+        self._causes[key] = (
+            causes if before is None else before.with_more(causes, dropped=causes.dropped)
+        )
 
     def _drop_delayed(self) -> None:
         self._timer.clear()

@@ -1,7 +1,7 @@
-"""What a schedule is made of: writes, faults and restarts, each at its time. Pure data.
+"""Schedules: writes, faults and restarts, each with its time. Pure data.
 
-A schedule says everything that happens from outside; run again, the same happens again. In a file
-it is JSON, one action a line, so that it can be read and cut by hand.
+A schedule contains all input of a simulation: run again, it gives the same result. In a file it
+is JSON, one action per line, so that it can be read and edited by hand.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
 
 
 Verb: TypeAlias = Literal["create", "update", "relabel", "delete", "recreate"]
-"""What somebody may do to an object."""
+"""The kinds of writes to an object."""
 
 
 class _Timed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
@@ -51,7 +51,7 @@ class _Timed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
 
 @final
 class Write(_Timed, tag="write", frozen=True, kw_only=True):
-    """Somebody else writes one object; no fault hits that."""
+    """Another client writes one object; no fault affects this write."""
 
     verb: Verb
     namespace: str
@@ -61,7 +61,7 @@ class Write(_Timed, tag="write", frozen=True, kw_only=True):
 
 @final
 class Meddle(_Timed, tag="meddle", frozen=True, kw_only=True):
-    """Somebody changes or deletes the Secret of that name, if there is one; no fault hits that."""
+    """Another client changes or deletes the Secret of that name; no fault affects this write."""
 
     namespace: str
     name: str
@@ -154,14 +154,14 @@ class Partition(_Timed, tag="partition", frozen=True, kw_only=True):
 
 @final
 class Restart(_Timed, tag="restart", frozen=True, kw_only=True):
-    """One process is stopped in good order and started again."""
+    """One process is stopped cleanly and started again."""
 
     process: int
 
 
 @final
 class Crash(_Timed, tag="crash", frozen=True, kw_only=True):
-    """One process ends without a word and is started again."""
+    """One process is killed and started again."""
 
     process: int
     after: float = 1.0
@@ -178,9 +178,9 @@ class CrashAtWrite(_Timed, tag="crash_at_write", frozen=True, kw_only=True):
     process: int
     nth: int = 1
     before_answer: bool = True
-    """Whether it ends before it learns what became of the write."""
+    """True: it ends before it gets the response to the write."""
     bookkeeping: bool = True
-    """Whether writes of leases and events count."""
+    """True: writes of leases and events count too."""
 
 
 @final
@@ -192,7 +192,7 @@ class Suspend(_Timed, tag="suspend", frozen=True, kw_only=True):
 
 @final
 class JumpWall(_Timed, tag="jump_wall", frozen=True, kw_only=True):
-    """Somebody sets the wall clock."""
+    """Sets the wall clock."""
 
     seconds: float
 
@@ -219,12 +219,12 @@ _RESTARTS: Final = (Restart, Crash, CrashAtWrite)
 
 
 def is_fault(action: Action) -> bool:
-    """Tell whether it is neither a write nor a restart."""
+    """Return whether it is neither a write nor a restart."""
     return not isinstance(action, Write | Meddle | Restart)
 
 
 def is_of_server(action: Action) -> bool:
-    """Tell whether it is a fault of the server, or of what lies before it: of its fault plan."""
+    """Return whether it is a fault of the server's fault plan: of the server, or of a proxy."""
     return isinstance(action, Happen | Remain | Unserve | Compact | Restore | Lag)
 
 
@@ -246,7 +246,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
     seed: int
     name: str = ""
-    """What to call it, if it is not the one that is drawn from the seed."""
+    """The name of the schedule, if it was not drawn from its seed."""
     processes: int = 2
     actions: tuple[Action, ...] = ()
     """In the order of their times."""
@@ -263,7 +263,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
         """Read a schedule.
 
         Raises:
-            UsageError: it is none; says what is wrong where.
+            UsageError: it is malformed; says where.
         """
         try:
             found = msgspec.json.decode(text, type=cls)
@@ -271,7 +271,7 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
                 if isinstance(action, Happen | Remain):
                     action.made()
         except (msgspec.DecodeError, UsageError, ValueError) as exc:
-            raise UsageError(f"{source}: this is no schedule: {exc}") from exc
+            raise UsageError(f"{source}: not a schedule: {exc}") from exc
         ordered = tuple(sorted(found.actions, key=lambda action: action.at))
         return msgspec.structs.replace(found, actions=ordered)
 

@@ -1,4 +1,4 @@
-"""What a program writes: how often, what of it changed anything, and when that last was."""
+"""Activity: the writes of a program, how many of them changed anything, and the last change."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _MINUTE: Final = 60.0
 _PER_INPUT: Final = 10
 _EVERYTHING: Final = "a write"
 _OBJECTS: Final = 10
-"""How many times more often a process may write, whatever it is, than one object."""
+"""A process may write so many times more often in total than it may write one object."""
 _CREATES: Final = 4
-"""How many times more objects may be created than one object may be written."""
+"""So many times more objects may be created than one object may be written."""
 _BOOKKEEPING: Final = ("leases", "events")
 
 
 def is_bookkeeping(path: str) -> bool:
-    """Tell whether a path is of leases or events, which are written as long as a program runs."""
+    """Return whether a path is of leases or events, which are written as long as a program runs."""
     return any(part in _BOOKKEEPING for part in path.split("/"))
 
 
 @final
 class Activity:
-    """Follows all that is written to a storage, and tells the program's writes from others'.
+    """Records all writes to a storage, and separates the program's from the schedule's.
 
     Args:
-        storage: What is written to.
+        storage: The storage to observe.
         limit: How often one process may write one object in a minute.
         time: Returns what time it is.
     """
@@ -52,7 +52,7 @@ class Activity:
         self._writes: defaultdict[tuple[object, str], deque[float]] = defaultdict(deque)
         storage.observe(self._note)
 
-    # --- what it is told
+    # --- input
 
     @contextlib.contextmanager
     def input(self) -> Generator[None]:
@@ -70,7 +70,7 @@ class Activity:
         self._changes.clear()
 
     def sent(self, process: object, sent: Sent) -> str:
-        """Note a request; return what is too much about it, ``""`` if nothing is."""
+        """Record a request; return the limit that it exceeds, ``""`` if none."""
         if not sent.is_write or is_bookkeeping(sent.path) or not self._limit:
             return ""
         _forget(self._inputs, sent.at - 2 * _MINUTE)
@@ -94,10 +94,10 @@ class Activity:
         if not self._is_input and resource.partition(".")[0] not in _BOOKKEEPING:
             self._changes.append((self._time(), f"{resource} {change.key}"))
 
-    # --- what it tells
+    # --- results
 
     def unrest(self, seconds: float) -> str:
-        """Return what the program has changed within the last so many seconds; ``""``: nothing."""
+        """Return the object that the program changed within the last ``seconds``; ``""``: none."""
         now = self._time()
         while self._changes and self._changes[0][0] <= now - seconds:
             self._changes.popleft()
@@ -113,7 +113,7 @@ class Activity:
 
 
 def stuck_deletion(storage: Storage) -> str:
-    """Return which object is being deleted and is not let go, ``""`` if none is."""
+    """Return an object whose deletion is held up by finalizers, ``""`` if there is none."""
     for resource in storage.resources():
         for stored in storage.table(resource).now():
             if b'"deletionTimestamp"' not in stored.raw:

@@ -46,19 +46,19 @@ Maker: TypeAlias = Callable[[random.Random, int, float], Timed]
 """Draws a fault, for a process, which lasts so long."""
 
 NAMESPACES: Final = ("blue", "green")
-"""Where objects are written."""
+"""The namespaces of written objects."""
 WRITES: Final = 150
 MOST_WRITES: Final = 180
 FAULTS: Final = 5
 MOST_FAULTS: Final = 10
 KINDS: Final = 3
 QUIET: Final = 150.0
-"""Seconds after a restore without writes: longer than anybody waits before asking again."""
+"""Seconds after a restore without writes: longer than any client waits before it reconnects."""
 
 _NAMES: Final = tuple(f"n{number}" for number in range(9))
 _CHANGES: Final[Sequence[Verb]] = ("update", "relabel", "delete", "recreate")
 _LASTING: Final = 0.25
-"""How many of the server's faults hit every request while they last, and not one to three."""
+"""The share of server faults that affect every request while they last, not one to three."""
 _AT_WRITES: Final = (4, 10)
 _WRITING: Final[Sequence[faults.Verb]] = ("create", "update", "patch", "delete", "delete")
 _DRIPPING: Final[Sequence[faults.Verb | None]] = ("list", None)
@@ -79,7 +79,7 @@ def draw(seed: int, *, faults: str | Iterable[str] = "default") -> Schedule:
             collection. ``"default"``: all but restores from a backup and untrue 404s.
 
     Raises:
-        UsageError: there is no such fault.
+        UsageError: a fault does not exist.
     """
     chosen = fault_names.chosen(faults)
     dice = random.Random(f"schedule {seed}")
@@ -233,7 +233,7 @@ _BY_NUMBER: Final[Mapping[int, Maker]] = {
     14: _crash_at_write,
     15: _restore,
 }
-"""What is not of the server's plan, by the number that is thrown."""
+"""The faults that are not in the server's plan, by the number that is drawn."""
 
 
 # --- chosen faults
@@ -392,7 +392,7 @@ def _restart(dice: random.Random, process: int) -> Timed:
 
 
 def _after_restores(actions: Sequence[Action]) -> Sequence[Action]:
-    """Put off what comes after a restore until everybody can have noticed it."""
+    """Delay the actions after a restore until all clients can have noticed it."""
     put_off = 0.0
     moved: list[Action] = []
     for action in actions:

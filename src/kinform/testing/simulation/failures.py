@@ -1,4 +1,4 @@
-"""Which keys a program's controllers fail to reconcile, by what they log."""
+"""Failing reconciles: the keys that a program's controllers fail to reconcile, from their log."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Final, final
 __all__ = ["PROCESS", "Failures"]
 
 PROCESS: Final[ContextVar[str]] = ContextVar("kinform_simulation_process", default="")
-"""Which process the running task is of."""
+"""The process that the running task belongs to."""
 
-_FAILED: Final = re.compile(r"failed \(attempt (\d+)\), to be tried again: (.*)", re.DOTALL)
+_FAILED: Final = re.compile(r"failed \(attempt (\d+)\), will be retried: (.*)", re.DOTALL)
 _CONTROLLERS: Final = "kinform.controller"
 _ROW: Final = 4
 """Failures in a row, without a success between them, that are more than bad luck."""
@@ -35,7 +35,7 @@ class _Row:
 
 @final
 class Failures(logging.Handler):
-    """Follows the log of all controllers; what was logged elsewhere before still is."""
+    """A log handler that records failing reconciles; records still reach the other handlers."""
 
     def __init__(self, time: Callable[[], float]) -> None:
         super().__init__()
@@ -61,11 +61,11 @@ class Failures(logging.Handler):
             logger.propagate = before[1]
 
     def healed(self) -> None:
-        """Note that all faults are over."""
+        """Record that all faults have ended."""
         self._is_healed = True
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Take note of a failure, and pass on what would have been logged."""
+        """Record a failure, and pass the record on to the other handlers."""
         if record.levelno >= self._level:
             parent = logging.getLogger(_CONTROLLERS).parent
             if parent is not None:
@@ -94,7 +94,7 @@ class Failures(logging.Handler):
             if process in living and row.since_healed and row.count >= _ROW and is_due:
                 return (
                     f"{process}: {controller} fails to reconcile {key}, {row.count} times in a "
-                    f"row, {row.since_healed} of them since all faults are over; expected it to "
+                    f"row, {row.since_healed} of them since all faults have ended; expected it to "
                     f"succeed. The last error: {row.error}"
                 )
         return ""

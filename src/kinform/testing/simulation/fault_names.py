@@ -19,7 +19,7 @@ from kinform.testing.simulation.actions import Action, Happen, Write, kind_of
 
 __all__ = ["ALL", "DEFAULT", "NOT_BY_DEFAULT", "chosen", "name_of", "name_of_fault"]
 
-_STRANGERS: Final = "not_found"
+_NOT_FOUND: Final = "not_found"
 
 
 def _described() -> Mapping[str, str]:
@@ -34,28 +34,28 @@ ALL: Final[Mapping[str, str]] = {
     **_described(),
     "compact": "the server forgets its past: old versions are 410",
     "restore": "etcd is restored from a backup: the last writes are lost",
-    "lag": "the watch cache is behind: watches and reads of any version show an old state",
-    "pause": "the server says nothing for a while",
+    "lag": "the watch cache is stale: watches and reads of any version show an old state",
+    "pause": "the server does not respond for a while",
     "partition": "one process is cut off from the server",
     "suspend": "the machine sleeps: clocks go on, timers do not",
     "jump_wall": "the wall clock is set forward or back",
-    "restart": "one process is stopped in good order and started again",
+    "restart": "one process is stopped cleanly and started again",
     "crash": "one process is killed and started again",
     "crash_at_write": "one process is killed right after one of its writes",
     "meddle": "another writer changes or deletes a Secret that has the name of an object",
     "status": "a refusal instead of the answer: 401, 403, 409, 410, 422, 429, 500, 502, 503, ...",
-    _STRANGERS: "a proxy answers 404 for what is there: no API server does that",
+    _NOT_FOUND: "a proxy answers 404 for existing objects: no API server does that",
 }
-"""What each fault does, by name."""
+"""The effect of each fault, by name."""
 
-NOT_BY_DEFAULT: Final = frozenset({"restore", _STRANGERS})
-"""Left out where a program of yours is simulated, unless chosen.
+NOT_BY_DEFAULT: Final = frozenset({"restore", _NOT_FOUND})
+"""Not injected into a user's program, unless chosen.
 
-Few controllers can be right when acknowledged writes are lost, or when a 404 is not true.
+Few controllers can be correct when acknowledged writes are lost, or when a 404 is wrong.
 """
 
 DEFAULT: Final = frozenset(ALL) - NOT_BY_DEFAULT
-"""What happens to a program of yours unless faults are chosen."""
+"""The faults that are injected into a user's program, unless others are chosen."""
 
 
 def name_of(action: Action) -> str:
@@ -68,7 +68,7 @@ def name_of(action: Action) -> str:
 def name_of_fault(fault: Fault) -> str:
     """Return the name of a fault of the server's plan."""
     effect = fault.effect
-    return _STRANGERS if isinstance(effect, Status) and effect.code == 404 else fault.name
+    return _NOT_FOUND if isinstance(effect, Status) and effect.code == 404 else fault.name
 
 
 @functools.lru_cache(maxsize=1024)
@@ -84,7 +84,7 @@ def chosen(faults: str | Iterable[str]) -> frozenset[str]:
     from the default.
 
     Raises:
-        UsageError: there is no such fault.
+        UsageError: a fault does not exist.
 
     Example:
         >>> sorted(chosen("lag, compact"))
@@ -102,7 +102,7 @@ def chosen(faults: str | Iterable[str]) -> frozenset[str]:
         if not meant <= ALL.keys():
             near = difflib.get_close_matches(name, [*ALL, *sets], n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"there is no fault {name!r}{hint}")
+            raise UsageError(f"unknown fault {name!r}{hint}")
         if word.startswith("-"):
             found -= meant
         else:

@@ -20,7 +20,7 @@ __all__ = ["History", "Moment", "Sees", "State", "everything"]
 
 @final
 class State(msgspec.Struct, frozen=True, gc=False):
-    """One state of one object, by what tells it from all others."""
+    """One state of one object, with the fields that distinguish it from all other states."""
 
     uid: str
     version: str
@@ -33,7 +33,7 @@ class State(msgspec.Struct, frozen=True, gc=False):
 
 @final
 class Moment(msgspec.Struct, frozen=True, gc=False):
-    """From here on an object was in this state, or not there. ``final`` tells how it was last."""
+    """From here on an object was in this state, or deleted. ``final`` is its last state."""
 
     at: float
     state: State | None
@@ -41,7 +41,7 @@ class Moment(msgspec.Struct, frozen=True, gc=False):
 
 
 Sees: TypeAlias = Callable[[State], bool]
-"""Which states a selector lets through."""
+"""A selector, as a predicate on states."""
 
 
 def everything(state: State) -> bool:  # noqa: ARG001 - a Sees
@@ -51,7 +51,7 @@ def everything(state: State) -> bool:  # noqa: ARG001 - a Sees
 
 @final
 class History:
-    """Follows one resource of a storage, whose objects have a value at ``value_at``."""
+    """Records one resource of a storage, whose objects have a value at ``value_at``."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class History:
         self._time = time
         self._moments: defaultdict[str, list[Moment]] = defaultdict(list)
         self.restores: int = 0
-        """How often the server went back."""
+        """The number of restores of the server."""
         self.restored_at: float = float("-inf")
         for stored in self._table.now():
             self._moments[stored.key].append(Moment(time(), self._state(stored)))
@@ -83,7 +83,7 @@ class History:
         return tuple(self._moments)
 
     def moments(self, key: str) -> Sequence[Moment]:
-        """Return all that happened to one object, and to others of its name."""
+        """Return the history of one object, and of others of its name."""
         return self._moments.get(key, ())
 
     def since(self, key: str, at: float) -> Sequence[State | None]:
@@ -94,7 +94,7 @@ class History:
         return [before[-1] if before else None, *later]
 
     def now(self, sees: Sees = everything) -> Mapping[str, State]:
-        """Return what is there."""
+        """Return the current states."""
         last = {key: moments[-1].state for key, moments in self._moments.items()}
         return {key: state for key, state in last.items() if state is not None and sees(state)}
 

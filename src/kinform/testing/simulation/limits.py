@@ -32,15 +32,15 @@ _OURS: Final = tuple(
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a program may do in one run, beyond what its check says.
+    """The limits of a program in one run, in addition to its check.
 
     Args:
-        quiet: Once all faults are over and nothing else changes, a program must stop changing
-            objects: within three times so many virtual seconds it has to change none for so many.
-            0: it may go on for ever.
-        writes: How often one process may write one object in any virtual minute, beside ten times
-            for each write of the schedule in the last two minutes; and ten times as often whatever
-            it is. Leases and events do not count. 0: as often as it likes.
+        quiet: After all faults have ended and nothing else changes, a program must stop changing
+            objects: within three times ``quiet`` virtual seconds it must change none for ``quiet``.
+            0: no limit.
+        writes: How often one process may write one object in any virtual minute, plus ten times for
+            each write of the schedule in the last two minutes; for all objects together, ten times
+            as often. Leases and events do not count. 0: no limit.
         seconds: CPU time of one run, and real time for which it may be blocked. 0: no limit.
     """
 
@@ -50,16 +50,16 @@ class Limits:
 
 
 class TimeUp(SystemExit):
-    """A run has taken too long. Raised wherever it is, which no ``except Exception`` hides."""
+    """A run has taken too long. Derived from SystemExit, so no ``except Exception`` hides it."""
 
 
 @contextlib.contextmanager
 def limited(seconds: float) -> Generator[list[str]]:
     """Raise `TimeUp` in this block once it has taken so much CPU time, or was blocked as long.
 
-    What was raised is in the list, though something else may come out of the block. It is raised by
-    a signal, since nothing else ends a program that never yields. Where there are no such signals,
-    and in threads other than the main one, there is no limit.
+    The message is in the list, even if the block raises another error. A signal raises it, since
+    nothing else ends a program that never yields. Without such signals, and in threads other than
+    the main one, there is no limit.
     """
     if sys.platform == "win32" or not seconds or not _is_main():
         yield []

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Link", "Sent", "Stage"]
 
 Stage: TypeAlias = Literal["done", "answered"]
-"""How far a write is: the server has done it, and the process has been told."""
+"""The stage of a write: done by the server, then answered to the process."""
 
 _READS: Final = frozenset({"list", "watch", "probe"})
 _PACED: Final = frozenset({"list", "watch"})
@@ -47,13 +47,13 @@ class Sent(msgspec.Struct, frozen=True, gc=False):
     verb: str
     """``list``, ``watch``, ``probe`` (a list of one), or the method in small letters."""
     stream: str
-    """Who asks: an informer is known by its path and selectors, and by how many it came after."""
+    """The reader: an informer is identified by its path, its selectors and a serial number."""
     continues: bool
     """It is a further page of a list."""
 
     @property
     def is_write(self) -> bool:
-        """Whether it may change something."""
+        """True if the request may change something."""
         return self.method in _WRITES
 
 
@@ -64,7 +64,7 @@ class Link:
     Args:
         application: The server.
         sent: Where all requests are noted.
-        latency: Seconds that each request takes: what takes no time could be done for ever.
+        latency: Seconds that each request takes: without it, a busy loop would never end.
         dice: How bodies are cut into reads.
     """
 
@@ -82,22 +82,22 @@ class Link:
         self._kinds = application.cluster.kinds
         self._sent = sent
         self._is_dead = False
-        self._cut: asyncio.Event | None = None  # set when it is mended
+        self._cut: asyncio.Event | None = None  # set when the link is healed
         self._is_silent = False
         self._streams: dict[_Answer, None] = {}  # in order: a set of objects has none
         self._resets = 0
         self.on_write: Callable[[Stage, str], None] | None = None
-        """Told of each write, at both stages, and its path."""
+        """Called for each write, at both stages, with its path."""
         self.on_any_write: Callable[[Stage, str], None] | None = None
-        """The same, for who counts the writes of all processes."""
+        """The same, to count the writes of all processes."""
         self.on_sent: Callable[[Sent], None] | None = None
-        """Told of each request."""
+        """Called for each request."""
         self.before_write: Callable[[str], None] | None = None
-        """Told the path of each write, in the instant in which it is sent."""
+        """Called with the path of each write, at the instant in which it is sent."""
         self.renewals: Counter[str] = Counter()
-        """How often informers of paths with this in them were replaced by new ones."""
+        """The number of times that informers with this in their path were replaced by new ones."""
         self.impatience: list[str] = []
-        """Lists and watches that came sooner than a 429 had told them to, or failed too often."""
+        """Lists and watches that came sooner than a 429 allowed, or failed too often."""
         self.alters: Callable[[bytes], bytes] | None = None
         """Changes each piece of the answers to lists and watches."""
         self._not_before: dict[tuple[str, str], float] = {}
@@ -105,26 +105,26 @@ class Link:
 
     @property
     def open_streams(self) -> int:
-        """How many answers are being read."""
+        """The number of answers that are being read."""
         return len(self._streams)
 
-    # --- what is done to it
+    # --- faults
 
     def kill(self) -> None:
         """Let nothing pass any more: the process behind it has ended."""
         self._is_dead = True
-        self.mend()  # who waits for something to pass finds out at once
+        self.heal()  # requests that wait for the link fail at once
         self.reset()
 
     def cut(self, *, silent: bool) -> None:
-        """Let nothing pass until `mend`; silence instead of a refusal, if that is wanted."""
+        """Let nothing pass until `heal`; with ``silent``, requests hang instead of failing."""
         if self._cut is None:
             self._cut = asyncio.Event()
         self._is_silent = silent
         if not silent:
             self.reset()
 
-    def mend(self) -> None:
+    def heal(self) -> None:
         """Let everything pass."""
         if self._cut is not None:
             self._cut.set()
@@ -136,7 +136,7 @@ class Link:
         for answer in tuple(self._streams):
             answer.reset()
 
-    # --- what it does
+    # --- requests
 
     @contextlib.asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncGenerator[HttpResponse]:
@@ -149,14 +149,14 @@ class Link:
             raise _error(request, TransportFailure.RESET)
         is_write = request.method in _WRITES
         async with self._inner.send(self._minded(request) if is_write else request) as response:
-            if self._resets != resets:  # whoever had the request is gone: nobody else answers it
+            if self._resets != resets:  # the server that had the request is gone
                 raise _error(request, TransportFailure.RESET)
-            if is_write and self._has_told("done", sent.path):
-                await asyncio.sleep(0)  # who is to end here ends here
+            if is_write and self._notify("done", sent.path):
+                await asyncio.sleep(0)  # a process that is to end here ends here
             if response.status < 300:
                 failed.clear()
             if response.status == 429:
-                self._heed(sent, response.headers.get("Retry-After", ""))
+                self._note_retry_after(sent, response.headers.get("Retry-After", ""))
             answer = _Answer(self, request, response)
             answer.alters = self.alters if sent.verb in _READS else None
             self._streams[answer] = None
@@ -165,10 +165,10 @@ class Link:
             finally:
                 self._streams.pop(answer, None)
             if is_write:
-                self._has_told("answered", sent.path)
+                self._notify("answered", sent.path)
 
-    def _has_told(self, stage: Stage, path: str) -> bool:
-        """Tell of a write; return whether anything was to be told."""
+    def _notify(self, stage: Stage, path: str) -> bool:
+        """Notify listeners of a write; return whether there are any."""
         listeners = [each for each in (self.on_write, self.on_any_write) if each is not None]
         for listener in listeners:
             listener(stage, path)
@@ -218,7 +218,7 @@ class Link:
                 self.impatience.append(text)
         return failed
 
-    def _heed(self, sent: Sent, seconds: str) -> None:
+    def _note_retry_after(self, sent: Sent, seconds: str) -> None:
         if seconds.isdigit() and sent.verb in _READS:
             again = asyncio.get_running_loop().time() + int(seconds)
             self._not_before[sent.stream, sent.verb] = again
@@ -254,7 +254,7 @@ class Link:
 class _Answer:
     """An `HttpResponse` that ends with its link, and comes in reads of its own.
 
-    What was sent as one piece may arrive in several, cut anywhere, and several as one.
+    A piece that was sent may arrive in several, cut anywhere, and several as one.
     """
 
     def __init__(self, link: Link, request: HttpRequest, response: MemoryResponse) -> None:
@@ -269,7 +269,7 @@ class _Answer:
         self.headers: Mapping[str, str] = response.headers
 
     async def read_some(self, *, gather: float = 0.0) -> bytes:
-        """Return what has arrived; a cut link holds it back."""
+        """Return the bytes that have arrived; a cut link holds them back."""
         if not self._held:
             if self._failure is not None:
                 raise self._failure
@@ -300,7 +300,7 @@ class _Answer:
             return b""
 
     def reset(self) -> None:
-        """Let whoever reads it find the connection reset."""
+        """Make the next read fail with a reset connection."""
         self._response.reset()
 
     async def iter_bytes(self) -> AsyncGenerator[bytes]:

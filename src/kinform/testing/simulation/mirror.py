@@ -1,4 +1,4 @@
-"""What the program `everything_at_once` is to have done at the end."""
+"""The expected final state of the program `everything_at_once`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process under test: a client of its own, and what it says of itself while it lives."""
+"""A process under test: its own client, and its reports to the oracles."""
 
 from __future__ import annotations
 
@@ -69,19 +69,19 @@ class Process:
 
     @property
     def is_leading(self) -> bool:
-        """Whether it believes to lead, at this instant."""
+        """True if it believes that it leads, at this instant."""
         return any(elector.is_leader for elector in self.electors)
 
     @property
     def seen(self) -> int:
-        """The version that every informer of it has seen, as far as it told of them."""
+        """The version that all its informers have seen, of those that were reported."""
         informers: list[SharedInformer[Any]] = [witness.informer for witness in self.witnesses]
         informers += [each for factory in self._factories for each in factory.all_informers]
         return min((int(each.last_sync_resource_version or 0) for each in informers), default=0)
 
     @contextlib.contextmanager
     def informed_by(self, factory: SharedInformerFactory) -> Generator[None]:
-        """Tell of informers that have no witness, while they run."""
+        """Report informers that have no witness, while they run."""
         self._factories.append(factory)
         try:
             yield
@@ -96,10 +96,10 @@ class Process:
         sees: Sees = everything,
         resyncs: bool = False,
     ) -> Witness:
-        """Have all that an informer of the churned kind tells checked.
+        """Check all events of an informer of the churned kind.
 
         It must have an index ``team``, by that label. Not to be called after its start.
-        ``resyncs``: it tells everything again from time to time.
+        ``resyncs``: it delivers all objects again from time to time.
         """
         witness = Witness(
             informer,
@@ -141,7 +141,7 @@ class Process:
 
     @contextlib.contextmanager
     def working(self, key: object) -> Generator[None]:
-        """Have checked that nobody else in this process works on ``key`` meanwhile."""
+        """Check that no other task in this process works on ``key`` meanwhile."""
         if key in self._working:
             self._report(Divergence("workers", f"{self}: {key} is worked on twice at once"))
         self._working.add(key)

@@ -23,7 +23,7 @@ from kinform.runtime.context import Context
 from kinform.runtime.controller import Controller
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
 from kinform.runtime.manager import Manager
-from kinform.runtime.result import Result
+from kinform.runtime.reconciling import Result
 from kinform.sansio.delta_fifo import DeltaFIFO
 from kinform.sansio.real_fifo import RealFIFO
 from kinform.testing.simulation.process import Process
@@ -110,8 +110,8 @@ async def _compete(process: Process) -> None:
 
 
 async def _lead(process: Process, elector: LeaderElector) -> None:
-    # From a stale cache a Secret gets an owner that is gone; it is collected, its end is told, and
-    # it is made again, as quickly as this lets it.
+    # From a stale cache a Secret gets an owner that was deleted; it is collected, its deletion is
+    # delivered, and it is created again, as quickly as this lets it.
     pause = process.dice.choice((0.2, 0.5, 1.0))
 
     async def reconcile(ctx: Context, name: ObjectName) -> Result | None:
@@ -125,7 +125,7 @@ async def _lead(process: Process, elector: LeaderElector) -> None:
             if secret is None or not _is_of(source, secret):
                 await ctx.apply(_secret(source), owner=source)
                 await asyncio.sleep(pause)
-                # Deleted before the cache has seen it, it would be missed by nobody.
+                # If it is deleted before the cache has seen it, no event reports that.
                 return Result(requeue_after=_LOOK_AGAIN)
             return None
 

@@ -1,4 +1,4 @@
-"""Many seeds, in several processes; and what to do about one that fails."""
+"""Running: executes many seeds in several processes, and shrinks schedules that fail."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _AHEAD: Final = 4
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What is simulated: ``module:function``, and for the end a check, ``module:function`` too.
+    """The subject of a simulation: a program ``module:function``, and a check of the same form.
 
-    ``workload`` names what is written, as ``module:NAME``; without it that is ConfigMaps.
-    ``faults`` says which may happen, as `fault_names.chosen` reads it; without it that is all of
-    them for kinform's own program, and the default for others.
+    ``workload`` names the objects that are written, as ``module:NAME``; the default is ConfigMaps.
+    ``faults`` are the names to inject, as `fault_names.chosen` reads them; the default is all for
+    kinform's own program, and the default set for others.
     """
 
     program: str = DEFAULT
@@ -56,14 +56,14 @@ class Subject:
 
     @property
     def chosen(self) -> str:
-        """Which faults may happen."""
+        """The faults to inject."""
         return self.faults or ("all" if self.program == DEFAULT else "default")
 
     def load(self) -> Callable[[Schedule], Outcome]:
-        """Return what runs a schedule.
+        """Return the function that runs a schedule.
 
         Raises:
-            UsageError: there is no such thing; or, when it is run, the workload cannot be written.
+            UsageError: a name cannot be loaded; or, when it is run, the workload cannot be written.
         """
         chosen(self.chosen)
         if self.program == DEFAULT:
@@ -82,7 +82,7 @@ class Subject:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What became of one schedule. Without an oracle: nothing is wrong."""
+    """The result of one schedule. Without an oracle the schedule passed."""
 
     seed: int
     name: str = ""
@@ -130,7 +130,7 @@ def run_schedules(
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
-        except BaseException:  # nobody wants to know any more
+        except BaseException:  # the caller does not want the other results
             tie.send_bytes(b"end")
             raise
 
@@ -177,15 +177,15 @@ def _uninterrupted() -> Generator[None]:
 
 
 def _prepare(tied: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started us ends us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process ends us
     logging.getLogger("kinform").setLevel(logging.CRITICAL)
     threading.Thread(target=_end_with, args=(tied,), daemon=True).start()
 
 
 def _end_with(tied: Connection) -> None:
-    """End this process when whoever started it says so, or is gone: a killed one says nothing.
+    """End this process when its parent requests that, or has died, perhaps by SIGKILL.
 
-    What is said is not read, so that all workers hear it.
+    The request is not read from the pipe, so that all workers see it.
     """
     with contextlib.suppress(OSError):
         tied.poll(None)
@@ -233,7 +233,7 @@ def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
 def _workload(name: str) -> Workload:
     found = _named(name)
     if not isinstance(found, Workload):
-        raise UsageError(f"{name!r} is no Workload, but of type {type(found).__name__}")
+        raise UsageError(f"{name!r} is not a Workload, but of type {type(found).__name__}")
     return found
 
 
@@ -244,6 +244,6 @@ def _named(name: str) -> Any:
         sys.path.insert(0, here)
     try:
         return getattr(importlib.import_module(module), function)
-    except Exception as exc:  # whatever it raises that somebody else has written
+    except Exception as exc:  # the user's module may raise anything
         hint = "" if colon else "; write module:function"
         raise UsageError(f"cannot load {name!r}: {type(exc).__name__}: {exc}{hint}") from exc

@@ -1,8 +1,8 @@
-"""Scenes: faults that go together, each at its time; at random they would hardly ever meet.
+"""Scenes: combinations of faults that would hardly ever meet at random.
 
-A list from a server that is behind harms nobody, unless a watch has just expired; a restore finds
-clients that are about to list only if something has kept them from it. Each rare theme has a scene,
-which is played once in its schedules.
+A list from a stale server does no harm, unless a watch has just expired; a restore finds clients
+that are about to list only if something has kept them from it. Each rare theme has a scene, which
+is played once in its schedules.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def strays(dice: random.Random) -> Sequence[Action]:
 
 
 def failover(dice: random.Random) -> Sequence[Action]:
-    """All come to a server whose cache is behind, and have to list there."""
+    """All clients reconnect to a server with a stale cache, and have to list there."""
     lasts = round(dice.uniform(30, 90), 1)
     verb, revisions = dice.choice(_BEHIND), dice.randint(200, 1500)
     expired = faults.error_event(410, after_events=dice.randint(1, 4), times=None)
@@ -80,7 +80,7 @@ def restore(dice: random.Random) -> Sequence[Action]:
 
 
 def packed(dice: random.Random) -> Sequence[Action]:
-    """Everybody comes again, and what is told meanwhile is told at once, packed."""
+    """All clients reconnect, and the events of the meantime arrive at once, packed."""
     lasts = round(dice.uniform(30, 90), 1)
     cut = [Partition(at=0.0, process=n, lasts=lasts / 6) for n in range(_MOST_PROCESSES)]
     return [*cut, _happen(faults.gzip(together=True, times=None), lasts=lasts)]

@@ -10,7 +10,7 @@ from kinform.testing.simulation.actions import Schedule
 __all__ = ["shrunk"]
 
 TRIES: Final = 150
-"""How many runs it may take."""
+"""The limit of runs to shrink one schedule."""
 
 
 def shrunk(

@@ -38,7 +38,7 @@ class Slot:
             self.end(crash=False)
 
     def over(self) -> None:
-        """Note that it is over."""
+        """Record that it has ended."""
         self.process = self._task = None
 
     def end(self, *, crash: bool, after: float = 0.0) -> None:
@@ -49,7 +49,7 @@ class Slot:
         self.ended_at = asyncio.get_running_loop().time()
         self.crashed = crash
         self._task.cancel()
-        if crash:  # nobody asks it to end in good order
+        if crash:  # a crash is not a clean stop
             self.process.link.kill()
             asyncio.get_running_loop().call_soon(self._task.cancel)
 

@@ -3,11 +3,10 @@
 A fault at random is rarely the one that a certain mistake needs, and hardly ever two that go
 together: pages, and a compaction between two of them. So every eighth schedule takes what its
 server does wrong from one theme; every sixteenth, between those, from a rare one, and plays its
-scene; every thirty-second has strangers. Four more of thirty-two have a server that is limited in
+scene; every thirty-second has proxies that answer 404. Four more have a server that is limited in
 one way for long: no watch can be opened, each watch ends cleanly after some events, nothing is
-answered, or the API version is not served. One more has a rough program (`is_rough`), whatever its
-server does. A new theme takes seeds that had none: all others mean
-what they meant.
+answered, or the API version is not served. One more has a rough program (`is_rough`), with any
+server. A new theme takes seeds that had none: all others keep their meaning.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def theme_of(seed: int) -> Theme | None:
 
 
 def scene_of(seed: int) -> Scene | None:
-    """Return what is played in the schedule of ``seed``; None: nothing."""
+    """Return the scene of the schedule of ``seed``; None: it has none."""
     rare = _rare(seed) or LIMITED_THEMES.get(seed % _LIMITED)
     return None if rare is None else rare[1]
 
@@ -88,7 +87,7 @@ def _overload(dice: random.Random) -> Fault:
 
 
 def _permissions(dice: random.Random) -> Fault:
-    """Somebody revokes them, and gives them back."""
+    """Permissions are revoked, and granted again."""
     code, times = dice.choice((401, 403, 403)), _times(dice)
     if dice.random() < 0.3:
         return faults.error_event(code, after_events=dice.randint(0, 3), times=times)
@@ -96,7 +95,7 @@ def _permissions(dice: random.Random) -> Fault:
 
 
 def _pages(dice: random.Random) -> Fault:
-    """Lists come in pages, and what they show expires meanwhile."""
+    """Lists come in pages, and their version expires meanwhile."""
     match dice.randrange(6):
         case 0:
             return faults.no_watch_list(times=None)
@@ -153,7 +152,7 @@ def _replicas(dice: random.Random) -> Fault:
 
 
 def _strays(dice: random.Random) -> Fault:
-    """Watches tell what is not asked for: bookmarks of the past, and old states once more."""
+    """Watches deliver unexpected events: old bookmarks, and old states once more."""
     match dice.randrange(6):
         case 0 | 1:
             return faults.stray_bookmarks(revisions=dice.choice((1, 50, 500)), times=None)
@@ -166,7 +165,7 @@ def _strays(dice: random.Random) -> Fault:
 
 
 def _failovers(dice: random.Random) -> Fault:
-    """Lists go to a server whose cache is behind, while watches expire and end."""
+    """Lists go to a server with a stale cache, while watches expire and end."""
     match dice.randrange(5):
         case 0 | 1:
             return faults.stale_cache(
@@ -192,7 +191,7 @@ def _members(dice: random.Random) -> Fault:
 
 
 def _restores(dice: random.Random) -> Fault | Restore:
-    """The server goes back while clients are about to list, and what was lost is done again."""
+    """The server is restored while clients are about to list, and lost writes are repeated."""
     match dice.randrange(5):
         case 0 | 1:
             return Restore(at=0.0, by=dice.randint(5, 60), redo=dice.randint(1, 3))
@@ -203,7 +202,7 @@ def _restores(dice: random.Random) -> Fault | Restore:
 
 
 def _strangers(dice: random.Random) -> Fault:
-    """Somebody in between answers in place of the server, and knows nothing of what it has."""
+    """A proxy answers in place of the server, without knowing its objects."""
     match dice.randrange(4):
         case 0 | 1:
             return faults.status(404, text=dice.choice((None, "default backend")), times=None)

@@ -1,4 +1,4 @@
-"""A witness: a handler that checks all it is told against the history, while it is told."""
+"""A witness: an event handler that checks each event against the history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ E = TypeVar("E", Added[Object], Updated[Object], Deleted[Object])
 
 
 class Divergence(AssertionError):
-    """Something was not as promised. ``oracle`` is the promise, in one word."""
+    """A broken promise. ``oracle`` names the promise, in one word."""
 
     def __init__(self, oracle: str, message: str) -> None:
         super().__init__(f"{oracle}: {message}")
@@ -30,26 +30,26 @@ class Divergence(AssertionError):
 
 @final
 class Witness:
-    """Follows one informer.
+    """Checks the events of one informer.
 
-    Promises checked: what is told was so, in the order in which it was so (``order``); an object
-    comes before it changes or goes, once (``pairing``); another object of the same name is never an
-    update (``identity``); once it is said to have synced, it was told of all that was there at the
-    start and ever since (``sync``); and at the end what was told, the cache and the server are the
-    same (``equality``).
+    Promises checked: delivered states existed, in this order (``order``); an object is added once,
+    before it is updated or deleted (``pairing``); another object of the same name is never an
+    update (``identity``); once it has synced, all objects that existed since the start were
+    delivered (``sync``); and at the end the delivered state, the cache and the server are equal
+    (``equality``).
 
     Args:
-        informer: Whose handler this is; it is not started yet.
-        history: What was so.
-        report: Told what is wrong.
-        sees: What the informer's selector lets through.
+        informer: The informer to check; it is not started yet.
+        history: The true states.
+        report: Called with each divergence.
+        sees: The informer's selector.
         damages: Whether objects may become unreadable on their way.
-        garbles: Whether anything may; else all that comes can be read (``reading``).
+        garbles: Whether anything may; otherwise all bytes can be read (``reading``).
         lags: Whether a list of any version may show an old state, of before the informer's start.
-        resyncs: Whether objects are told again as they were.
-        before: Awaited before each event is looked at.
-        pauses: How many seconds it may take to be told something; one of these, at random.
-        name: Who this is, for messages.
+        resyncs: Whether objects are delivered again unchanged.
+        before: Awaited before each event is checked.
+        pauses: Seconds that handling an event takes; one of these, at random.
+        name: The name of the witness, for messages.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Witness:
         self._lags = lags
         self._resyncs = resyncs
         self._began = history.time()
-        self._told: set[str] = set()
+        self._delivered: set[str] = set()
         self._has_synced = False
         self._before = before
         self._pauses = pauses
@@ -97,10 +97,10 @@ class Witness:
 
     @property
     def believed(self) -> Mapping[str, State]:
-        """What is there, by all that was told."""
+        """The current objects according to the delivered events."""
         return self._believed
 
-    # --- what it is told
+    # --- its event handler
 
     def _minded(self, handle: Callable[[E], Awaitable[None]]) -> Callable[[E], Awaitable[None]]:
         """Return ``handle``; an error in it is a divergence, where an informer would log it."""
@@ -119,7 +119,7 @@ class Witness:
         key, state = str(event.key), self._history.state_of(event.obj)
         if key in self._believed:
             self._fail("pairing", f"{key} was added twice: {state}, after {self._believed[key]}")
-        self._told.add(key)
+        self._delivered.add(key)
         self._advance(key, state)
 
     async def _updated(self, event: Updated[Object]) -> None:
@@ -130,13 +130,16 @@ class Witness:
         if had is None:
             self._fail("pairing", f"{key} was updated before it was added: {new}")
         elif old != had:
-            self._fail("pairing", f"{key} was updated from {old}, and had been {had}")
+            self._fail("pairing", f"{key} was updated from {old}, but was last delivered as {had}")
         if old.uid != new.uid:
-            self._fail("identity", f"{key} is another object, and that was an update: {old}, {new}")
+            self._fail(
+                "identity",
+                f"{key} is another object, delivered as an update: {old}, {new}",
+            )
         # An object that could not be read for a while, and went and came unseen, is as it was.
         may_be_same = self._history.restores or self._damages or self._resyncs
         if old == new and not may_be_same:
-            self._fail("pairing", f"{key} was updated, and is as it was: {new}")
+            self._fail("pairing", f"{key} was updated without a change: {new}")
         self._advance(key, new)
 
     async def _deleted(self, event: Deleted[Object]) -> None:
@@ -147,9 +150,9 @@ class Witness:
             self._fail("pairing", f"{key} was deleted before it was added: {state}")
             return
         if had.uid != state.uid:
-            self._fail("identity", f"{key}: {state} was deleted, and {had} was there")
+            self._fail("identity", f"{key}: {state} was deleted, but {had} was delivered last")
         if self._damages and event.final_state_unknown:
-            return  # set apart, it seems: it was there, and may be told again as it was then
+            return  # quarantined: it existed, and may be delivered again in that state
         moments, place = self._history.moments(key), self._place.get(key, 0)
         for number in range(place, len(moments)):
             now = moments[number].state
@@ -157,13 +160,13 @@ class Witness:
                 self._place[key] = number
                 break
         else:
-            self._fail("order", f"{key} was told to be deleted, and is there: {had}")
+            self._fail("order", f"{key} was delivered as deleted, but exists: {had}")
             return
         if self._sees is not everything:
-            return  # what left the selection is shown as it was, in the version in which it left
-        # What was merged away may lie between what was told last and how it ended.
+            return  # an object that left the selection is shown in its last selected state
+        # A coalesced state may lie between the last delivered state and the final one.
         if state != had and all(state not in {m.state, m.final} for m in moments[place:]):
-            self._fail("order", f"{key} was last told as {had}, and deleted as {state}")
+            self._fail("order", f"{key} was last delivered as {had}, and deleted as {state}")
 
     def hurry(self) -> None:
         """Take no time any more."""
@@ -184,15 +187,15 @@ class Witness:
                 break
         else:
             is_past = any(moment.state == state for moment in moments[:place])
-            told = "is of the past" if is_past else "never was"
-            self._fail("order", f"{key} was told as {state}, which {told}")
+            reason = "is older than a delivered state" if is_past else "never existed"
+            self._fail("order", f"{key} was delivered as {state}, which {reason}")
         if not self._sees(state):
             self._fail("selection", f"{key} is not selected: {state}")
 
-    # --- what can be looked at
+    # --- checks
 
     def look(self) -> None:
-        """Check what holds at every moment."""
+        """Check the promises that hold at every moment."""
         informer = self.informer
         statistics = informer.statistics()
         version = int(informer.last_sync_resource_version or 0)
@@ -202,12 +205,12 @@ class Witness:
             if self._noticed == self._history.restores:
                 self._fail("version", went)
             elif self._backwards > statistics.reflector.regressions:
-                self._fail("version", f"{went}, and did not say so")
+                self._fail("version", f"{went} without counting a regression")
             self._noticed = self._history.restores
         self._version = version
         error = statistics.reflector.last_error
         if isinstance(error, DecodeError) and not self._garbles:
-            self._fail("reading", f"what came whole could not be read: {error}")
+            self._fail("reading", f"an intact response could not be read: {error}")
         if statistics.unexpected_ends:
             self._fail("parts", "a reflector, pump or handler ended though nothing stopped it")
         bound = coalesce.HIGH_WATER + 4 * len(self._history.keys)
@@ -228,20 +231,20 @@ class Witness:
 
     def _check_sync(self) -> None:
         if self._lags or self._damages or self._history.restored_at >= self._began:
-            return  # what it was shown may have been something else
+            return  # the list may have shown another state
         for key in self._history.keys:
             states = self._history.since(key, self._began)
             was_there = all(state is not None and self._sees(state) for state in states)
-            if was_there and key not in self._told:
-                self._fail("sync", f"{key} was there all the time, and has not been told")
+            if was_there and key not in self._delivered:
+                self._fail("sync", f"{key} existed all the time, but was not delivered")
 
     def difference(self) -> str:
-        """Return what is not equal: the server, the cache and what was told; ``""`` if all is."""
-        if apart := self.informer.unreadable:  # what was damaged on its way is to be asked for
+        """Return a difference between server, cache and delivered events; ``""`` if none."""
+        if apart := self.informer.unreadable:  # a corrupted object must be read again
             return f"{self.name}: {', '.join(map(str, apart))} cannot be read"
         server = self._history.now(self._sees)
         cache = {str(one.key): self._history.state_of(one) for one in self.informer.lister.list()}
-        for name, found in (("the cache", cache), ("what was told", self._believed)):
+        for name, found in (("the cache", cache), ("the delivered events", self._believed)):
             for key in sorted({*server, *found}):
                 if server.get(key) != found.get(key):
                     return (

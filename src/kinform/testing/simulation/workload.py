@@ -22,7 +22,7 @@ _TRICKY: Final = " é\u0085\u2028😀"
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What a schedule has decided of an object that it is about to write."""
+    """The choices of a schedule for an object that it is about to write."""
 
     namespace: str
     """``""`` for a kind without namespaces."""
@@ -39,14 +39,14 @@ class Draft:
 
     @property
     def text(self) -> str:
-        """The value as a text, with characters behind it that not everybody reads well."""
+        """The value as a text, followed by characters that are hard to encode."""
         return f"{self.value}{_TRICKY}"
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """Which objects a schedule creates, changes and deletes, and how they are made.
+    """The objects that a schedule creates, changes and deletes, and their contents.
 
     An update gives an object what ``make`` returns. What others have put beside that stays: other
     top-level members, such as the status, and in its metadata labels, annotations and finalizers.
@@ -56,9 +56,9 @@ class Workload:
             namespaces they are called ``blue-n1`` and the like.
         make: Returns an object, for the same draft the same one. Its kind and its name need not be
             in it; if they are, they must be those asked for. The draft's labels are added.
-        value_at: Where in it there is a text or a number that tells one write from another, for
+        value_at: The path of a text or number in it that distinguishes one write from another, for
             example ``("spec", "size")``. The history of a `World` has it as ``value``.
-        manifests: What has to be there first: the CustomResourceDefinition, for example.
+        manifests: Objects to create first: the CustomResourceDefinition, for example.
 
     Raises:
         UsageError: ``resource`` cannot be read.
@@ -78,7 +78,7 @@ class Workload:
     manifests: Sequence[Mapping[str, object]] = ()
 
     def __post_init__(self) -> None:
-        """Refuse what is no resource."""
+        """Check that the workload names a resource."""
         try:
             GroupVersionResource.parse(self.resource)
         except ValueError as exc:
@@ -109,12 +109,12 @@ def body_of(workload: Workload, draft: Draft, kind: Kind) -> Json:
 
 
 def _made(workload: Workload, draft: Draft) -> Json:
-    """Return what users have made, as far as JSON can say it."""
+    """Return the user's object as JSON values."""
     try:
         return msgspec.json.decode(msgspec.json.encode(workload.make(draft)), type=Json)
-    except Exception as exc:  # whatever it raises that somebody else has written
-        told = f"make() failed for {draft.key}: {type(exc).__name__}: {exc}"
-        raise UsageError(f"the workload's {told}") from exc
+    except Exception as exc:  # the user's function may raise anything
+        failure = f"make() failed for {draft.key}: {type(exc).__name__}: {exc}"
+        raise UsageError(f"the workload's {failure}") from exc
 
 
 CONFIG_MAPS: Final = Workload(
@@ -122,4 +122,4 @@ CONFIG_MAPS: Final = Workload(
     make=lambda draft: {"data": {"value": draft.text}},
     value_at=("data", "value"),
 )
-"""What schedules write unless told otherwise."""
+"""The default workload of schedules."""

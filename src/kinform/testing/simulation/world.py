@@ -1,4 +1,4 @@
-"""The world: a server, processes, and a schedule that happens to them, under virtual time."""
+"""The world: a server, processes, and the schedule of faults, under virtual time."""
 
 from __future__ import annotations
 
@@ -38,31 +38,31 @@ from kinform.testing.simulation.writer import BUSY, Lost, Writer
 __all__ = ["BUDGET", "Check", "Outcome", "Program", "World", "simulate"]
 
 BUDGET: Final = 8
-"""Lists, and watches, that an informer may ask for in any minute."""
+"""The limit of lists, and of watches, of an informer in any minute."""
 SETTLE: Final = 600.0
-"""Seconds after which everything is equal, once all faults are over: longer than any watch."""
+"""Seconds after the last fault until everything must be equal: longer than any watch."""
 _RESTS: Final = 3.0
-"""A program may take so many times its limit to come to rest."""
+"""A program may take this many times its limit to come to rest."""
 _LEASES: Final = 120.0
 """Seconds after the last fault until which a process may lose its lease."""
 _TICK: Final = 2.5
 _OTHER_VERSION: Final = "v1beta1"
-"""The version in which objects are served whose own version is not."""
+"""The API version that is served while the objects' own version is not."""
 _ANSWER_TIMEOUT: Final = 150.0
-"""Less than usual, so that what comes too slowly is given up before everything is equal."""
+"""Shorter than usual, so that slow answers time out before everything must be equal."""
 _AFTER_RESTORE: Final = 75.0
 """Seconds after a restore in which a lease may be in the hands of two: it was edited."""
 
 Program: TypeAlias = Callable[[Process], Awaitable[None]]
-"""What runs in each process, until it is cancelled."""
+"""The program that runs in each process, until it is cancelled."""
 Check: TypeAlias = Callable[["World"], str | None]
-"""Looks at the end: returns or raises what is not yet as it should be, else ``""`` or None."""
+"""Called at the end: returns or raises the first problem, else returns ``""`` or None."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run went."""
+    """The outcome of a run."""
 
     schedule: Schedule
     divergence: Divergence | None
@@ -72,7 +72,7 @@ class Outcome:
     writes: int
     """Of all processes, without those of leases and events."""
     command: str = ""
-    """What runs this schedule again in a shell, if it was drawn from its seed."""
+    """A shell command that runs this schedule again, if it was drawn from its seed."""
 
     def raise_for_divergence(self) -> None:
         """Do nothing if the run found nothing.
@@ -163,7 +163,7 @@ class World:
     ) -> None:
         self.schedule: Final = schedule
         self.limits: Final = limits or Limits()
-        self.server: Final = APIServer(port=None, seed=schedule.seed, token="simulation")  # noqa: S106 - nobody else can reach it
+        self.server: Final = APIServer(port=None, seed=schedule.seed, token="simulation")  # noqa: S106 - in memory only
         self.failure: Divergence | None = None
         self.now: float = 0.0
         self.sent: list[list[Sent]] = []
@@ -193,7 +193,7 @@ class World:
             UsageError: the workload cannot be written.
         """
         loop = asyncio.get_running_loop()
-        loop.set_exception_handler(_tell_of_error)
+        loop.set_exception_handler(_log_error)
         before = _timers(loop)
         async with self.server:
             for namespace in NAMESPACES:
@@ -304,7 +304,7 @@ class World:
                 link.on_write = Countdown(action).of(slot)
             case acts.Partition() if link is not None:
                 link.cut(silent=action.silent)
-                self._later(action.lasts, link.mend)
+                self._later(action.lasts, link.heal)
             case _:
                 pass  # it does not run just now
 
@@ -337,7 +337,7 @@ class World:
 
     @contextlib.contextmanager
     def _in_own_version(self) -> Generator[None]:
-        """Serve what is written in its own version for an instant: no fault hits who writes."""
+        """Serve the written objects in their own version for an instant: faults spare writes."""
         kinds = self.server.cluster.kinds
         if self._moved_kind is not None:
             kinds.move(self._moved_kind, self._moved_kind.version)
@@ -358,7 +358,7 @@ class World:
                 slot.link.reset()
 
     def _redo(self, lost: Sequence[Lost], count: int) -> None:
-        """Make updates again that were lost, as far as everybody can tell the difference."""
+        """Repeat updates that were lost, as far as every process can see the difference."""
         there = self.history.now()
         seen = min((process.seen for process in self.living), default=0)
         for mark, write in lost:
@@ -427,9 +427,9 @@ class World:
             self.report(Divergence("leak", f"{process} left {link.open_streams} answers open"))
 
     def _may_end(self, error: BaseException | None) -> bool:
-        """Tell whether a process may end by this: one that has lost its lease is started again.
+        """Return whether a process may end by this: one that has lost its lease is started again.
 
-        As in a cluster. Long after the last fault there is no reason to lose it.
+        As in a cluster. Long after the last fault a lease must not be lost.
         """
         late = self._healed_at is not None and self.time() - self._healed_at > _LEASES
         return isinstance(error, LeadershipLost) and not late
@@ -445,7 +445,7 @@ class World:
             self.report(Divergence("writes", f"{process}: {text}"))
 
     def report(self, divergence: Divergence) -> None:
-        """Note what is wrong; the first thing counts."""
+        """Record a divergence; the first one counts."""
         if self.failure is None:
             at = asyncio.get_running_loop().time()
             message = f"{divergence} (at {at:.2f} s)"
@@ -495,7 +495,7 @@ class World:
         self._raise()
 
     def _explained(self, missing: Divergence) -> Divergence:
-        """Return what is wrong, and which key fails, if that may be the reason."""
+        """Return the divergence, with a key that fails, if that may be the reason."""
         failing = self._failing()
         if not failing or missing.oracle == "failing":
             return missing
@@ -503,7 +503,7 @@ class World:
         return Divergence(missing.oracle, f"{text}; besides, {failing}")
 
     def _difference(self) -> Divergence | None:
-        """Return what is not yet as it should be."""
+        """Return the first difference from the expected final state."""
         if len(self.living) < len(self._slots):
             return Divergence("equality", "a process does not run")
         for process in self.living:
@@ -538,7 +538,7 @@ class World:
             return self._check(self) or ""
         except UsageError:
             raise
-        except Exception as exc:  # noqa: BLE001 - whatever it raises that somebody else has written
+        except Exception as exc:  # noqa: BLE001 - the user's check may raise anything
             return f"the check raised {type(exc).__name__}: {exc}".removesuffix(": ")
 
     def _check_timers(self, before: set[asyncio.TimerHandle]) -> None:
@@ -580,8 +580,8 @@ def _timers(loop: asyncio.AbstractEventLoop) -> set[asyncio.TimerHandle]:
     return {timer for timer in scheduled if not timer.cancelled()}
 
 
-def _tell_of_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what nobody has caught, except for the end of a run that took too long."""
+def _log_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log uncaught errors, except for the end of a run that took too long."""
     if not isinstance(context.get("exception"), TimeUp):
         loop.default_exception_handler(context)
 
@@ -592,7 +592,7 @@ async def _run(program: Program, process: Process) -> None:
 
 
 def _command(schedule: Schedule, program: Program, check: Check | None) -> str:
-    """Return what runs a schedule again, as far as a command line can name it; else ``""``."""
+    """Return the command that runs a schedule again; ``""`` if the program has no name."""
     named = (
         [("--program", program)] if check is None else [("--program", program), ("--check", check)]
     )

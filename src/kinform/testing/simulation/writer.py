@@ -29,9 +29,9 @@ Lost: TypeAlias = tuple[int, Write]
 """A write that was undone, behind the revision before it."""
 
 BUSY: Final = 100
-"""Revisions that each write of a schedule takes: others write too, what nobody looks at."""
+"""Revisions that each write of a schedule takes: others are taken by unrelated writes."""
 REDONE: Final = 1000
-"""Added to the value of what is written again."""
+"""Added to the value of a repeated write."""
 
 
 @final
@@ -75,10 +75,10 @@ class Writer:
 
     @property
     def kind(self) -> Kind:
-        """What is written.
+        """The objects that are written.
 
         Raises:
-            UsageError: it cannot be.
+            UsageError: the workload cannot be written.
         """
         name = self.workload.resource
         kind = self._server.cluster.kinds.find(*GroupVersionResource.parse(name))
@@ -183,7 +183,7 @@ def _path(kind: Kind, namespace: str) -> str:
 
 
 def _team(action: Write, held: Stored | None) -> str:
-    """Return whose an object is to be, which is as ``held`` now."""
+    """Return the team label for an object, whose current state is ``held``."""
     first = "red" if action.value % 2 else "blue"
     team = first if held is None else held.labels.get("team", "")
     if action.verb == "relabel":
@@ -192,7 +192,7 @@ def _team(action: Write, held: Stored | None) -> str:
 
 
 def _merged(held: Stored, body: Json) -> Json:
-    """Return an object as it is to be, with what others have put beside that."""
+    """Return the desired object, with the fields that others have set."""
     content: Json = json.loads(held.raw)
     metadata = merge_patch.apply(content["metadata"], body["metadata"])
     return {**content, **body, "metadata": metadata}
@@ -200,7 +200,7 @@ def _merged(held: Stored, body: Json) -> Json:
 
 @contextlib.contextmanager
 def _refused(called: str) -> Generator[None]:
-    """Say whose fault it is if the server takes something not."""
+    """Raise the error of a refused write as the workload's."""
     try:
         yield
     except (StatusError, TypeError, ValueError) as exc:
