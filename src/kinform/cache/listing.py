@@ -87,7 +87,7 @@ async def take_list(
     Raises:
         ResourceExpiredError: the version has expired.
         DecodeError: an answer is not a list of the expected kind, or the list is endless or larger
-            than ``lw.max_list_size``.
+            than its ``max_list_size``.
         SourceError: ``lw`` returns something else than a list.
     """
     version, size, pace = "", 0, _PagePace()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from typing import ParamSpec, Protocol, TypeVar
 
-from kinform.cache import sync
+from kinform.cache import waiting
 from kinform.errors import UsageError
 from kinform.sync import loop_thread
 
@@ -19,7 +19,7 @@ class Syncable(Protocol):
     """Something that can be waited for: an informer, a group of them, a registration."""
 
     @property
-    def asynchronous(self) -> sync.Syncable:
+    def asynchronous(self) -> waiting.Syncable:
         """The asyncio object behind it."""
         ...
 
@@ -52,4 +52,4 @@ def wait_for_cache_sync(*what: Syncable, timeout: float | None = None) -> None:
     if not what:
         raise UsageError("there is nothing to wait for; give informers or registrations")
     inner = (one.asynchronous for one in what)
-    loop_thread.current().run(sync.wait_for_cache_sync, *inner, timeout=timeout)
+    loop_thread.current().run(waiting.wait_for_cache_sync, *inner, timeout=timeout)

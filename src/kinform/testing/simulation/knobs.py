@@ -12,14 +12,14 @@ from collections.abc import Generator
 from types import ModuleType
 from typing import Final
 
-from kinform.cache import applying, intake
+from kinform.cache import controller, intake
 from kinform.sansio import coalesce
 
 __all__ = ["turned"]
 
 _KNOBS: Final[tuple[tuple[ModuleType, str, int], ...]] = (
-    (applying, "_TURN", 3),
-    (applying, "_TOLD_PER_TURN", 2),
+    (controller, "_TURN", 3),
+    (controller, "_NOTIFIED_PER_TURN", 2),
     (intake, "TURN", 2),
     (coalesce, "HIGH_WATER", 4),
 )
