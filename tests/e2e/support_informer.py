@@ -57,7 +57,7 @@ class Writer:
         for _ in range(times):
             await self._write_one(self._random.choice(self._names))
             self.writes += 1
-            self._waiters.ask()
+            self._waiters.check()
 
     @contextlib.asynccontextmanager
     async def writing(self) -> AsyncGenerator[None]:
@@ -174,7 +174,7 @@ class Heard:
 
     def _heard(self) -> None:
         self.events += 1
-        self._waiters.ask()
+        self._waiters.check()
 
     async def wait_believes(self, states: States, within: float = 30.0) -> None:
         """Wait until it believes exactly this."""

@@ -73,7 +73,7 @@ class Scene:
         if isinstance(error, ResourceVersionRegressed):
             for heard in self.heard:
                 heard.begin_again()
-        self._waiters.ask()
+        self._waiters.check()
 
     @property
     def attempts(self) -> Attempts:
