@@ -22,7 +22,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from kinform.apiserver import field_sets
-from kinform.apiserver.field_sets import FieldSet
+from kinform.apiserver.field_sets import FieldSet, is_list
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at
 from kinform.apiserver.kinds import Kind
 from kinform.apiserver.schemas import Schema
@@ -202,9 +202,9 @@ def _starting(old: Json | None, new: Json, *, is_subresource: bool) -> Owners:
 def decode(entries: JsonValue) -> Owners | None:
     """Return ``managedFields`` by owner, None if they are invalid."""
     owners: Owners = {}
-    if not isinstance(entries, list):
+    if not is_list(entries):
         return owners
-    for entry in cast("list[JsonValue]", entries):
+    for entry in entries:
         if not isinstance(entry, dict):
             return None
         given = cast("Json", entry)

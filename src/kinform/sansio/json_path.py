@@ -405,9 +405,9 @@ class Evaluator:
             case Slice():
                 yield from self._slice(step, value)
             case Compare():
-                if self._is_strict and not isinstance(value, list):
+                if self._is_strict and value.__class__ is not list:
                     raise self._error("a filter needs a list")
-                for item in self._children(cast("object", value)):
+                for item in self._children(value):
                     if self._holds(step, item):
                         yield item
             case _ as never:
