@@ -422,7 +422,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
 
 @final
 class _Stream:
-    """The body of a response as aiohttp delivers it: a `kinform.rest.transport.Source`."""
+    """The body of a response as aiohttp delivers it: a `kinform.rest.transport.BodySource`."""
 
     def __init__(
         self, response: aiohttp.ClientResponse, *, exchange: _Exchange, pool: _Pool

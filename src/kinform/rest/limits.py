@@ -39,7 +39,7 @@ class TokenBucketLimiter:
         self._logged_at = float("-inf")
 
     async def wait(self) -> None:
-        """Wait for a token. A cancelled wait returns the token and raises `CancelledError`."""
+        """Wait for a token. A cancelled wait returns the token and raises ``CancelledError``."""
         loop = asyncio.get_running_loop()
         now = loop.time()
         delay = self._bucket.reserve(now)

@@ -31,11 +31,11 @@ from kinform.sansio.gzip import GzipDecoder
 __all__ = [
     "AuthHeaders",
     "Body",
+    "BodySource",
     "Chunk",
     "Headers",
     "HttpRequest",
     "HttpResponse",
-    "Source",
     "StreamedResponse",
     "Transport",
     "fields_of",
@@ -239,7 +239,7 @@ class Transport(Protocol):
         ...
 
 
-class Source(Protocol):
+class BodySource(Protocol):
     """Delivers the bytes of a response body. Its reads raise only `TransportError`."""
 
     async def read(self) -> bytes:
@@ -261,13 +261,13 @@ class Source(Protocol):
 
 @final
 class StreamedResponse:
-    """An `HttpResponse` over a `Source`, with content encodings undone.
+    """An `HttpResponse` over a `BodySource`, with content encodings undone.
 
     Raises:
         TransportError: if the body has an encoding that we cannot undo.
     """
 
-    def __init__(self, status: int, headers: Mapping[str, str], *, source: Source) -> None:
+    def __init__(self, status: int, headers: Mapping[str, str], *, source: BodySource) -> None:
         self.status: Final = status
         """The HTTP status code."""
         self.headers: Final = headers
