@@ -27,8 +27,8 @@ test: venv      ## all tests, in parallel; e2e ones are skipped where no control
 	$(PYTEST) -n $(JOBS) --dist loadgroup --max-worker-restart 0 $(ARGS)
 
 test-quick: venv ## the quick round, a minute: nothing slow, no control plane
-	$(PYTEST) -n $(JOBS) --dist loadgroup --max-worker-restart 0 -m "not slow and not e2e" \
-	  --ignore tests/bench --ignore tests/peers $(ARGS)
+	HYPOTHESIS_PROFILE=quick $(PYTEST) -n $(JOBS) --dist loadgroup --max-worker-restart 0 \
+	  -m "not slow and not e2e" --ignore tests/bench --ignore tests/peers $(ARGS)
 
 test-all:       ## the tests on every supported Python that is installed; ARGS=--quick: the quick round
 	$(PYTHON) tools/test_all.py $(ARGS)
@@ -45,7 +45,7 @@ examples: venv  ## the programs in examples/, on a control plane
 lint: venv      ## ruff: rules and format
 	$(PY) -m ruff check . && $(PY) -m ruff format --check .
 
-format: venv    ## let ruff mend what it can
+format: venv    ## repair what ruff can repair
 	$(PY) -m ruff check --fix . && $(PY) -m ruff format .
 
 types: pyright mypy verifytypes ## pyright strict, mypy strict, completeness of the public types

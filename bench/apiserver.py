@@ -34,7 +34,7 @@ from kinform.testing import ControlPlane
 __all__ = ["Server", "embedded", "main"]
 
 BARS: Final = {"one client": 2.0, "16 clients": 0.5, "list": 1.0, "watch": 1.0, "deliveries": 1.0}
-"""How many times the real server's rate each is to reach."""
+"""The required multiple of the real server's rate."""
 _CLIENTS: Final = 16
 _NAMESPACE: Final = "bench"
 _FULL_NAMESPACE: Final = "bench-full"

@@ -30,7 +30,7 @@ from kinform.testing import FakeListWatch
 __all__ = ["main"]
 
 BAR: Final = 2.0
-"""How many times as long a lookup in blocking code may take."""
+"""The allowed ratio of a lookup in blocking code to one on the loop."""
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -1,4 +1,4 @@
-"""What typed models cost: to read a whole Pod, and to import a group of them.
+"""Benchmark of typed models: the cost of reading a whole Pod, and of importing an API group.
 
 * *reading*: the same pods (6.5 KB, with managedFields) are decoded and dropped: as a partial model
   of nine fields, as the full `core_v1.Pod`, and as dicts.
@@ -27,9 +27,9 @@ from kinform import clientset
 __all__ = ["main"]
 
 READING_BAR: Final = 3.0
-"""How many times longer than the partial model the full one may take."""
+"""The allowed ratio of the full model to the partial one."""
 IMPORT_BAR: Final = 2.0
-"""How many times longer than ``import msgspec`` any module may take."""
+"""The allowed ratio of the import of any module to ``import msgspec``."""
 
 _PARTIAL, _FULL, _DICT = "nine fields", "core_v1.Pod", "dicts"
 _TIMED: Final = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"

@@ -1,4 +1,4 @@
-"""What every long run needs: to say how far it is, and when it began."""
+"""Progress output for long runs."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from kinform.runtime.manager import Manager
 __all__ = ["main"]
 
 BAR: Final = 3.0
-"""How many times the CPU time of the bare informer the controller may take."""
+"""The allowed ratio of the controller's CPU time to that of the bare informer."""
 _PODS: Final = "v1/pods"
 
 

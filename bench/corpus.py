@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 FOLDER: Final = Path(__file__).parent.parent / "build" / "bench"
-"""Where the files are kept."""
+"""The folder of the files."""
 FIRST_VERSION: Final = 1_000_000_000
 """The resourceVersion of the first pod; that of pod n is n higher. Always 10 digits."""
 SENT: Final = "bench.example.com/sent"
@@ -100,7 +100,7 @@ _SLOTS: Final = rb"""
 |(?P<group>(?<="fsGroup":)\d+)
 |(?P<restarts>(?<="restartCount":)\d)
 """
-"""What differs from pod to pod, beside the pod's and its ReplicaSet's identity."""
+"""The values that differ from pod to pod, beside the identity of the pod and its ReplicaSet."""
 
 
 @final
@@ -166,7 +166,7 @@ _RANGES: Final = {
 
 
 class _Identity(NamedTuple):
-    """What is known of a pod before it is made; each field is named as its slot."""
+    """The values of a pod before it is rendered; each field is named after its slot."""
 
     suffix: bytes
     hash: bytes
@@ -221,7 +221,7 @@ class _Application:
             return _Identity._fields.index(kind)
         place = len(_Identity._fields) + len(self._makers)
         if kind == "address" and addresses.setdefault(text, place) != place:
-            return addresses[text]  # the host's and the pod's are told twice each
+            return addresses[text]  # the addresses of host and pod appear twice each
         if kind in _RANGES:
             low, high = _RANGES[kind]
             self._makers.append(functools.partial(self._chance.number, low, high))
@@ -280,7 +280,7 @@ def json_file(count: int, *, seed: int = 1, folder: Path = FOLDER) -> Path:
     """Return the file with ``count`` pods; it is written if it is not there."""
     file = folder / f"pods-{seed}-{count}.json.bin"
     if not file.exists():
-        made = _told(pods(count, seed=seed), f"of {count:,} pods made")
+        made = _with_progress(pods(count, seed=seed), f"of {count:,} pods made")
         _write(file, (len(pod).to_bytes(4, "big") + pod for pod in made))
     return file
 
@@ -305,8 +305,8 @@ def zstd_size(file: Path) -> int:
     kept = file.with_name(f"{file.name}.zstd-{_LEVEL}")
     if not kept.exists():
         compressor = zstandard.ZstdCompressor(level=_LEVEL).compressobj()
-        told = _told(records(file), "pods compressed")
-        size = sum(len(compressor.compress(record)) for record in told)
+        counted = _with_progress(records(file), "pods compressed")
+        size = sum(len(compressor.compress(record)) for record in counted)
         size += len(compressor.flush())
         _write(kept, [b"%d\n" % size])
     return int(kept.read_text(encoding="ascii"))
@@ -319,7 +319,7 @@ def _exactly(source: BinaryIO, size: int) -> bytes:
     return data
 
 
-def _told(items: Iterable[bytes], what: str) -> Iterator[bytes]:
+def _with_progress(items: Iterable[bytes], what: str) -> Iterator[bytes]:
     """Yield the items, and tell from time to time how far it is."""
     for number, item in enumerate(items, 1):
         yield item

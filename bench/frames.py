@@ -28,7 +28,7 @@ from kinform.sansio.watch import WatchDecoder
 __all__ = ["main"]
 
 BAR: Final = 8.0
-"""How many times faster than ``json.loads`` frames must be, both kept."""
+"""The required speed-up over ``json.loads``, with both results kept."""
 
 _READ_SIZE: Final = 64 * 1024
 _KINFORM: Final = "kinform frames"

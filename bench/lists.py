@@ -1,11 +1,11 @@
 """The memory that one large list body takes on its way into a cache.
 
-A process of its own lists all pods in one answer, as a server with a watch cache sends them
-whatever limit it was asked for, into a `SharedInformer` with an index by ``spec.nodeName`` and a
-handler. The body comes through a pipe, made up as it is read: nobody ever holds it.
+A separate process lists all pods in one response, as a server with a watch cache sends them
+for any limit, into a `SharedInformer` with an index by ``spec.nodeName`` and a
+handler. The body comes through a pipe and is generated while it is read, so it is never in memory.
 
-* *settled*: resident memory when the handler was told of all, after a full collection and after
-  the C library (glibc) was told to give back what is free.
+* *settled*: resident memory after the handler received all pods, after a full collection and after
+  the C library (glibc) has released free memory.
 * *peak*: the most resident memory there was up to then, as the kernel counts it. The bar is here.
 * *relist*: the peak of a second list that shows what the cache holds already.
 
@@ -34,9 +34,9 @@ from kinform.cache import ReflectorOptions
 __all__ = ["main"]
 
 BAR: Final = 1.5
-"""How many times the settled memory the peak may be."""
+"""The allowed ratio of the peak to the settled memory."""
 FULL: Final = 100_000
-"""How many pods make a body of 650 MB."""
+"""The number of pods in a body of 650 MB."""
 
 _STATUS: Final = Path("/proc/self/status")
 _CLEAR: Final = Path("/proc/self/clear_refs")
@@ -82,13 +82,13 @@ async def _measure(pipe: BinaryIO) -> dict[str, float]:
         options=ReflectorOptions(stream_lists=False, first_version="0"),
         watch_error_handler=expected.append,
     )
-    told = informer.add_event_handler(on_add=lambda event: event.obj.at("status", "phase"))
+    handler = informer.add_event_handler(on_add=lambda event: event.obj.at("status", "phase"))
     _give_back()
     before, cpu = _memory("VmRSS"), time.process_time()
     figures: dict[str, float] = {}
     async with informer:
         first.put(_body(pipe))
-        await told.wait_synced()
+        await handler.wait_synced()
         figures["cpu"] = time.process_time() - cpu
         figures["pods"] = len(informer.indexer)
         _give_back()

@@ -45,7 +45,7 @@ from kinform.transforms import strip_managed_fields
 __all__ = ["main"]
 
 BARS: Final = {"raw": 1.35, "zstd": 0.25}
-"""How much memory a pod of the cluster may take at most, in multiples of its bytes."""
+"""The allowed memory of a cached pod, as a multiple of its bytes."""
 
 _FORMS: Final = {
     "unshared": "raw, nothing shared",

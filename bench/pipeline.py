@@ -4,15 +4,15 @@ kinform reads the body of a watch, cuts it, queues, caches and indexes it (two i
 and one by ``spec.nodeName``), and calls one handler that reads ``status.phase``: a
 `SharedInformer` on a real watch, on a server in memory. A read brings 256 KB, which is what
 asyncio takes at a time from a socket that has more, and gives all others a turn. The others are
-handed lines that are already cut, and keep what they make of each: nothing is found again, and
-nobody is told.
+handed lines that are already cut, and keep their results: there is no lookup and no
+notification.
 
 * *first list*: a streamed list fills an empty cache.
 * *new objects*: ADDED events fill an empty cache.
 * *updates*: every object of a full cache changes once. What is replaced is freed at once.
 
 The garbage collector runs as in production, and the bars are there; the same with the collector
-off shows how much of it that is. For updates there is no bar against ``json.loads``: dicts that
+off shows its share. For updates there is no bar against ``json.loads``: dicts that
 replace dicts give the collector nothing to do, and to pass over a pod's bytes three times (its
 metadata, its node, its phase) costs a quarter of it already.
 """
@@ -37,9 +37,9 @@ from kinform.meta import ObjectMeta
 __all__ = ["main"]
 
 BARE_BAR: Final = 4.0
-"""How many times longer than a bare decode of its metadata an event may take."""
+"""The allowed ratio of an event to a bare decode of its metadata."""
 JSON_BAR: Final = 4.0
-"""How many times longer ``json.loads`` must take, where its dicts pile up."""
+"""The required ratio of ``json.loads`` to kinform, with all dicts kept."""
 
 _KINFORM: Final = "kinform pipeline"
 _BARE: Final = "msgspec metadata"
@@ -51,7 +51,7 @@ _LIST_END: Final = (
 
 
 class _Metadata(msgspec.Struct, gc=False):
-    """What kinform reads of every object, and nothing else."""
+    """The fields that kinform reads of every object."""
 
     api_version: str = msgspec.field(name="apiVersion", default="")
     kind: str = ""
@@ -67,13 +67,13 @@ class _Line(msgspec.Struct, gc=False):
 class _Contest:
     name: str
     events: Sequence[bytes]
-    """What is timed, one line each."""
+    """The timed events, one line each."""
     known: Sequence[bytes] = ()
-    """What is there before."""
+    """The contents of the cache before."""
     is_list: bool = False
-    """Whether ``events`` are the first list."""
+    """True if ``events`` are the first list."""
     piles_up: bool = True
-    """Whether what is kept is added to what was kept before, and does not replace it."""
+    """True if the results are added to earlier ones instead of replacing them."""
 
 
 @final
@@ -87,7 +87,7 @@ class _Pipeline:
     async def _start(self) -> None:
         self._answer = transport.Answer()
         self._missing = 0
-        self._told = asyncio.Event()
+        self._delivered = asyncio.Event()
         self.informer: SharedInformer[Object] = SharedInformer(
             transport.source(self._answer),
             indexers={"node": lambda pod: pod.at("spec", "nodeName")},
@@ -104,20 +104,20 @@ class _Pipeline:
     def _read(self, pod: Object) -> None:
         self._missing -= pod.at("status", "phase") == "Running"
         if not self._missing:
-            self._told.set()
+            self._delivered.set()
 
     def take(self, reads: Sequence[bytes], *, events: int) -> None:
-        """Have ``reads`` arrive; return when the handler was told of all their events."""
+        """Feed ``reads``; return when the handler has received all their events."""
         self._runner.run(self._take(reads, events))
 
     async def _take(self, reads: Sequence[bytes], events: int) -> None:
         self._missing = events
-        self._told.clear()
+        self._delivered.clear()
         self._answer.put(reads)
         async with asyncio.timeout(60):
             await self.informer.wait_synced()
             if events:
-                await self._told.wait()
+                await self._delivered.wait()
 
     def close(self) -> None:
         """Stop the informer."""
@@ -160,7 +160,7 @@ class _Informing:
         (handler,) = figures.handlers
         done = (figures.objects, handler.delivered, handler.coalesced)
         if done != (self._events, self._known + self._events, 0):
-            raise SystemExit(f"cached, told, merged: {done}; nothing to measure")
+            raise SystemExit(f"cached, delivered, merged: {done}; nothing to measure")
 
 
 @final
@@ -188,7 +188,7 @@ class _Decoding:
 
 
 def _jobs(contest: _Contest, *, read_size: int) -> dict[str, measure.Job]:
-    """Return what takes turns; names in brackets are not looked at."""
+    """Return the alternating candidates; names in brackets have no bar."""
     kinform = _Informing(contest, read_size=read_size)
     bare = _Decoding(contest, msgspec.json.Decoder(_Line).decode)
     loads = _Decoding(contest, json.loads)

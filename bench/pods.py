@@ -37,7 +37,7 @@ _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 
 @dataclass(frozen=True)
 class _Template:
-    """What all pods of one application share."""
+    """The values that all pods of one application share."""
 
     app: str
     team: str
@@ -163,7 +163,7 @@ def _managed_by(
 
 
 def _managed_fields(rng: random.Random, template: _Template, *, owner_uid: str) -> list[Json]:
-    """Return who wrote what, the part of a pod nobody reads and everybody receives."""
+    """Return managedFields: the part of a pod that every client receives and hardly any reads."""
     empty: JsonObject = {}
     leaf: JsonObject = {".": empty}
     keys = ("image", "imagePullPolicy", "name", "terminationMessagePath", "args")

@@ -1,8 +1,8 @@
 """A key's way through a work queue, against a bare ``asyncio.Queue`` with a set beside it.
 
-The bare one does the least that anybody gets along with who writes this by hand: a key that waits
-is not put in twice, and leaves the set when it is taken. It may be worked on twice at once, and
-what is put in meanwhile is not remembered.
+The bare one is the minimum that a hand-written loop needs: a queued key
+is not queued twice, and leaves the set when it is taken. It may be processed twice at once, and
+an add during processing is lost.
 
 * *burst*: all keys are added, then all are taken and done, as after a first list.
 * *one by one*: each key is added, taken and done before the next one.
@@ -28,7 +28,7 @@ from kinform.workqueue import FairOrder, WorkQueue
 __all__ = ["main"]
 
 PLAIN_BAR: Final = 2.0
-"""How many times longer than the bare queue the work queue may take."""
+"""The allowed ratio of the work queue to the bare queue."""
 FAIR_BAR: Final = 3.0
 """The same for the fair one."""
 
@@ -42,7 +42,7 @@ _Way = Callable[[_Queue, Sequence[ObjectName]], Awaitable[None]]
 
 @final
 class _Bare:
-    """What people write by hand, without so much as a function around it."""
+    """The hand-written queue, without even a function around it."""
 
     @staticmethod
     async def burst(keys: Sequence[ObjectName]) -> None:

@@ -1,4 +1,4 @@
-"""How long a client with many informers needs to follow again after its API server restarted.
+"""The reconnect storm: how long many informers of a client need after a server restart.
 
     python -m bench.reconnect                                 1,000 informers, `kinform serve`
     python -m bench.reconnect --server control-plane --informers 200
@@ -44,7 +44,7 @@ __all__ = ["main"]
 BAR: Final = 30.0
 """Within how many seconds every cache follows again."""
 AT_ONCE: Final = 20
-"""How many writes are under way at the same time."""
+"""The number of concurrent writes."""
 TICK: Final = 0.1
 """Seconds between two samples of the informers' statistics."""
 
@@ -64,14 +64,14 @@ class Target(Protocol):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What was measured. Times are seconds."""
+    """The measurements. Times are in seconds."""
 
     server: str
     informers: int
     rate: float
     """Reconnects per second that the client allowed."""
     away: float
-    """How long the server did not answer."""
+    """The duration of the outage."""
     median: float
     """Until a cache had its change, counted from the server's first answer."""
     p90: float

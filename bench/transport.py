@@ -19,7 +19,7 @@ from kinform.rest.transport import Chunk, Headers, HttpRequest, HttpResponse
 __all__ = ["READ_SIZE", "Answer", "pieces", "source"]
 
 READ_SIZE: Final = 64 * 1024
-"""What one read of a busy connection brings."""
+"""The size of one read of a busy connection."""
 
 
 def pieces(parts: Iterable[bytes], size: int = READ_SIZE) -> Iterator[bytes]:

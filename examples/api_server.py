@@ -55,7 +55,7 @@ async def main() -> None:
 
 
 async def fill(cafes: kinform.ResourceClient[kinform.Object]) -> None:
-    """What is left out is set, what does not fit is refused: as the schema says."""
+    """The schema sets defaults and refuses invalid values."""
     for name, city in {"blue": "Wien", "north": "Oslo", "old": "Roma"}.items():
         made = await cafes.create({"metadata": {"name": name}, "spec": {"city": city}})
         print(made.name, "in", made.at("spec", "city"), "has", made.at("spec", "seats"), "seats")
@@ -76,7 +76,7 @@ async def read(cafes: kinform.ResourceClient[kinform.Object]) -> None:
 
 
 async def quarrel(cafes: kinform.ResourceClient[kinform.Object], other: kinform.Client) -> None:
-    """Two managers of one field: server-side apply tells them."""
+    """Two managers of one field: server-side apply reports the conflict."""
     blue = {"metadata": {"name": "blue"}, "spec": {"city": "Graz"}}
     theirs = other.resource("example.com/v1/cafes", namespace="default")
     await cafes.apply(blue, field_manager="owner", force=True)

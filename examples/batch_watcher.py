@@ -1,8 +1,8 @@
-"""Follow thousands of Jobs to their end: how far they are, how they ended, each counted once.
+"""Follow thousands of Jobs until they end: progress and results, each Job counted once.
 
-A job ends when it is complete, failed or deleted, whatever happens to the connection meanwhile:
-after an outage everything is listed again, and what was counted is not counted twice. A suspended
-job is waited for, unless ``--leave-suspended`` is said. Of each job only some words are kept: a
+A job ends when it is complete, failed or deleted. A lost connection does not matter: after an
+outage everything is listed again, and a counted job is not counted twice. A suspended job is
+waited for, unless you pass ``--leave-suspended``. Only a few fields of each job are kept: a
 model names them, and the rest is not even decoded.
 
 ``python examples/batch_watcher.py --selector batch=nightly [--expect 2000] [--progress SECONDS]``
@@ -59,13 +59,13 @@ class Status(msgspec.Struct, frozen=True, gc=False):
 
 
 class Spec(msgspec.Struct, frozen=True, gc=False):
-    """Whether it should run at all; the pod template, most of a job, is left out."""
+    """The desired state; the pod template, most of a job, is left out."""
 
     suspend: bool | None = None
 
 
 class Identity(msgspec.Struct, frozen=True, gc=False):
-    """What tells it from another job of its name."""
+    """Distinguishes it from another job of the same name."""
 
     uid: str
 
@@ -91,7 +91,7 @@ class Job(msgspec.Struct, frozen=True, gc=False):
 
 
 class Outcome(enum.StrEnum):
-    """How a job ended."""
+    """The result of a job."""
 
     COMPLETE = "complete"
     FAILED = "failed"
@@ -120,7 +120,7 @@ class Batch:
     durations: list[float] = field(default_factory=list[float])
 
     def see(self, key: kinform.ObjectName, job: Job, *, is_gone: bool = False) -> None:
-        """Take note of the state of a job. To be told of one again does no harm."""
+        """Record the state of a job. Recording the same state again is harmless."""
         uid = job.metadata.uid
         if uid in self.ended:
             return
@@ -140,12 +140,12 @@ class Batch:
 
     @property
     def seen(self) -> int:
-        """How many jobs there were so far."""
+        """The number of jobs so far."""
         return len(self.open) + len(self.ended)
 
     @property
     def suspended(self) -> int:
-        """How many wait for being resumed."""
+        """The number of suspended jobs."""
         return sum(self.open.values())
 
 
@@ -189,7 +189,7 @@ class BatchWatcher:
     async def run(self, *, every: float = 5.0, say: Callable[[str], object]) -> None:
         """Wait for the end of all jobs; ``say`` how far they are now and then.
 
-        Over at once where there is no job, unless some are expected.
+        Returns at once if no job exists, unless some are expected.
         """
         self._began = asyncio.get_running_loop().time()
         registration = self._informer.add_event_handler(
@@ -209,7 +209,7 @@ class BatchWatcher:
 
     @property
     def is_done(self) -> bool:
-        """Whether every job has ended, and as many as are expected have been seen."""
+        """True if every job has ended, and as many as are expected have been seen."""
         left = self.batch.open
         has_ended = all(left.values()) if self._leaves_suspended else not left
         return has_ended and self.batch.seen >= self._expect
@@ -309,8 +309,8 @@ async def play_controller(jobs: kinform.ResourceClient[kinform.Object], mark: st
 
 
 def demo_job(name: str, mark: str) -> dict[str, object]:
-    """Return a job that no controller touches, for it is said to be another one's."""
-    containers = [{"name": "main", "image": "nobody/runs-this"}]
+    """Return a job that no controller touches, because it names another manager."""
+    containers = [{"name": "main", "image": "example/never-runs"}]
     template = {"spec": {"restartPolicy": "Never", "containers": containers}}
     spec = {"template": template, "managedBy": "example.com/demo"}
     return {"metadata": {"name": name, "labels": {"kinform-demo": mark}}, "spec": spec}

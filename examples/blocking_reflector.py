@@ -1,7 +1,7 @@
 """A spawner and its reflector, in blocking code: what JupyterHub's kubespawner writes by hand.
 
-`PodReflector` knows the pods that have a label, from memory. `spawn` makes one and waits until it
-runs or never will, and prints meanwhile what is told of it. The same for asyncio, and for more, is
+`PodReflector` has the pods with a label in memory. `spawn` creates one and waits until it
+runs or has failed, and prints its Events meanwhile. The same for asyncio, with more features, is
 ``spawner_reflector.py``.
 
 ``python examples/blocking_reflector.py NAME [--image IMAGE] [--timeout SECONDS]``
@@ -54,17 +54,17 @@ class PodReflector:
         self.events.stop()
 
     def messages(self, pod: kinform.Object) -> list[str]:
-        """Return what is told of a pod, oldest first."""
-        told = self.events.indexer.by_index(BY_POD, pod.uid)
-        told.sort(key=lambda event: (event.metadata.creation_timestamp or "", event.name))
-        return [str(event.at("message", default="")) for event in told]
+        """Return the messages of a pod's Events, oldest first."""
+        found = self.events.indexer.by_index(BY_POD, pod.uid)
+        found.sort(key=lambda event: (event.metadata.creation_timestamp or "", event.name))
+        return [str(event.at("message", default="")) for event in found]
 
-    def wait_told(self, pod: kinform.Object, timeout: float) -> list[str]:
-        """Return what is told of a pod, once something is."""
+    def wait_reported(self, pod: kinform.Object, timeout: float) -> list[str]:
+        """Return the messages of a pod's Events, once there is one."""
         return self.events.wait_for(lambda _: self.messages(pod), timeout)
 
     def wait_settled(self, pod: kinform.Object, timeout: float) -> str:
-        """Return the phase of a pod once it is no longer pending; ``Deleted`` if it is gone."""
+        """Return the phase of a pod when it is not pending any more; ``Deleted`` if deleted."""
         self.pods.wait_until(pod.resource_version, timeout)  # from here on, not there means gone
 
         def phase(pods: kinform.Lister[kinform.Object]) -> str | None:
@@ -94,13 +94,13 @@ def spawn(
         if event.obj.at("involvedObject", "uid") == pod.uid:
             print(f"  [{event.obj.at('type')}] {event.obj.at('message')}", flush=True)
 
-    told = reflector.events.add_event_handler(on_add=tell)
+    printing = reflector.events.add_event_handler(on_add=tell)
     try:
         phase = reflector.wait_settled(pod, timeout)
     except TimeoutError as error:
         phase = f"not settled: {error}"
     finally:
-        told.shut_down()
+        printing.shut_down()
     print(f"{name}: {phase}", flush=True)
     if phase != "Running":
         with contextlib.suppress(kinform.NotFoundError):
@@ -112,7 +112,7 @@ def demo(client: Client, namespace: str) -> bool:
     """Two pods: one starts, the image of the other does not exist."""
     mark = secrets.token_hex(3)
     spec = {
-        "containers": [{"name": "main", "image": "nobody/runs-this"}],
+        "containers": [{"name": "main", "image": "example/never-runs"}],
         "schedulingGates": [{"name": "example.com/never"}],  # a real scheduler leaves it alone
     }
     with PodReflector(client, namespace) as reflector:
@@ -136,10 +136,10 @@ def play_kubelet(client: Client, reflector: PodReflector) -> None:
             events = client.resource("v1/events", namespace=pod.namespace)
             involved = {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
             message = "started" if is_good else "no such image"
-            told = {"involvedObject": involved, "message": message, "reason": "Demo"}
+            content = {"involvedObject": involved, "message": message, "reason": "Demo"}
             kind = {"type": "Normal" if is_good else "Warning"}
-            events.create({"metadata": {"name": f"{pod.name}.demo"}, **told, **kind})
-            reflector.wait_told(pod, 10)
+            events.create({"metadata": {"name": f"{pod.name}.demo"}, **content, **kind})
+            reflector.wait_reported(pod, 10)
             status = {"status": {"phase": "Running" if is_good else "Failed"}}
             client.resource("v1/pods", namespace=pod.namespace).status.patch(pod.name, status)
 

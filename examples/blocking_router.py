@@ -1,7 +1,7 @@
 """A router to ready pods, in blocking code: what vLLM's router and many gateways need.
 
-Any number of threads ask it for an endpoint, and get one at the price of a few lines of Python:
-what is ready is worked out when a pod changes, not when somebody asks. The same for asyncio, with
+Any number of threads can ask it for an endpoint, at the price of a few lines of Python:
+the list of ready pods is computed when a pod changes, not on each call. The same for asyncio, with
 services and load, is ``endpoint_router.py``.
 
 ``python examples/blocking_router.py --selector app=vllm [--port 8000]``
@@ -28,7 +28,7 @@ from kinform.sync import Client, connect
 
 
 class NoEndpoint(Exception):
-    """Nobody is ready."""
+    """No endpoint is ready."""
 
 
 class Router:
@@ -95,7 +95,7 @@ def demo(client: Client, namespace: str) -> None:
     pods = client.resource("v1/pods", namespace=namespace)
     names = [f"model-{number}-{mark}" for number in range(3)]
     spec = {
-        "containers": [{"name": "main", "image": "nobody/runs-this"}],
+        "containers": [{"name": "main", "image": "example/never-runs"}],
         "schedulingGates": [{"name": "example.com/never"}],  # a real scheduler leaves it alone
     }
     for name in names:

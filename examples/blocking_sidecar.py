@@ -53,13 +53,13 @@ def make_equal(folder: Path, files: Mapping[str, str]) -> list[str]:
         if name not in there or path.read_text(encoding="utf-8") != text:
             half = folder / f".{name}"
             half.write_text(text, encoding="utf-8")
-            half.replace(path)  # who reads sees the old file or the new one, whole
+            half.replace(path)  # atomic: a reader sees the old file or the new one
             done.append(f"wrote {name}")
     return done
 
 
 def follow(
-    maps: SharedInformer[kinform.Object], folder: Path, told: Callable[[str], object]
+    maps: SharedInformer[kinform.Object], folder: Path, report: Callable[[str], object]
 ) -> None:
     """Keep the folder equal until the informer stops."""
     dirty = threading.Event()
@@ -73,7 +73,7 @@ def follow(
         while not maps.is_stopped:
             dirty.clear()
             for line in make_equal(folder, plan(maps.lister.list())):
-                told(line)
+                report(line)
             while not dirty.wait(LOOK) and not maps.is_stopped:
                 pass
 

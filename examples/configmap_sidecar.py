@@ -1,10 +1,10 @@
 """A sidecar that keeps labelled ConfigMaps as files in a folder, as Grafana's k8s-sidecar does.
 
 Every key of every ConfigMap that has the label becomes a file; with ``--secrets`` those of Secrets
-as well, readable by nobody else. What goes from the cluster goes from the folder, also what was
-deleted while nobody looked. Files that this program did not write are never touched: which ones
-it wrote stands in ``.kinform-sidecar.json``. An object may name a folder below the target in the
-annotation ``k8s-sidecar-target-directory``. Where two objects want one file, the older has it.
+as well, readable only by this user. A deleted key or object is removed from the folder, also if it
+was deleted while this program did not run. Files of other programs are never touched: the list of
+its own files is in ``.kinform-sidecar.json``. An object may name a folder below the target in the
+annotation ``k8s-sidecar-target-directory``. If two objects define one file, the older one wins.
 
 ``python examples/configmap_sidecar.py --label app=dashboards --folder /tmp/dashboards``
 ``python examples/configmap_sidecar.py --label app=web --folder conf --on-change "nginx -s reload"``
@@ -62,7 +62,7 @@ PATIENCE = 30.0
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """What a file should hold; never shown, for it may be a Secret's."""
+    """The content of a file; never printed, because it may come from a Secret."""
 
     content: bytes = field(repr=False)
     mode: int
@@ -70,10 +70,10 @@ class File:
 
 
 def plan(objects: Iterable[tuple[str, kinform.Object]]) -> tuple[dict[str, File], list[str]]:
-    """Return the files by their paths below the target, and what cannot be had.
+    """Return the files by their paths below the target, and the refused ones.
 
-    The oldest object goes first, so that a newcomer takes nobody's file away. Names decide
-    between objects of one age: the same objects, the same files, in whatever order they came.
+    The oldest object goes first, so that a new object takes no file from another one. Names decide
+    between objects of one age: the same objects give the same files, in any order of arrival.
     """
     files: dict[str, File] = {}
     folders: set[str] = set()
@@ -121,17 +121,17 @@ def placed(folder: str, key: str) -> tuple[str, list[str]]:
         is_name = part not in {"", ".", ".."} and "/" not in part and part.isprintable()
         if not is_name or part.startswith(OURS):
             path = str(PurePosixPath(folder, key))
-            raise ValueError(f"{path!r} is no path below the target folder")
+            raise ValueError(f"{path!r} is not a path below the target folder")
     paths = ["/".join(parts[: length + 1]) for length in range(len(parts))]
     return paths[-1], paths[:-1]
 
 
-# --- what is there: files, which block
+# --- the folder: file operations, which block
 
 
 @dataclass(slots=True)
 class Report:
-    """What was done to the folder."""
+    """The changes made to the folder."""
 
     written: list[str] = field(default_factory=list[str])
     removed: list[str] = field(default_factory=list[str])
@@ -148,23 +148,23 @@ class Folder:
         self.root = root
 
     def make_equal(self, files: Mapping[str, File]) -> Report:
-        """Remove what is no longer wanted and was ours, write what is missing or differs."""
+        """Remove own files that are obsolete, write files that are missing or differ."""
         self.root.mkdir(parents=True, exist_ok=True)
         report = Report()
         ours = self._read_manifest()
         for path in sorted(ours - files.keys()):  # first: a folder may take a file's place
-            with told(path, report):
+            with recorded(path, report):
                 self._remove(path)
                 report.removed.append(path)
         wanted: list[str] = []
         for path, file in files.items():
-            with told(path, report):
+            with recorded(path, report):
                 if self._differs(path, file, is_ours=path in ours):
                     wanted.append(path)
         # Claimed before it is written: whenever this is killed, what is ours is known to be.
         claimed = self._write_manifest(ours.difference(report.removed).union(wanted), before=ours)
         for path in wanted:
-            with told(path, report):
+            with recorded(path, report):
                 self._write(path, files[path])
                 report.written.append(path)
         missing = set(wanted).difference(report.written, ours)
@@ -176,7 +176,7 @@ class Folder:
             with self._parent(path) as (folder, name):
                 there = os.stat(name, dir_fd=folder, follow_symlinks=False)
                 if not is_ours:
-                    raise FileExistsError("somebody else's file has that name")
+                    raise FileExistsError("a file of another program has that name")
                 if not stat.S_ISREG(there.st_mode) or stat.S_IMODE(there.st_mode) != file.mode:
                     return True
                 opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
@@ -186,7 +186,7 @@ class Folder:
             return True
 
     def _write(self, path: str, file: File) -> None:
-        """Write beside it and rename: who reads sees the old file or the new one, whole."""
+        """Write a temporary file and rename it: a reader sees the old file or the new one."""
         with self._parent(path, make=True) as (folder, name):
             temporary = temporary_for(name)
             with contextlib.suppress(FileNotFoundError):
@@ -230,7 +230,7 @@ class Folder:
             for path in paths:
                 folder, _, name = path.rpartition("/")
                 if placed(folder, name)[0] != path:
-                    raise ValueError(f"{path!r} is no path below the target folder")
+                    raise ValueError(f"{path!r} is not a path below the target folder")
             return set(paths)
         except FileNotFoundError:
             return set()
@@ -248,7 +248,7 @@ class Folder:
 
 
 class ManifestError(Exception):
-    """Nobody knows any more which files are ours."""
+    """The list of own files is unreadable."""
 
 
 def temporary_for(name: str) -> str:
@@ -257,8 +257,8 @@ def temporary_for(name: str) -> str:
 
 
 @contextlib.contextmanager
-def told(path: str, report: Report) -> Generator[None]:
-    """Note what goes wrong with one file; the others go on."""
+def recorded(path: str, report: Report) -> Generator[None]:
+    """Record the error of one file and continue with the others."""
     try:
         yield
     except OSError as error:
@@ -269,10 +269,10 @@ def told(path: str, report: Report) -> Generator[None]:
 
 
 class Sidecar:
-    """Keeps a folder equal to what informers show, and tells after each change of it.
+    """Keeps a folder equal to the contents of informers, and reports after each change of it.
 
-    It looks at everything there is, not at single events: whatever was missed, the next look
-    sees it. While the server is away nothing changes, and so nothing is removed.
+    It compares everything, not single events, so a missed event does not
+    matter. While the server is down nothing changes, and so nothing is removed.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Who am I talking to, as whom, and what does it offer?
+"""Print the cluster, the user and the served resources.
 
 Uses the cluster kubectl would use: ``python examples/connecting.py [--context NAME]``.
 """

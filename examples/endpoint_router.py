@@ -38,7 +38,7 @@ SILENCE = 180.0
 
 @dataclass(frozen=True, slots=True, order=True)
 class Endpoint:
-    """Where to send to. ``uid`` tells a pod from an earlier one that had its address."""
+    """An address. ``uid`` distinguishes a pod from an earlier one with the same address."""
 
     address: str
     name: str
@@ -47,7 +47,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What happened: an endpoint came or went, or what is known got stale, or fresh again."""
+    """A change: an endpoint was added or removed, or the data became stale or fresh."""
 
     what: Literal["up", "down", "stale", "fresh"]
     endpoint: Endpoint | None = None
@@ -66,10 +66,10 @@ Reader = Callable[[kinform.Object], Iterator[Endpoint]]
 
 
 class Router:
-    """The ready endpoints of whatever an informer follows.
+    """The ready endpoints of the pods or slices in an informer.
 
-    ``ready`` is right whenever it is looked at, as far as the server was heard of; `is_stale`
-    says if it was. Everything belongs to one event loop.
+    ``ready`` is always current, as far as the server was reachable; `is_stale`
+    says if it was not. Everything belongs to one event loop.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Router:
 
     @property
     def is_stale(self) -> bool:
-        """Whether the server was not heard of for so long that ``ready`` may be wrong."""
+        """True if the last contact with the server is so old that ``ready`` may be wrong."""
         return not self._informer.healthy(self._max_silence)
 
     def round_robin(self) -> Endpoint:
@@ -164,9 +164,9 @@ class Router:
     # --- following
 
     async def changes(self) -> AsyncGenerator[Change]:
-        """Yield what changes, beginning with all that is there. Any number of tasks may.
+        """Yield changes, beginning with all ready endpoints. Any number of tasks may call it.
 
-        Who reads slowly hears of the sum of it: what came and went meanwhile is not told.
+        A slow reader receives only the net change: what came and went in between is skipped.
         """
         await self.wait_synced()
         shown: frozenset[Endpoint] = frozenset()
@@ -180,7 +180,7 @@ class Router:
             if is_stale != was_stale:
                 yield Change("stale" if is_stale else "fresh")
             shown, was_stale = ready, is_stale
-            with contextlib.suppress(TimeoutError):  # silence is no event: look now and then
+            with contextlib.suppress(TimeoutError):  # silence causes no event: check periodically
                 async with asyncio.timeout(self._max_silence / 10):
                     await change.wait()
 
@@ -223,7 +223,7 @@ def pods(
 
 
 class Conditions(msgspec.Struct):
-    """What is known of an endpoint; nothing said of ``ready`` means yes."""
+    """The conditions of an endpoint; an absent ``ready`` means true."""
 
     ready: bool | None = None
     terminating: bool | None = None
@@ -251,7 +251,7 @@ class Port(msgspec.Struct):
 
 
 class Slice(msgspec.Struct):
-    """What we read of an EndpointSlice: the rest of it is skipped."""
+    """The fields of an EndpointSlice that this program reads."""
 
     endpoints: list[Backend] | None = None
     ports: list[Port] | None = None
@@ -333,14 +333,14 @@ async def demo(args: argparse.Namespace) -> None:
 
 
 def demo_pod(name: str, mark: str) -> dict[str, object]:
-    """Return a pod that nobody runs, and that stays for a while when it is deleted."""
+    """Return a pod that never runs, and that stays for a while when it is deleted."""
     metadata = {
         "name": name,
         "labels": {"kinform-demo": mark},
         "finalizers": ["example.com/demo"],
     }
     spec = {
-        "containers": [{"name": "main", "image": "nobody/runs-this"}],
+        "containers": [{"name": "main", "image": "example/never-runs"}],
         "schedulingGates": [{"name": "example.com/never"}],
     }
     return {"metadata": metadata, "spec": spec}

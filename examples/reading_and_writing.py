@@ -52,7 +52,7 @@ async def change(client: kinform.Client) -> None:
         field_manager="kinform-example",
     )
 
-    # Read, change, write the difference; done again if somebody else was faster.
+    # Read, change, write the difference; repeated if another client was faster.
     def repaint(content: dict[str, Any]) -> None:
         content["data"]["color"] = "blue"
 

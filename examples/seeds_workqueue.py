@@ -94,9 +94,9 @@ async def demo(
     informer: IndexerInformer[kinform.Object],
     shown: asyncio.Queue[kinform.ObjectName],
 ) -> None:
-    """Make a pod that nobody will run; when it is seen delete it, and end when that is seen."""
+    """Create a pod that never runs; delete it when it is seen, and end when that is seen."""
     spec = {
-        "containers": [{"name": "main", "image": "nobody/runs-this"}],
+        "containers": [{"name": "main", "image": "example/never-runs"}],
         "schedulingGates": [{"name": "example.com/never"}],
     }
     made = await pods.create({"metadata": {"generateName": "kinform-demo-"}, "spec": spec})

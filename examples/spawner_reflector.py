@@ -1,15 +1,15 @@
 """A spawner and its reflector: what JupyterHub's kubespawner writes by hand, on informers.
 
-`PodReflector` follows the pods of one namespace that have a label, and what is told of them in
-Events. It reconnects by itself for ever; when its cache gets too old to be believed it says so
-(``on_failure``), and again when it can be. `Spawner` makes a pod, waits until it is ready or never
+`PodReflector` follows the pods of one namespace that have a label, and their
+Events. It reconnects by itself; when its cache becomes stale it calls
+``on_failure``, and again when it is fresh. `Spawner` creates a pod, waits until it is ready or has
 will be, and shows meanwhile what happens.
 
 ``python examples/spawner_reflector.py NAME [-n NAMESPACE] [--image IMAGE] [--timeout SECONDS]``
 ``python examples/spawner_reflector.py --demo``
 
 Against the cluster kubectl would use; where there is none, an API server of its own is started.
-There is no kubelet then: ``--demo`` plays one, for a pod that runs and for one that does not.
+There is no kubelet then: ``--demo`` acts as one, for a pod that runs and for one that does not.
 """
 
 # ci: --demo -n default
@@ -38,8 +38,8 @@ BY_POD = "pod"
 class PodReflector:
     """The pods of one namespace that have a label, and the events about its pods, by name.
 
-    Everything is read from memory. ``on_failure`` is told once the server was not heard of for
-    ``max_silence`` seconds, with the reason, and with ``None`` when the cache is fresh again.
+    Everything is read from memory. ``on_failure`` is called when the last contact with the server
+    is ``max_silence`` seconds old, with the reason, and with ``None`` when it is fresh again.
     Most of the time something is heard once a minute (a bookmark), so less than that is too
     strict.
     """
@@ -98,17 +98,17 @@ class PodReflector:
         return self._pods.lister.get(kinform.ObjectName(self._namespace, name))
 
     def events(self, name: str, *, uid: str | None = None) -> list[kinform.Object]:
-        """Return what is told of the pod of that name, oldest first.
+        """Return the Events of the pod of that name, oldest first.
 
-        Names are used again: ``uid`` says which of the pods that had it is meant.
+        Names are used again: ``uid`` selects one of the pods that had the name.
         """
-        told = self._events.indexer.by_index(BY_POD, name)
-        chosen = [one for one in told if uid in {None, one.at("involvedObject", "uid")}]
+        found = self._events.indexer.by_index(BY_POD, name)
+        chosen = [one for one in found if uid in {None, one.at("involvedObject", "uid")}]
         return sorted(chosen, key=lambda one: (last_seen(one), one.name))
 
     @property
     def is_stale(self) -> bool:
-        """Whether the cache is too old to be believed."""
+        """True if the cache is stale."""
         return not all(one.healthy(self._max_silence) for one in (self._pods, self._events))
 
     async def has_seen(self, written: kinform.Object, timeout: float | None = None) -> None:
@@ -116,9 +116,9 @@ class PodReflector:
         await self._pods.wait_until(written.resource_version, timeout)
 
     def next_change(self) -> asyncio.Event:
-        """Return what the next change of a pod or an event will set.
+        """Return the asyncio event that the next change of a pod or an Event will set.
 
-        Take it, look, then wait for it: whatever changes after the look is not missed.
+        Take it, read the cache, then wait for it: so no later change is missed.
         """
         return self._change
 
@@ -210,14 +210,14 @@ class Spawner:
         return pod if phase == "Running" and is_ready(pod) else None
 
     async def progress(self) -> AsyncGenerator[Progress]:
-        """Yield what is told of the pod, each thing once, until it is ready or never will be."""
+        """Yield the Events of the pod, each once, until it is ready or has failed."""
         shown: set[tuple[str, str]] = set()
         last: Progress | None = None
         while last is None:
             change = self._reflector.next_change()
             last = self._last_word()
             for event in self._reflector.events(self.name, uid=self._uid):
-                version = (event.uid, event.resource_version)  # one event may be told again
+                version = (event.uid, event.resource_version)  # a repeated Event has a new version
                 if version not in shown:
                     shown.add(version)
                     percent = min(90, 20 * len(shown))
@@ -255,7 +255,7 @@ def is_ready(pod: kinform.Object) -> bool:
 
 
 def last_seen(event: kinform.Object) -> str:
-    """Return when an event was told last; old and new recorders write it in different fields."""
+    """Return the time of an Event; old and new recorders write it in different fields."""
     series: str | None = event.at("series", "lastObservedTime")
     classic: str | None = event.at("lastTimestamp")
     first: str | None = event.at("eventTime")
@@ -306,7 +306,7 @@ async def demo(args: argparse.Namespace) -> int:
     mark = secrets.token_hex(3)
     # Where there is a scheduler, it leaves these alone.
     spec = {
-        "containers": [{"name": "main", "image": "nobody/runs-this"}],
+        "containers": [{"name": "main", "image": "example/never-runs"}],
         "schedulingGates": [{"name": "example.com/never"}],
     }
     async with cluster() as client, reflector(client, args) as pods:
@@ -326,9 +326,9 @@ async def play_kubelet(client: kinform.Client, pod: kinform.Object, *, succeeds:
     """Tell what a kubelet would, and write the status it would."""
     events = client.resource("v1/events", namespace=pod.namespace)
     pods = client.resource("v1/pods", namespace=pod.namespace)
-    told = {"Scheduled": "assigned to node-1", "Pulling": "pulling image"}
-    told |= {"Started": "started"} if succeeds else {"Failed": "no such image"}
-    for number, (reason, message) in enumerate(told.items()):
+    messages = {"Scheduled": "assigned to node-1", "Pulling": "pulling image"}
+    messages |= {"Started": "started"} if succeeds else {"Failed": "no such image"}
+    for number, (reason, message) in enumerate(messages.items()):
         involved = {"kind": "Pod", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
         await events.create(
             {

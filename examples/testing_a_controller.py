@@ -89,7 +89,7 @@ async def test_a_change_during_an_outage_is_copied_afterwards() -> None:
         server.faults.add(faults.reset(verb="list", namespace="default"))
         server.faults.add(faults.reset(verb="watch", namespace="default"))  # none comes through
         await originals.create(RED)
-        await asyncio.sleep(60)  # virtual: nobody waits for it
+        await asyncio.sleep(60)  # virtual: takes no time
         assert "red" not in {one.name for one in await copies.list()}
         server.faults.clear()
         await asyncio.sleep(120)

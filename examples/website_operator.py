@@ -8,7 +8,7 @@ and that of two replicas one acts, and the other is ready to.
 ``python examples/website_operator.py --lease websites --health 8081``, as often as you like
 ``python examples/website_operator.py --demo``
 
-It ends with exit code 1 when it leads no more: whoever runs it starts it again, from the beginning.
+It exits with code 1 when it loses the lease: Kubernetes restarts it.
 """
 
 # ci: --demo --workers 2
@@ -137,7 +137,7 @@ def changes(before: Object | None, after: Object) -> Iterator[tuple[str, str]]:
 
 
 class Rollout(msgspec.Struct, rename="camel"):
-    """What we read of a Deployment's status."""
+    """The fields of a Deployment's status that this program reads."""
 
     observed_generation: int = 0
     replicas: int = 0
@@ -148,7 +148,7 @@ class Rollout(msgspec.Struct, rename="camel"):
 
 
 class Deployment(msgspec.Struct):
-    """What we read of a Deployment."""
+    """The fields of a Deployment that this program reads."""
 
     metadata: kinform.ObjectMeta = msgspec.field(default_factory=kinform.ObjectMeta)
     status: Rollout = msgspec.field(default_factory=Rollout)
@@ -184,17 +184,17 @@ def verdicts(
     """Yield each condition: its type and status, a reason for programs, a message for people."""
     rollout, wanted = found.status, site.at("spec", "replicas", default=1)
     available = rollout.available_replicas
-    told = f"{available} of {wanted} replicas are available"
-    yield "Available", available > 0, "Serving" if available else "NobodyServes", told
+    message = f"{available} of {wanted} replicas are available"
+    yield "Available", available > 0, "Serving" if available else "NoReplicas", message
     if refusal is not None:
-        yield "Progressing", False, refusal.reason, "nothing is done before that is mended"
+        yield "Progressing", False, refusal.reason, "nothing is done before that is fixed"
         yield "Degraded", True, refusal.reason, str(refusal)
         return
 
     # A status is about the generation that it names. That of an older one says nothing.
     is_seen = 0 < found.metadata.generation <= rollout.observed_generation
     is_done = is_seen and rollout.replicas == rollout.updated_replicas == available == wanted
-    yield "Progressing", not is_done, "Complete" if is_done else "RollingOut", told
+    yield "Progressing", not is_done, "Complete" if is_done else "RollingOut", message
     progress = find_condition(rollout.conditions, "Progressing") or {}
     if progress.get("status") == "False":
         yield "Degraded", True, str(progress.get("reason")), str(progress.get("message"))
@@ -206,15 +206,15 @@ def verdicts(
 
 
 class Directory(msgspec.Struct):
-    """What we read and write of a ConfigMap ``website-directory``; the rest is left alone."""
+    """The fields of the ConfigMap ``website-directory`` that this program reads and writes."""
 
     data: dict[str, str] = msgspec.field(default_factory=dict[str, str])
 
 
 async def enter_directory(ctx: Context, site: Object) -> None:
-    """Give a site its host, and take from it any other it had.
+    """Give a site its host, and remove any other host it had.
 
-    It is not in the cache that this is decided: ``update`` writes nothing if somebody else has
+    The cache does not decide this: ``update`` writes nothing if another client has
     written since it read, and reads again.
 
     Raises:
@@ -226,11 +226,11 @@ async def enter_directory(ctx: Context, site: Object) -> None:
     lines: Mapping[str, str] = {} if known is None else known.at("data", default={})
     if [each for each, name in lines.items() if name == site.name] == [host]:
         return  # as it was: no request
-    # The cache of the sites may be behind that of the directory. One that is gone must not come
-    # in again: nobody would ever take it out. With our finalizer on it, it cannot be gone.
+    # The cache of the sites may be behind that of the directory. A deleted site must not be
+    # entered again, because its entry would stay forever. With our finalizer it still exists.
     sites = ctx.client.resource(WEBSITES, namespace=site.namespace)
     if not FINALIZER.is_on(await sites.get(site.name)):
-        raise kinform.KinformError(f"{site.key} has changed; to be looked at again")
+        raise kinform.KinformError(f"{site.key} has changed; it is reconciled again")
 
     def enter(directory: Directory) -> None:
         if (holder := directory.data.get(host, site.name)) != site.name:
@@ -309,7 +309,7 @@ class Operator:
         if not FINALIZER.is_on(site):
             return None  # deleted a moment ago, as we did not know
         try:
-            # 3. The host, which nobody else may have, and 4. what it owns.
+            # 3. The host, which must be unique, and 4. the owned objects.
             await self._enter_directory(ctx, site)
             deployment = await self._apply_children(ctx, site)
         except Refused as refusal:
@@ -318,9 +318,9 @@ class Operator:
             if await self._report(ctx, site, status):
                 ctx.event(site, "Warning", refusal.reason, str(refusal))
             if refusal.reason == "NameTaken":
-                return kinform.Result(requeue_after=60)  # nobody tells us when it is free
-            raise  # a TerminalError: we are not asked again before something changes
-        # 5. Tell how it is.
+                return kinform.Result(requeue_after=60)  # no event says when it is free
+            raise  # a TerminalError: not retried before something changes
+        # 5. Write the status.
         await self._report(ctx, site, status_of(site, deployment))
         return None
 
@@ -350,7 +350,7 @@ class Operator:
                 raise Refused("NameTaken", str(error)) from None
             for reason, message in changes(before, written):
                 ctx.event(site, "Normal", reason, message)
-            await ctx.wait_for_cache(written)  # or the next look might tell it all again
+            await ctx.wait_for_cache(written)  # or the next reconcile might report it again
             await asyncio.sleep(self._slow)
         return written
 
@@ -374,7 +374,7 @@ class Operator:
 
 
 async def install_crd(client: kinform.Client) -> None:
-    """Make the kind known. Nobody needs to wait until it is: the operator does."""
+    """Create the CRD. No need to wait until it is served: the operator does."""
     await apply(client, yaml.safe_load(CRD.read_text(encoding="utf-8")), field_manager=NAME)
 
 
@@ -442,7 +442,7 @@ async def story(client: kinform.Client, namespace: str) -> None:
             print(f"{name}: {condition} is {status}: {found['message'] or found['reason']}")
 
         async def roll_out(name: str) -> None:
-            """Do what a cluster's own controllers would, where there are none."""
+            """Do the work of a cluster's own controllers, where there are none."""
             found = await deployments.get(name)
             await deployments.status.patch(name, {"status": demo_status(found)})
 

@@ -1,4 +1,4 @@
-"""What holds for every test: nothing is left behind, nothing blocks the loop, no secret is shown.
+"""Rules for every test: nothing is left behind, nothing blocks the loop, no secret is shown.
 
 A test fails if it leaves a task running, a resource unclosed (warnings are errors, and each test
 ends with a garbage collection), an error in asyncio's log, if kinform's code blocks the event
@@ -27,6 +27,8 @@ from tests.security.support_children import Ears, children_are_heard
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+# The quick round runs on every Python version; the full round looks at more examples.
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=15)
 settings.register_profile("thorough", deadline=None, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if "CI" in os.environ else "dev"))
 
@@ -49,7 +51,7 @@ def pytest_collection_finish() -> None:
 
 
 def collect_garbage() -> None:
-    """Collect what was left since the last time; what is in use is not looked at again.
+    """Collect garbage since the last call; objects in use are not visited again.
 
     So it costs next to nothing, however much is loaded.
     """

@@ -247,9 +247,9 @@ def test_what_nobody_shows_is_missing(facts: Facts) -> None:
         ("kinform.cache.ListWatch.from_client", True),
         ("kinform.rest.pager.PAGE_SIZE", True),
         ("asyncio.TaskGroup", True),
-        ("kinform.Nobody", False),
+        ("kinform.Missing", False),
         ("kinform.cache.ListWatch.nothing", False),
-        ("nobody.at.all", False),
+        ("missing.at.all", False),
     ],
 )
 def test_a_name_exists_if_it_can_be_had(name: str, there: bool) -> None:

@@ -1,4 +1,4 @@
-"""The page of promises names tests that exist, and says what they found."""
+"""docs/guarantees.md names existing tests, and each guarantee has a test and a result."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import pytest
 
 from tools.conformance import NAMED, PROMISES, ROOT
 
-HEADS = ("| promise ", "| --- ")
+HEADS = ("| guarantee ", "| --- ")
 
 
 def rows() -> list[list[str]]:
-    """Return the cells of every promise."""
+    """Return the cells of every guarantee."""
     lines = PROMISES.read_text("utf-8").splitlines()
     promises = [line for line in lines if line.startswith("| ") and not line.startswith(HEADS)]
     return [[cell.strip() for cell in line[1:-1].split(" | ")] for line in promises]
@@ -30,14 +30,14 @@ def exists(node: str) -> bool:
     return file.exists() and f"def {name}(" in file.read_text("utf-8")
 
 
-def test_nothing_is_named_in_a_form_that_nobody_checks() -> None:
+def test_every_test_name_has_the_checked_form() -> None:
     text = PROMISES.read_text("utf-8")
     assert text.count("::") == len(NAMED.findall(text))
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0][:40])
-def test_a_promise_has_a_test_and_a_figure(row: list[str]) -> None:
-    """A dash is a figure: that there is none, for the reason the page gives."""
+def test_a_guarantee_has_a_test_and_a_result(row: list[str]) -> None:
+    """A dash is a result: the test checks a single case."""
     promise, proofs, figure = row
     assert promise.endswith((".", ".)"))
     assert NAMED.search(proofs)

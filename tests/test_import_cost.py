@@ -1,4 +1,4 @@
-"""What an import costs, and what it must not load. Each import in an interpreter of its own."""
+"""The cost of an import, and the modules it must not load. Each import in a new interpreter."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_import_kinform_sync_starts_nothing_and_loads_no_dependency() -> None:
 
 
 def test_the_pytest_plugin_loads_no_other_module_of_ours() -> None:
-    """Every pytest run loads it, of people who may not even know that kinform is installed."""
+    """Every pytest run loads the plugin, even of users who do not know kinform."""
     loaded = output("import pytest;" + LOADED.format("kinform.testing.plugin"))
     ours = {name for name in loaded if name.startswith("kinform")}
     assert ours == {"kinform", "kinform._lazy", "kinform.testing", "kinform.testing.plugin"}

@@ -1,4 +1,4 @@
-"""Servers that begin and end at any moment: no port stays open, and nobody is tripped over."""
+"""Servers that start and stop at any moment: no port stays open, and no connection fails oddly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.transports import open_sockets
 
 
 class Refusing(asyncio.Protocol):
-    """Sends away whoever comes."""
+    """Closes every connection."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         transport.close()

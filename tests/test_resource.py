@@ -161,7 +161,7 @@ def test_renamed_members_are_found_under_their_wire_names() -> None:
 
 
 def test_mechanical_camel_case_misses_pod_ip() -> None:
-    """What the guide warns of; should msgspec ever change, the guide must."""
+    """The guide warns of this; if msgspec changes, the guide must change too."""
 
     class Mechanical(msgspec.Struct, rename="camel"):
         api_version: str = ""

@@ -152,9 +152,9 @@ async def test_a_path_that_is_never_found_is_looked_up_every_10_seconds_at_most(
 async def test_an_object_that_does_not_exist_costs_one_request() -> None:
     """Controllers ask for such objects all the time."""
     async with moved("Cluster", "Cluster") as (client, transport):
-        with pytest.raises(NotFoundError, match="nobody"):
-            await client.resource(WIDGETS).get("nobody")
-        assert transport.paths == ["/apis/example.com/v1/widgets/nobody"]
+        with pytest.raises(NotFoundError, match="missing"):
+            await client.resource(WIDGETS).get("missing")
+        assert transport.paths == ["/apis/example.com/v1/widgets/missing"]
 
 
 @pytest.mark.parametrize("scopes", [("Namespaced", "Cluster"), ("Cluster", "Namespaced")])

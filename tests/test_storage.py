@@ -129,7 +129,7 @@ def test_similar_objects_become_much_smaller(dictionary: bytes) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks the C library how much it gave")
 def test_packed_bytes_keep_no_larger_buffer(packer: Packer) -> None:
-    """What a compressor returns may be the start of a buffer as large as its input."""
+    """The result of a compressor may be the start of a buffer as large as its input."""
     raw = bytes(100_000) + random.Random(1).randbytes(1_000)
     packed = packer.pack(raw)
     assert packed.unpack() == raw

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 
 import pytest
 
-from kinform.tasks import apart, background, finish, gather, waits
+from kinform.tasks import CANCEL_TIMEOUT, apart, background, end_in_time, finish, gather, waits
 from kinform.testing import in_virtual_time
 
 
@@ -90,7 +91,7 @@ async def test_what_is_to_be_finished_is_finished_whoever_is_cancelled() -> None
 
 @in_virtual_time
 async def test_a_failure_in_the_background_is_for_whoever_awaits_it() -> None:
-    """A failure nobody waits for must not end up in asyncio's log either."""
+    """A failure that no task awaits must not end up in asyncio's log either."""
     async with background(after(1, ValueError("unseen"))):
         await asyncio.sleep(2)
     with pytest.raises(ValueError, match="seen"):
@@ -104,7 +105,7 @@ async def test_who_had_no_turn_is_waited_for_however_late_it_is() -> None:
             await asyncio.sleep(0)
 
     work = asyncio.get_running_loop().create_task(some_turns())
-    asyncio.get_running_loop().call_soon(time.sleep, 0.02)  # somebody blocks the loop
+    asyncio.get_running_loop().call_soon(time.sleep, 0.02)  # blocks the loop
     for left in waits(0.01):
         if work.done():
             break
@@ -188,14 +189,14 @@ async def test_what_was_cancelled_elsewhere_is_not_the_cancellation_of_who_waits
 @in_virtual_time
 async def test_who_waits_apart_and_is_cancelled_is_cancelled_whatever_becomes_of_the_work() -> None:
     loop = asyncio.get_running_loop()
-    told: list[float] = []
+    reported: list[float] = []
 
     async def ignore() -> str:
         for _ in range(2):
             try:
                 await asyncio.sleep(1000)
             except asyncio.CancelledError:
-                told.append(loop.time())
+                reported.append(loop.time())
         return "swallowed"
 
     async def fail_when_cancelled() -> None:
@@ -215,4 +216,65 @@ async def test_who_waits_apart_and_is_cancelled_is_cancelled_whatever_becomes_of
         await asyncio.wait([waiting])
         assert waiting.cancelled()
         assert asked
-    assert told == [1.0, 2.0]
+    assert reported == [1.0, 2.0]
+
+
+# --- tasks that must end in time
+
+
+async def deaf(release: asyncio.Event) -> None:
+    while not release.is_set():
+        try:
+            await release.wait()
+        except asyncio.CancelledError:
+            continue
+
+
+@in_virtual_time
+async def test_a_task_that_ignores_its_cancellation_is_abandoned_and_reported_once() -> None:
+    loop, release, reports = asyncio.get_running_loop(), asyncio.Event(), list[float]()
+    log: list[str] = []
+    tasks = [loop.create_task(deaf(release)), loop.create_task(deaf(release))]
+    obedient = loop.create_task(after(1000, "never", log))
+    await asyncio.sleep(1)
+    await end_in_time(*tasks, on_abandoned=lambda: reports.append(loop.time()))
+    await end_in_time(obedient, on_abandoned=lambda: reports.append(-1.0))
+    assert reports == [1 + CANCEL_TIMEOUT]
+    assert log == ["cancelled"]
+    assert not any(task.done() for task in tasks)
+    release.set()
+    await asyncio.wait(tasks)
+
+
+@in_virtual_time
+async def test_a_caller_that_is_cancelled_still_waits_for_tasks_that_end_in_time() -> None:
+    loop = asyncio.get_running_loop()
+    ended: list[float] = []
+
+    async def slow() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            await asyncio.sleep(5)
+            ended.append(loop.time())
+
+    task = loop.create_task(slow())
+    await asyncio.sleep(1)
+    ending = loop.create_task(end_in_time(task, timeout=None))
+    await asyncio.sleep(1)
+    ending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await ending
+    assert ended == [6.0]
+
+
+@in_virtual_time
+async def test_the_error_of_an_ended_task_is_not_reported_by_asyncio() -> None:
+    loop, reports = asyncio.get_running_loop(), list[object]()
+    loop.set_exception_handler(lambda _, context: reports.append(context))
+    failing = loop.create_task(after(0, ValueError("of the task")))
+    await asyncio.sleep(1)
+    await end_in_time(failing)
+    del failing
+    gc.collect()
+    assert reports == []

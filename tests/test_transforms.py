@@ -1,4 +1,4 @@
-"""`strip_managed_fields`: the bytes go, everything else stays, whatever the layout."""
+"""`strip_managed_fields`: removes these bytes and nothing else, in any layout."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LISTED = {key: POD[key] for key in ("metadata", "spec", "status")}
 AS_WRITTEN = [
     json.dumps(document, separators=(",", ":")).encode() for document in (POD, WIDGET, LISTED)
 ]
-"""What kube-apiserver writes."""
+"""As kube-apiserver writes it."""
 
 
 def obj(text: str) -> Object:

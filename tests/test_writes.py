@@ -1,4 +1,4 @@
-"""What goes into the body of a write."""
+"""The bodies of write requests."""
 
 from __future__ import annotations
 

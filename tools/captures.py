@@ -1,8 +1,8 @@
-"""Write ``docs/captures/``: what the command shows, from runs of it on the embedded demo.
+"""Write ``docs/captures/``: the output of the ``kinform`` command on the embedded demo cluster.
 
-Each capture is one run of ``kinform`` in a process of its own, on a demo cluster with a fixed seed:
-the objects are the same each time, ages and figures of the machine are not. Nothing of the
-machine is in them: no home, no token, and port 8001 whatever it was. ``python -m tools.captures
+Each capture is one run of ``kinform`` in a new process, on a demo cluster with a fixed seed:
+the objects are the same each time; ages and timings are not. Captures contain nothing of the
+machine: no home folder, no token, and always port 8001. ``python -m tools.captures
 [NAME]...``
 """
 
@@ -40,7 +40,7 @@ LINES: Final = 26
 LIMIT: Final = 60.0
 """Seconds that a capture may take; only a broken one does."""
 FRAME: Final = re.compile(r"\r\x1b\[2K(?:\x1b\[1A\x1b\[2K)*")
-"""What rich puts before each picture but the first."""
+"""The sequence that rich writes before each frame but the first."""
 CONTROL: Final = re.compile(r"\x1b\[\?25[lh]|\r")
 SERVING: Final = re.compile(r"serving http://127\.0\.0\.1:(\d+)")
 SVG: Final = """\

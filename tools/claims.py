@@ -1,13 +1,13 @@
-"""Which test says that it plays which scenario: read from the tests' own text.
+"""A reader of the tests' sources: which test covers which scenario.
 
 A test carries ids at the beginning of its docstring (``CG-R12, CG-R13: ...``) or of a parametrize
-id (``id="CG-F02"``), which is more precise and wins. A module says in ``NOT_APPLICABLE`` which
-scenarios concern nothing here, and in ``DEVIATIONS`` where it does something else on purpose;
+id (``id="CG-F02"``), which is more precise and wins. A module lists in ``NOT_APPLICABLE`` the
+scenarios that do not apply to kinform, and in ``DEVIATIONS`` intended differences;
 both are plain dicts from id to reason. A paragraph of a docstring that begins with ``CG-R10
-differs:`` says the latter of its test. ``8.3, finding 4`` in a docstring means that finding.
+differs:`` is a deviation of its test. ``8.3, finding 4`` in a docstring names that finding.
 
-Nothing is imported: what is skipped or expected to fail must not count, and that is seen best in
-the source.
+The tests are not imported: a test that is skipped or expected to fail must not count, and that is
+visible only in the source.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DIFFERS: Final = re.compile(
 )
 FINDING: Final = re.compile(r"8\.3,\s+finding\s+(\d+)")
 CROWD: Final = 6
-"""How many scenarios one test can play at once before somebody should look."""
+"""More scenarios than this in one test cause a warning."""
 GIVING_UP: Final = frozenset(
     f"pytest.{name}"
     for name in ("skip", "xfail", "importorskip", "mark.skip", "mark.skipif", "mark.xfail")
@@ -54,7 +54,7 @@ class Test:
 
 @dataclass
 class Claims:
-    """What the tests say of themselves."""
+    """The claims of all tests."""
 
     tests: dict[str, Test] = field(default_factory=dict[str, Test])
     """Every test that runs, by node id."""
@@ -122,7 +122,7 @@ class _Module:
                 if not self.gives_up(statement.decorator_list):
                     yield from self.functions(statement.body, f"{statement.name}::")
             elif isinstance(statement, Function) and statement.name.startswith("test_"):
-                # What skips a single case among its decorators is looked at with the cases.
+                # A decorator that skips single cases is handled with the cases.
                 marks = [mark for mark in statement.decorator_list if _parametrized(mark) is None]
                 if not self.gives_up([*statement.body, *marks]):
                     yield prefix + statement.name, statement
@@ -164,7 +164,7 @@ class _Module:
         self.check_mentions(test, DIFFERS.sub("", docstring[len(lead) :]))
 
     def check_mentions(self, test: Test, text: str) -> None:
-        """Complain about ids of which nobody can tell whether they are meant."""
+        """Report ids in the text of a docstring that may or may not be claims."""
         for mention in ID.finditer(text):
             if not text[: mention.start()].endswith("see "):
                 self.claims.mistakes.append(
@@ -229,7 +229,7 @@ def _lead(text: str) -> str:
 
 
 def _id_of(case: ast.expr) -> str | None:
-    """Return the id of a case: a text, or what ``pytest.param`` is told."""
+    """Return the id of a case: a string, or the ``id`` argument of ``pytest.param``."""
     match case:
         case ast.Constant(value=str(text)):
             return text

@@ -1,10 +1,10 @@
-"""Write docs/conformance.md and the table of names in the guide for those who know client-go.
+"""Generate docs/conformance.md and the table of names in the guide "Coming from client-go".
 
-Both are made from the tests (`tools.claims`) and from the data in ``tests/conformance/``; names
-are checked by importing them. Run it as ``make conformance``, or with ``python -m``:
+Both are generated from the tests (`tools.claims`) and from the data in ``tests/conformance/``;
+names are checked by importing them. Run it as ``make conformance``, or with ``python -m``:
 
     tools.conformance               write them
-    tools.conformance --check       fail if they are not as they would be written, or say nonsense
+    tools.conformance --check       fail if they are out of date or inconsistent
     tools.conformance --ran FILE    fail if a test named there, or in docs/guarantees.md, did not
                                     run and pass (JUnit XML)
 """
@@ -45,12 +45,12 @@ PAGE: Final = ROOT / "docs" / "conformance.md"
 GUIDE: Final = ROOT / "docs" / "guides" / "coming-from-client-go.md"
 PROMISES: Final = ROOT / "docs" / "guarantees.md"
 NAMED: Final = re.compile(r"`(tests/[\w/]+\.py::\w+)`")
-"""A test, as the page of promises names it."""
+"""A test id as docs/guarantees.md writes it."""
 BEGIN, END = "<!-- names: begin, made by make conformance -->", "<!-- names: end -->"
 
 MOST_NOT_APPLICABLE: Final = 25 + 5  # client-go, and the two peers
 ELSEWHERE: Final = frozenset("H")
-"""Of the scenarios of the REST client, those that are not about events are not listed here."""
+"""Groups of scenarios of the REST client that are not listed in scenarios.toml."""
 PARTS: Final = 41
 SCENARIOS: Final = 249 + 67  # client-go, and the two peers
 FINDINGS: Final = 13
@@ -60,10 +60,10 @@ Table = dict[str, Any]
 
 @dataclass(frozen=True)
 class Facts:
-    """The data and the claims, side by side."""
+    """The data of ``tests/conformance`` and the claims of the tests."""
 
     groups: Mapping[str, Mapping[str, str]]
-    """The scenarios: title, then id, then what happens."""
+    """The scenarios: title, then id, then description."""
     parts: list[Table]
     findings: list[Table]
     names: list[Table]
@@ -71,7 +71,7 @@ class Facts:
 
     @property
     def scenarios(self) -> dict[str, str]:
-        """What happens, by id."""
+        """The descriptions of all scenarios, by id."""
         return {key: text for group in self.groups.values() for key, text in group.items()}
 
     def tests_of(self, shown_by: str) -> list[Test]:
@@ -96,7 +96,7 @@ def gather() -> Facts:
 
 @cache
 def exists(name: str) -> bool:
-    """Tell whether ``name`` can be imported: a module, or something inside one."""
+    """Return whether ``name`` can be imported: a module, or a member of one."""
     value: object = None
     path = ""
     for part in name.split("."):
@@ -109,11 +109,11 @@ def exists(name: str) -> bool:
     return True
 
 
-# --- what is wrong, and what is not there yet ---------------------------------------------------
+# --- mistakes and missing entries ---------------------------------------------------------------
 
 
 def mistakes(facts: Facts) -> list[str]:
-    """Return what cannot be right, whatever is still to come."""
+    """Return contradictions between the data and the tests."""
     claims, scenarios = facts.claims, facts.scenarios
     found = list(claims.mistakes)
     if len(scenarios) != SCENARIOS or sum(map(len, facts.groups.values())) != SCENARIOS:
@@ -146,7 +146,7 @@ def mistakes(facts: Facts) -> list[str]:
 
 
 def missing(facts: Facts) -> list[str]:
-    """Return what nobody shows yet: scenarios, findings and parts; and names that do not exist."""
+    """Return scenarios, findings and parts without a test, and names that do not exist."""
     claims = facts.claims
     lost = [
         f"{key}: {text}"
@@ -177,13 +177,13 @@ def all_names(facts: Facts) -> set[str]:
 
 
 def rows_of(sections: Iterable[Table]) -> Iterator[Table]:
-    """Yield the rows of all sections of the guide's table; what is still to come has no name."""
+    """Yield the rows of all sections of the guide's table."""
     for section in sections:
         yield from section["rows"]
 
 
 def not_run(facts: Facts, report: Path) -> list[str]:
-    """Return the tests that did not run, or did not pass, as a JUnit XML file tells."""
+    """Return the tests that did not run, or did not pass, according to a JUnit XML file."""
     shown = {test for key in facts.scenarios for test in facts.tests_of(key)}
     shown.update(*facts.claims.findings.values())
     shown.update(
@@ -195,7 +195,7 @@ def not_run(facts: Facts, report: Path) -> list[str]:
 def not_proven(text: str, report: Path) -> list[str]:
     """Return the tests that ``text`` names and that did not run, or did not pass: skipped ones too.
 
-    What cannot run on a machine proves nothing there.
+    A skipped test proves nothing.
     """
     named = (node.partition("::") for node in dict.fromkeys(NAMED.findall(text)))
     return _lost((Test(path, 0, name) for path, _, name in named), report)
@@ -230,31 +230,31 @@ PAGE_TEXT: Final = """\
 <!-- Made by `make conformance` from the tests; do not edit. -->
 # Conformance
 
-How kinform compares with client-go, and with the informers of kube-rs and java-operator-sdk, as
-their own test suites describe them. This page is generated from our tests: a test carries the id of
-the scenario it plays; one that is skipped or expected to fail does not count. CI checks that every
-test named here ran and passed.
+This page compares kinform with client-go, and with the informers of kube-rs and java-operator-sdk,
+by the scenarios of their own test suites. It is generated from kinform's tests: a test carries the
+id of the scenario it covers; a test that is skipped or expected to fail does not count. CI checks
+that every test named here ran and passed.
 
-Of {all} scenarios {passed} passed, {differing} of them with a difference that is meant; {ruled_out}
+Of {all} scenarios {passed} passed, {differing} of them with an intended difference; {ruled_out}
 are not applicable{still_open}.
 
 ## The parts
 
-What texts on client-go name when they explain how it works, and where it is here.
+The parts of client-go's architecture and their counterparts in kinform.
 
 {parts}
 
 ## The scenarios
 
-What the peers' own tests show, played again from scratch: client-go's cache and work queues (`CG`),
-kube-rs' watcher and reflector (`KR`), java-operator-sdk's informers (`JO`). *Differs* says where
-kinform has another outcome on purpose; the tests then show that outcome.
+The scenarios of the peers' own tests, written anew: client-go's cache and work queues (`CG`),
+kube-rs' watcher and reflector (`KR`), java-operator-sdk's informers (`JO`). *Differs* marks an
+intended difference; the test then proves kinform's result.
 
 {scenarios}
 
 ## Where client-go can be improved upon
 
-Found while reading its code. Each difference has a test of its own.
+Weaknesses found while reading its code. Each difference has its own test.
 
 {findings}
 """
@@ -281,7 +281,7 @@ def page(facts: Facts) -> str:
         ruled_out=len(ruled_out),
         still_open=f", {still_open} not there yet" if still_open else "",
         parts=table(
-            ("", "part", "here", "shown by"), (part_row(facts, part) for part in facts.parts)
+            ("", "part", "in kinform", "tests"), (part_row(facts, part) for part in facts.parts)
         ),
         scenarios="\n\n".join(groups),
         findings=table(
@@ -333,13 +333,13 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
 
 
 def guide(facts: Facts, text: str) -> str:
-    """Return the guide with its table of names written anew."""
+    """Return the guide with a regenerated table of names."""
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     sections = (
         f"### {section['title']}\n\n"
         + table(
-            ("client-go", "kinform", "what differs"),
+            ("client-go", "kinform", "difference"),
             ((row["go"], ours(row), row["differs"]) for row in section["rows"]),
         )
         for section in facts.names
@@ -348,7 +348,7 @@ def guide(facts: Facts, text: str) -> str:
 
 
 def ours(row: Table) -> str:
-    """Return what stands in our column: names that are checked, or words."""
+    """Return the second column: names, which are checked, or words."""
     return ", ".join([*(reference(name) for name in row["ours"]), *row.get("words", ())]) or "–"
 
 
@@ -358,7 +358,7 @@ def ours(row: Table) -> str:
 def main() -> None:
     """Write, or check."""
     parser = argparse.ArgumentParser(description="Write or check docs/conformance.md.")
-    parser.add_argument("--check", action="store_true", help="change nothing; fail if one should")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail if out of date")
     parser.add_argument("--ran", type=Path, metavar="FILE", help="JUnit XML of a whole test run")
     arguments = parser.parse_args()
     facts = gather()

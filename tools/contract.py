@@ -1,12 +1,12 @@
-"""Record what a real kube-apiserver answers, and measure how near the embedded server comes.
+"""Record the responses of a real kube-apiserver and compare the embedded server with them.
 
 Run it with ``python -m``:
 
-    tools.contract record              ask a control plane of its own, write what it says
+    tools.contract record              run the cases on a new control plane, write its responses
     tools.contract record --only TEXT  only the cases whose id contains TEXT
-    tools.contract try --only TEXT     ask the embedded server, show where it differs
-    tools.contract score               ask the embedded server, write docs/apiserver.md
-    tools.contract score --check       fail if that page is not as it would be written
+    tools.contract try --only TEXT     run them on the embedded server, show the differences
+    tools.contract score               run them on the embedded server, write docs/apiserver.md
+    tools.contract score --check       fail if that page is out of date
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from kinform.apiserver import kinds, validation
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from tests.contract import record
 from tests.contract.case import STRICT_AREAS, Case, all_cases
 from tests.contract.runner import Outcome, run_all, run_embedded
@@ -39,41 +39,41 @@ PAGE: Final = Path(__file__).resolve().parent.parent / "docs" / "apiserver.md"
 
 HEAD: Final = """\
 <!-- Made by python -m tools.contract score: change the text there. -->
-# How faithful the embedded API server is
+# Fidelity of the embedded API server
 
-`kinform.apiserver` answers as kube-apiserver 1.36 does. That is measured, not claimed: the same
-cases are run against both, each a conversation over plain HTTP. Compared are status, headers,
-bodies, the order of items, the events of a watch and how it ends; a case that looks at a part of an
-answer only says so in its code, for example where the real server's order is random. What the real
-server answered is recorded in `tests/contract/recorded/` (by `python -m tools.contract record`,
-never by hand), and the tests marked `e2e` ask it again. What differs from run to run (times,
-uids, versions, tokens) is compared by identity: what was the same value on the real server must
-be the same value here.
+`kinform.apiserver` answers as kube-apiserver 1.36 does. The same cases are run against both, each
+a conversation over plain HTTP, and compared: status, headers, bodies, the order of items, the
+events of a watch and how it ends. A case that compares only a part of a response says so in its
+code, for example if the real server's order is random. The responses of the real server are
+recorded in `tests/contract/recorded/` (by `python -m tools.contract record`, never by hand), and
+the tests marked `e2e` check the real server again. Values that differ from run to run (times, uids,
+versions, tokens) are compared by identity: values that were equal on the real server must be equal
+on the embedded one.
 
 """
 
 WHAT_IT_IS_NOT: Final = """\
-## What it is not
+## What it does not have
 
-- No kubelet, no scheduler, no workload controllers: a Pod stays `Pending`, a Deployment makes no
+- No kubelet, no scheduler, no workload controllers: a Pod stays `Pending`, a Deployment creates no
   ReplicaSet.
 - No admission webhooks, no aggregated API servers, no conversion webhooks.
 - `exec`, `attach`, `portforward` and `proxy` answer 501.
-- Answers are JSON or YAML; protobuf is read, because clients made of client-go send it, and never
-  written.
-- CEL rules and conversion webhooks of CustomResourceDefinitions are stored and not evaluated; who
-  writes a definition that has some is warned of each.
-- Objects and patches have at most 40,000 values (a text of any length is one), YAML bodies 50,000;
-  more is a 413. Validation against a schema has a cost budget; a write that exceeds it is a 422.
+- Responses are JSON or YAML. Protobuf is read, because client-go sends it, but never written.
+- CEL rules and conversion webhooks of CustomResourceDefinitions are stored but not evaluated; the
+  response to such a definition has a warning for each.
+- Objects and patches have at most 40,000 values (a string of any length is one), YAML bodies
+  50,000; more is a 413. Validation against a schema has a cost budget; a write that exceeds it is
+  a 422.
 - Patterns of CustomResourceDefinitions are evaluated by RE2 if `google-re2` is installed (the extra
-  `testing` does so). Without it, a pattern that could take exponential time is not evaluated.
+  `testing` installs it). Without it, a pattern that could take exponential time is not evaluated.
 - One process, for tests, demonstrations and simulation: it scales with one core.
 """
 
 
 @asynccontextmanager
 async def real_server(arguments: argparse.Namespace) -> AsyncGenerator[Target]:
-    """Give a real server: the one that was named, or one of our own."""
+    """Yield a real server: the named one, or a new control plane."""
     if arguments.kubeconfig:
         yield of_kubeconfig(arguments.kubeconfig)
     elif arguments.server:
@@ -107,11 +107,11 @@ async def do_record(arguments: argparse.Namespace) -> int:
 
 
 def _unfit(outcome: Outcome) -> str:
-    return outcome.error or ("" if outcome.is_timely else "a watch was waited for in vain")
+    return outcome.error or ("" if outcome.is_timely else "a watch delivered nothing")
 
 
 def _keep(outcomes: dict[str, Outcome]) -> None:
-    """Merge new outcomes into the files of their areas; what no case is called goes."""
+    """Merge new outcomes into the files of their areas; drop entries without a case."""
     known = all_cases()
     for area in sorted({known[each].area for each in outcomes}):
         entries = {each: entry for each, entry in record.load(area).items() if each in known}
@@ -122,7 +122,7 @@ def _keep(outcomes: dict[str, Outcome]) -> None:
 
 
 def judge(outcomes: dict[str, Outcome]) -> dict[str, list[str]]:
-    """Return what differs from the record, by case; equal ones are left out."""
+    """Return the differences from the record, by case; equal cases are left out."""
     judged = {
         each: record.judged(each, outcome.exchanges, outcome.error)
         for each, outcome in outcomes.items()
@@ -187,21 +187,21 @@ def page(different: Sequence[str]) -> str:
 
 
 def kinds_served() -> str:
-    """Return which built-in kinds have rules of their own and which have their structure alone."""
+    """Return the paragraph about built-in kinds with their own rules and without."""
     stored = [kind for kind in kinds.builtin().all() if "create" in kind.verbs]
     stored = [kind for kind in stored if "get" in kind.verbs]
     ruled = sorted({kind.kind for kind in stored if _has_rules(kind)})
     plain = sorted({kind.kind for kind in stored} - set(ruled))
     return (
-        "\n## Kinds\n\nAll built-in kinds of Kubernetes 1.36 are served. These have defaults and "
-        f"validation of their own: {', '.join(ruled)}.\n\nThe others are *structural*: unknown "
-        "fields, wrong types and bad metadata are refused, but they have no rules of their own: "
+        "\n## Kinds\n\nAll built-in kinds of Kubernetes 1.36 are served. These have their own "
+        f"defaults and validation: {', '.join(ruled)}.\n\nThe others are *structural*: unknown "
+        "fields, wrong types and bad metadata are refused, but they have no further rules: "
         f"{', '.join(plain)}.\n"
     )
 
 
 def _has_rules(kind: Kind) -> bool:
-    # The one is judged elsewhere, of the other there is nothing but metadata to judge.
+    # CustomResourceDefinitions are validated elsewhere; a ServiceAccount has only metadata.
     return validation.has_rules(kind) or kind.kind in {"CustomResourceDefinition", "ServiceAccount"}
 
 
@@ -223,11 +223,11 @@ def main() -> None:
     """Record, try, or score."""
     parser = argparse.ArgumentParser(description="The contract between the two servers.")
     commands = parser.add_subparsers(required=True)
-    recorder = commands.add_parser("record", help="write what a real server answers")
+    recorder = commands.add_parser("record", help="write the responses of a real server")
     trier = commands.add_parser("try", help="show where a server differs from the record")
     for command, function in ((recorder, do_record), (trier, do_try)):
         command.add_argument("--only", action="append", default=[], metavar="TEXT")
-        command.add_argument("--server", help="a server that lets everybody in")
+        command.add_argument("--server", help="a server without authentication")
         command.add_argument("--kubeconfig", type=Path, help="a server, with client certificates")
         command.set_defaults(run=function)
     scorer = commands.add_parser("score", help="write docs/apiserver.md")

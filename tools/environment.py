@@ -1,14 +1,14 @@
 """Create a virtual environment for work on kinform, or bring it up to date.
 
-Needs only a Python that can make virtual environments. The versions are those of
-``constraints.txt``. What was installed is remembered as a digest in the environment's stamp
-file, so a run without news takes no time, whatever else changed in ``pyproject.toml``.
+Needs only a Python that can create virtual environments. The versions are those of
+``constraints.txt``. A digest of everything that decides the installation is kept in the stamp
+file of the environment, so a run without changes takes no time.
 """
 
 import sys
 
 # Old Pythons must get this far, so the file keeps to a syntax that they can read.
-if sys.version_info < (3, 11):  # noqa: UP036 - it is the reader who may be older
+if sys.version_info < (3, 11):  # noqa: UP036 - the interpreter that reads this may be older
     sys.exit(
         "kinform needs Python 3.11 or newer; this is %s at %s.\n"  # noqa: UP031
         "Name a newer one: make PYTHON=python3.12 ..." % (sys.version.split()[0], sys.executable)
@@ -100,7 +100,7 @@ def pip_install(python: Path, *arguments: str) -> None:
 
 
 def say(text: str) -> None:
-    """Tell the person who waits."""
+    """Print a message to stderr."""
     print(f"kinform: {text}", file=sys.stderr, flush=True)
 
 

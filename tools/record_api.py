@@ -17,7 +17,7 @@ and, for tests to compare with, ``tests/apiserver/recorded/``:
 
 * ``discovery.json.xz``: the older discovery documents;
 * ``openapi.json.xz``: a mark of each OpenAPI document, as it was before it was taken apart;
-* ``custom_kinds.json.xz``: all that the server tells of the kinds in ``definitions.yaml``.
+* ``custom_kinds.json.xz``: the server's documents about the kinds in ``definitions.yaml``.
 
 The same server gives the same bytes. Of other custom kinds that it may have nothing is kept.
 """
@@ -65,7 +65,7 @@ def main() -> None:
 
 
 async def record_from_new() -> None:
-    """Record from a control plane that nobody has written to."""
+    """Record from a new, empty control plane."""
     async with ControlPlane() as cp, cp.connect() as client:
         await record(client)
 
@@ -293,7 +293,7 @@ def template_definition(kind: str, scope: str) -> Json:
 async def custom_kinds(client: Client) -> tuple[Json, Json]:
     """Define custom kinds and delete them at the end.
 
-    Return the template's OpenAPI document, and all that the server tells of the others.
+    Return the template's OpenAPI document, and the server's documents about the other kinds.
     """
     template = [template_definition(kind, scope) for kind, scope in TEMPLATE_KINDS.items()]
     others = list(yaml.safe_load_all(RECORDED.joinpath("definitions.yaml").read_text("utf-8")))
@@ -367,7 +367,7 @@ def mark(value: object) -> str:
 
 
 async def told_of(client: Client, definitions: list[Json]) -> Json:
-    """Return what discovery tells of custom kinds, and their definitions as the server has them."""
+    """Return the discovery documents of custom kinds, and their definitions from the server."""
     groups = {definition["spec"]["group"] for definition in definitions}
     every = await fetch(client, "/apis", accept=AGGREGATED)
     items = [item for item in every["items"] if group_name(item) in groups]

@@ -1,9 +1,9 @@
-"""Write down how Kubernetes' built-in kinds are encoded as protobuf, for the embedded server.
+"""Record the protobuf encoding of Kubernetes' built-in kinds, for the embedded server.
 
     python tools/record_protobuf.py      needs Go, and the modules of tools/control-plane
 
-Go's own reflection tells it: the struct tags of the served types have a field's number and its
-name in JSON, and the types themselves say what can be absent, which the wire does not.
+The source is Go's reflection: the struct tags of the served types have the number of a field and
+its name in JSON, and the types say which fields can be absent, which the wire format does not.
 
 Writes ``src/kinform/apiserver/data/protobuf.json.xz``::
 
@@ -11,7 +11,7 @@ Writes ``src/kinform/apiserver/data/protobuf.json.xz``::
      "messages": {"k8s.io/api/core/v1.Pod": [[number, Go name, JSON name, type, flags], ...], ...}}
 
 A type is one of the words in ``SCALARS`` below, or the name of a message. Flags are letters:
-``r`` repeated, ``k`` a map with such values, ``p`` a pointer (what is there was meant, even if
+``r`` repeated, ``k`` a map with such values, ``p`` a pointer (present even if
 it is empty), ``o`` left out of JSON when empty, ``z`` left out when it is a struct of zeros,
 ``i`` its fields are the parent's in JSON. The same modules give the same bytes.
 """
@@ -181,7 +181,7 @@ def main() -> None:
     for fields in messages.values():
         unknown = {field[3] for field in fields} - SCALARS - messages.keys()
         if unknown:
-            raise SystemExit(f"types that nobody describes: {sorted(unknown)}")
+            raise SystemExit(f"types without a description: {sorted(unknown)}")
     packed = json.dumps(found, separators=(",", ":"), sort_keys=True, ensure_ascii=False)
     TARGET.write_bytes(lzma.compress(packed.encode(), preset=9 | lzma.PRESET_EXTREME))
     print(f"{len(kinds)} kinds, {len(messages)} messages, {TARGET.stat().st_size} bytes")

@@ -27,7 +27,7 @@ __all__ = ["main"]
 PATIENCE: Final = 60.0
 MAPS: Final = Resource.of("v1/configmaps", kind="ConfigMap", namespaced=True)
 SECONDS: Final = 6
-"""How long the watch lives; two seconds before that it gets a bookmark."""
+"""The timeout of the watch; two seconds before it there is a bookmark."""
 BARE: Final = [dict[str, str]()]
 """As ``managedFields``, it has the server keep none: they are much text, and all alike."""
 STREAMED: Final = {
@@ -99,7 +99,7 @@ async def whole(server: Target, query: dict[str, str], *, end: bytes) -> bytes:
 
 @final
 class Answer:
-    """What a server says on one connection."""
+    """The bytes that a server sent on one connection."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader: Final = reader

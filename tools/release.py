@@ -104,7 +104,7 @@ class Resolved:
     name: str
     version: str
     is_required: bool
-    """Whether it is installed without any extra."""
+    """True if the package is installed without any extra."""
     depends_on: tuple[str, ...] = ()
     license: str = ""
     """Its SPDX expression, if it has one."""

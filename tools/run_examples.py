@@ -77,7 +77,7 @@ def program_of(page: Path) -> str:
 
 
 def matches(path: str, wanted: list[str]) -> bool:
-    """Tell whether ``path`` was asked for; without wishes, all are."""
+    """Return whether ``path`` was selected; without a selection, all are."""
     return not wanted or any(part in path for part in wanted)
 
 

@@ -68,8 +68,9 @@ def test(version: str, python: Path, arguments: list[str], *, quick: bool) -> bo
     extras = ("--extras", "testing,cli,zstd,metrics") if quick else ()
     prepare = [str(python), "tools/environment.py", "--path", path, "--group", group, *extras]
     suite = [f"{path}/bin/python", "-m", "pytest", *XDIST, *(QUICK if quick else ()), *arguments]
+    environment = {**os.environ, **({"HYPOTHESIS_PROFILE": "quick"} if quick else {})}
     for command in (prepare, suite):
-        if subprocess.run(command, check=False, cwd=ROOT).returncode:
+        if subprocess.run(command, check=False, cwd=ROOT, env=environment).returncode:
             return False
     return True
 

@@ -20,7 +20,7 @@ __all__ = ["BARS", "Bar", "Outcome", "Verdict", "judged"]
 
 
 class Outcome(enum.Enum):
-    """What became of a bar."""
+    """The result of a bar."""
 
     REACHED = "reached"
     MISSED = "MISSED"
@@ -46,7 +46,7 @@ class Bar:
     also: str | None = None
     growth: tuple[int, int] | None = None
     elsewhere: str = ""
-    """Where it is proven, if not by this benchmark."""
+    """The proof, if it is not this benchmark."""
 
     def fits(self, figure: float) -> bool:
         """Tell whether a figure reaches the bar."""

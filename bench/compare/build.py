@@ -1,4 +1,4 @@
-"""What has to be there before a run: programs, and the pods in both encodings.
+"""The prerequisites of a run: programs, and the pods in both encodings.
 
 A peer whose tools are missing is left out, and the record says why.
 """
@@ -39,7 +39,7 @@ _IMPORTS: Final[Mapping[str, Sequence[str]]] = {
     UVLOOP.label: ("uvloop",),
     ZSTD.label: ("zstandard",),
 }
-"""What the Python peers import."""
+"""The imports of the Python peers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +82,7 @@ def build(names: Sequence[str], *, tell: Callable[[str], None]) -> None:
     """
     for name in names or PROGRAMS:
         if not names and name == KUBE_RS and shutil.which("cargo") is None:
-            tell(f"{name} is left out: there is no cargo")
+            tell(f"{name} is left out: cargo was not found")
             continue
         if (reason := _reason_against(name, tell)) is not None:
             raise BuildError(f"{name} is not built: {reason}")

@@ -1,4 +1,4 @@
-"""What is measured beside the whole life: each part has jobs of its own.
+"""Measurements beside the whole life: each part has its own jobs.
 
 Its rounds are as many as those of the life, unless one has to do.
 """
@@ -41,7 +41,7 @@ def _among(peers: Sequence[Peer], *wanted: Peer) -> list[Peer]:
 
 
 def _null(scale: Scale, peers: Sequence[Peer]) -> list[Job]:
-    """The server alone: how fast it can be read by somebody who does nothing with it."""
+    """The server alone: the rate of a client that reads and does nothing."""
     return [
         Job(
             part="null",

@@ -1,4 +1,4 @@
-"""What a run was made on."""
+"""A description of the machine that a run was made on."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _memory(what: str) -> int:
 
 
 def _said(command: list[str], pattern: str) -> str:
-    """Return the version that a tool tells of itself; empty if it is not there."""
+    """Return the version that a tool prints; empty if it is not installed."""
     if shutil.which(command[0]) is None:
         return ""
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_TIMEOUT)

@@ -1,9 +1,9 @@
-"""What is worked out of the figures of one life: names, units and formulas.
+"""Quantities derived from the numbers of one life: names, units and formulas.
 
-Memory per object is what the process has grown by since it was ready, before it listed anything:
-as the kernel counts it once the process is idle, left alone. A garbage collector with room to
-spare counts with that room, as it does for whoever set the container's limit; what the process
-needs if it is told to give back the rest stands beside it.
+Memory per object is the growth of the process since it was ready, before it listed anything,
+as the kernel counts it while the process is idle. Spare memory of a garbage collector is included,
+because a container's limit includes it; the memory after a forced collection is a second
+quantity.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ MEASURES: Final[Mapping[str, Quantity]] = {
     "index_objects": Quantity("objects of one index value", "", _plain("lookup_index_objects")),
     "list": Quantity("full list", "ms", _plain("lookup_list_ms")),
     "selector": Quantity("list with a selector", "ms", _plain("lookup_selector_ms")),
-    "join": Quantity("late handler is told of all", "ms", _plain("join_joined_ms")),
+    "join": Quantity("late handler has all", "ms", _plain("join_joined_ms")),
     "relist_wall": Quantity("relist, nothing changed", "s", _plain("relist_wall_ns", scale=1e-9)),
     "relist_cpu": Quantity("relist, CPU per object", "µs", _per("relist_cpu_ns", scale=1e-3)),
     "relist_over_sync": Quantity("relist, CPU over that of the sync", "x",

@@ -58,7 +58,7 @@ class Peer:
     command: tuple[str, ...]
     most: int = 100_000
     rounds: int = 3
-    """How often at most it lives."""
+    """The maximum number of lives."""
     start: float = 0.5
     """Seconds until it is ready."""
     sync_us: float = 65.0
@@ -66,13 +66,13 @@ class Peer:
     event_us: float = 45.0
     """CPU microseconds for each event."""
     reads: str = "json"
-    """What it asks the server for: ``json`` or ``protobuf``."""
+    """The encoding it requests: ``json`` or ``protobuf``."""
     has_life: bool = True
-    """Whether all steps are asked of it; else it is in some parts alone."""
+    """True if it runs all steps; otherwise it takes part in some parts only."""
 
     @property
     def is_slow(self) -> bool:
-        """Whether one round, with fewer of everything, has to do."""
+        """True if it gets only one round, with fewer objects."""
         return self.rounds == 1
 
 
@@ -187,7 +187,7 @@ def chosen(names: Iterable[str]) -> list[Peer]:
     """Return the peers with one of these names or labels, all if there are no names.
 
     Raises:
-        ValueError: A name is nobody's.
+        ValueError: A name is unknown.
     """
     wanted = [name.strip() for name in names if name.strip()]
     known = {text for peer in PEERS for text in (peer.name, peer.label)}

@@ -1,4 +1,4 @@
-"""What is to be done, in which order, and how long that takes: decided before anything runs.
+"""The plan of a run: jobs, their order and duration, decided before anything runs.
 
 A `Job` is one life of one process. Peers take turns: in each round every peer lives once, in an
 order that rotates, so that a neighbour who slows the machine down for a while slows all of them.
@@ -17,7 +17,7 @@ __all__ = ["FULL", "LIFE", "PARTS", "QUICK", "Job", "Scale", "main_jobs", "rotat
 LIFE: Final = ("sync", "events", "latency", "lookup", "join", "relist", "idle")
 """The steps of a whole life, in their order."""
 PARTS: Final = (*LIFE, "null", "fields", "lists", "informers", "queue", "growth", "real")
-"""What ``--parts`` may name: steps of the life, and what is measured beside it."""
+"""The values of ``--parts``: steps of the life, and the measurements beside it."""
 
 _SERVER_START: Final = 1.0
 _SETTLE: Final = 1.0
@@ -28,7 +28,7 @@ _FEWER: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much of everything."""
+    """The numbers of objects, events and rounds."""
 
     name: str
     objects: int

@@ -1,6 +1,6 @@
 """The plots, as SVG: the same bytes for the same record.
 
-Colours are Okabe and Ito's, which can be told apart by all. One hue for each client: kinform's
+Colours are Okabe and Ito's, which all readers can distinguish. One hue for each client: kinform's
 are blue, client-go's orange, all others grey.
 """
 

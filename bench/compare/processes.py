@@ -1,8 +1,8 @@
-"""A child process that speaks JSON lines, and what the kernel tells of it.
+"""A child process that speaks JSON lines, and the kernel's counters for it.
 
 Rules of the file: every wait has a deadline, and its error says what was waited for. A child has
-a session of its own, so that Ctrl-C reaches the runner alone, which then ends its children. It
-dies with the process that started it, whatever ended that one (Linux). Start children from the
+its own session, so that Ctrl-C reaches only the runner, which then ends its children. It
+dies with the process that started it, even after SIGKILL (Linux). Start children from the
 main thread: the kernel ties them to the thread that started them.
 """
 
@@ -43,7 +43,7 @@ class ChildError(Exception):
 
 @final
 class Usage:
-    """What the kernel counts for a process, all its threads included."""
+    """The kernel's counters for a process, all its threads included."""
 
     def __init__(self, pid: int) -> None:
         self._clock: Final = (~pid << 3) | 2  # the CPU clock of a process, see clock_getcpuclockid
@@ -141,7 +141,7 @@ class Child:
         """Send one request.
 
         Raises:
-            ChildError: Nobody reads it.
+            ChildError: The process does not read its input.
         """
         assert self._process.stdin is not None
         try:

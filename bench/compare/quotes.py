@@ -1,4 +1,4 @@
-"""What the README says about speed and size: made from a record, and from nothing else.
+"""The performance table of the README, generated from a record.
 
 It stands between two marks in the README; a test holds it against ``bench/results/latest.json``.
 """

@@ -117,7 +117,7 @@ async def _create(
     objects: int,
     tell: Callable[[str], None],
 ) -> None:
-    """Create pods until somebody has created the last one."""
+    """Create pods until the shared counter is used up."""
     for number, record in numbered:  # no await between two of them: each is taken once
         pod = valid_pod(record, number)
         namespace = pod["metadata"]["namespace"]

@@ -34,7 +34,7 @@ class Lived:
     fields: bool
     figures: Mapping[str, float]
     failure: str | None = None
-    """What went wrong, with the last lines the process wrote; its figures end there."""
+    """The error, with the last lines of the process; there are no further numbers."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -47,15 +47,15 @@ class Record:
     versions: dict[str, dict[str, str]] = field(default_factory=dict)
     """By peer, what it says of itself."""
     left_out: dict[str, str] = field(default_factory=dict)
-    """What was not measured, and why."""
+    """Skipped measurements and the reasons."""
     lives: list[Lived] = field(default_factory=list)
     began: str = ""
     seconds: float = 0.0
     partial: bool = True
-    """Whether it ended before its time."""
+    """True if the run ended early."""
 
     def labels(self) -> list[str]:
-        """Return whom it tells of, in order of appearance."""
+        """Return the peers in the record, in order of appearance."""
         return list(dict.fromkeys(life.label for life in self.lives))
 
 
@@ -82,12 +82,12 @@ def load(path: Path) -> Record:
 # --- figures ----------------------------------------------------------------------------------
 
 Measure: TypeAlias = Callable[[Lived], float | None]
-"""What is worked out of one repetition; None where it does not tell."""
+"""A quantity of one repetition; None if it has no such number."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Select:
-    """Which repetitions are meant; None is any."""
+    """The selected repetitions; None means any."""
 
     label: str
     part: str = "life"

@@ -22,7 +22,7 @@ from bench.compare.scenario import Life, Server, Target
 __all__ = ["Progress", "run"]
 
 _BYTES_PER_OBJECT = 12_000
-"""What an object may take of the machine's memory, while it is listed."""
+"""Memory per object that a run needs while it lists."""
 
 RealServer = Callable[[int], contextlib.AbstractContextManager[Path]]
 
@@ -59,7 +59,7 @@ class Progress:
         self.done += job.estimate()
 
     def step(self, name: str) -> None:
-        """A step of a job begins; told only where lines can be overwritten."""
+        """Show the current step of a job, only where lines can be overwritten."""
         if self.stream.isatty():
             self.stream.write(f"\r\033[K{self._clock()}   {name} ...\r")
             self.stream.flush()
@@ -122,7 +122,7 @@ def _run_real(
             for job in jobs:
                 progress.begin(job)
                 _do(job, record, folder=folder, progress=progress, target=_at(kubeconfig))
-    except Exception as exc:  # noqa: BLE001 - whatever it is, the rest of the record stands
+    except Exception as exc:  # noqa: BLE001 - an error here must not lose the rest of the record
         record.left_out["a real kube-apiserver"] = f"{type(exc).__name__}: {exc}"
         progress.tell(f"left out: a real kube-apiserver: {exc}")
 

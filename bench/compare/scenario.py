@@ -5,8 +5,8 @@ second → lookups → a late handler → a relist in which nothing changed → 
 A `Job` says which of these steps there are.
 
 CPU time is that of the whole process, all threads, from before a command was sent to after its
-answer was read. *Settled* means that the process has become idle, whatever it does in the
-background after the answer, and has then given back what is free; the CPU time of that is kept as
+answer was read. *Settled* means that the process has become idle, including background work
+after the answer, and has then released free memory; the CPU time of that is kept as
 a figure of its own. Figures are nanoseconds (``_ns``), bytes, counts, or named otherwise.
 """
 
@@ -35,7 +35,7 @@ _LOOKUPS: Final = 1_000
 
 
 def ignore(text: str) -> None:
-    """Tell nobody."""
+    """Show nothing."""
     del text
 
 
@@ -92,7 +92,7 @@ class Server:
 
 
 Target: TypeAlias = Server | Path
-"""Where a peer looks: the replay server, or the kubeconfig of another one."""
+"""The target of a peer: the replay server, or the kubeconfig of another server."""
 
 
 @final
@@ -181,7 +181,7 @@ class Life:
         served = self._server.usage.cpu_ns()
         with self._measured(child, "events"):
             self._server.begin_blast()
-            self._told(child, "told")
+            self._delivered(child, "delivered")
         self._server.sent(_SHORT)
         self.figures["events"] = self.job.events
         self.figures["events_server_cpu_ns"] = self._server.usage.cpu_ns() - served
@@ -192,7 +192,7 @@ class Life:
             return
         with self._measured(child, "latency"):
             self._server.begin_pace(self.job.paced)
-            answer = self._told(child, "told")
+            answer = self._delivered(child, "delivered")
         self._server.sent(_SHORT)
         self.figures["latency_events"] = self.job.paced
         self._keep(answer, "latency", names=("p50", "p99", "p999", "max"))
@@ -231,7 +231,7 @@ class Life:
             return
         with self._measured(child, "controller"):
             self._server.begin_blast()
-            self._told(child, "done")
+            self._delivered(child, "done")
         self._server.sent(_SHORT)
         self.figures["controller_events"] = self.job.events
 
@@ -260,7 +260,7 @@ class Life:
     def _settle(self, child: Child, name: str) -> None:
         """Wait until the process is idle; then have it give back what it does not need.
 
-        ``…_alone`` is what it holds when nobody asks it to, ``…_resident`` what it needs.
+        ``…_alone`` is its memory before that request, ``…_resident`` after it.
         """
         began = child.usage.cpu_ns()
         self._wait_idle(child)
@@ -276,7 +276,7 @@ class Life:
         self.figures[f"{name}_resident"] = child.usage.resident()
 
     def _wait_idle(self, child: Child) -> None:
-        # Nobody tells when background work is done: the kernel's clock is looked at.
+        # Nothing reports the end of background work, so the CPU clock is polled until it stops.
         deadline = time.monotonic() + self._patience("sync")
         while True:
             cpu, wall = child.usage.cpu_ns(), time.monotonic_ns()
@@ -292,7 +292,7 @@ class Life:
         request = {"do": do, **rest}
         return "unsupported" not in child.ask(request, timeout=_SHORT, key="expecting")
 
-    def _told(self, child: Child, key: str) -> Answer:
+    def _delivered(self, child: Child, key: str) -> Answer:
         return child.answer(key, timeout=self._patience(self.step), what=self.step)
 
     def _keep(self, answer: Answer, name: str, *, names: Sequence[str] | None = None) -> None:

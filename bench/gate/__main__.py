@@ -15,9 +15,9 @@ from bench.gate import baseline, measuring, paths
 __all__ = ["main"]
 
 FILE: Final = Path(__file__).with_name("baseline.json")
-"""Where it is kept what to expect."""
+"""The file of the baseline."""
 ATTEMPTS: Final = 3
-"""How often CPU time is measured before it counts as worse."""
+"""The number of measurements before CPU time counts as worse."""
 
 _VERSION: Final = f"{sys.version_info.major}.{sys.version_info.minor}"
 _UPDATE: Final = "python -m bench.gate --update"

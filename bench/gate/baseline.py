@@ -1,4 +1,4 @@
-"""What is expected, and how far what was measured is from it. Pure, but for the file."""
+"""The baseline of the gate and the comparison with it. Pure, except for the file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Figures: TypeAlias = Mapping[str, Mapping[str, float]]
 Verdict: TypeAlias = Literal["same", "better", "WORSE", "UNKNOWN", "GONE"]
 
 CPU: Final = "cpu"
-"""The one measure that is no count."""
+"""The only measure that is not a count."""
 TOLERANCES: Final = {
     "instructions": 0.02,
     "calls": 0.02,
@@ -25,9 +25,9 @@ TOLERANCES: Final = {
     "tracked": 0.02,
     CPU: 0.35,
 }
-"""How much more of each is still the same, as a part of the baseline."""
+"""The tolerance of each measure, as a fraction of the baseline."""
 SLACK: Final = 0.05
-"""What is never a difference: a twentieth of a call for each event is one call for 20 of them."""
+"""Differences below this are ignored: 0.05 calls per event are one call in 20 events."""
 
 _FAILURES: Final = {"WORSE", "UNKNOWN", "GONE"}
 
@@ -42,14 +42,14 @@ class Row(NamedTuple):
 
     @property
     def change(self) -> float:
-        """How much more it is, as a part of the baseline; less is negative."""
+        """The relative change from the baseline; negative if it improved."""
         if self.baseline is None or self.now is None or self.now == self.baseline:
             return 0.0
         return self.now / self.baseline - 1 if self.baseline else math.inf
 
     @property
     def verdict(self) -> Verdict:
-        """What to think of it.
+        """Return the verdict on this difference.
 
         What has no baseline, or is not measured any more, fails as well: else a path could leave
         the gate by changing its name.
@@ -64,7 +64,7 @@ class Row(NamedTuple):
 
     @property
     def is_failure(self) -> bool:
-        """Whether the gate is closed."""
+        """True if the gate fails."""
         return self.verdict in _FAILURES
 
     def __str__(self) -> str:
@@ -81,14 +81,14 @@ def compare(baseline: Figures, now: Figures) -> Iterator[Row]:
 
 
 class Baseline(msgspec.Struct, frozen=True):
-    """What was measured when it was last found right."""
+    """The accepted measurements."""
 
     versions: dict[str, dict[str, dict[str, float]]]
     """By minor version of Python, path and measure."""
 
     @staticmethod
     def load(file: Path) -> Baseline:
-        """Read it; it is empty if there is no file."""
+        """Read the baseline; it is empty if the file does not exist."""
         if not file.exists():
             return Baseline(versions={})
         return msgspec.json.decode(file.read_bytes(), type=Baseline)

@@ -1,4 +1,4 @@
-"""What Python does during a job, counted: the same on every machine, busy or idle.
+"""Counters of the interpreter during a job: the same on every machine, busy or idle.
 
 It depends on the minor version of Python, which has its own compiler. Two runs differ by less
 than a thousandth, for some waits are random.
@@ -16,7 +16,7 @@ from typing import Any, Final
 __all__ = ["calls", "instructions", "tracked"]
 
 _PASSES: Final = ("compress", "decode", "encode")
-"""How names of functions end that go over bytes: msgspec's, zstandard's and Python's own."""
+"""Endings of the names of functions that pass over bytes: of msgspec, zstandard and Python."""
 
 
 def instructions(job: Callable[[], object]) -> int:

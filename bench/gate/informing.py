@@ -1,7 +1,7 @@
 """Informers and controllers on a server in memory, in virtual time: nothing depends on the machine.
 
 All is what runs in production, down to the `Transport`. A read brings `READ_SIZE` bytes. Waits
-cannot hang: in virtual time that is a `Deadlock`, which says who waits where.
+cannot hang: in virtual time that is a `Deadlock`, which names each waiting task.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Following", "controlling", "following", "list_end", "reads"]
 T = TypeVar("T")
 
 READ_SIZE: Final = 256 * 1024
-"""What asyncio takes at a time from a socket that has more."""
+"""The size of one read of asyncio from a socket with more data."""
 
 _DEADLINE: Final = 60.0  # of virtual time
 _PODS: Final = "v1/pods"
@@ -71,28 +71,28 @@ class _Server:
 
 @final
 class Following(Generic[T]):
-    """What follows a watch, and counts what it is told of."""
+    """An informer on a watch whose bytes the benchmark supplies, with an event counter."""
 
     def __init__(self, client: kinform.Client, answers: list[transport.Answer]) -> None:
         self.client: Final = client
         self._answers = answers
         self._missing = 0
-        self._told = asyncio.Event()
+        self._delivered = asyncio.Event()
         self.informer: kinform.SharedInformer[T]
 
     def tell(self, _: object = None) -> None:
         """Count one event."""
         self._missing -= 1
         if not self._missing:
-            self._told.set()
+            self._delivered.set()
 
-    async def take(self, reads: Iterable[bytes], *, told: int) -> None:
-        """Have ``reads`` arrive; return when so many events were told of, or else it has synced."""
-        self._missing = told
-        self._told.clear()
+    async def take(self, reads: Iterable[bytes], *, delivered: int) -> None:
+        """Feed ``reads``; return after ``delivered`` events, or after the sync if it is 0."""
+        self._missing = delivered
+        self._delivered.clear()
         self._answers[0].put(reads)
         async with asyncio.timeout(_DEADLINE):
-            await (self._told.wait() if told else self.informer.wait_synced())
+            await (self._delivered.wait() if delivered else self.informer.wait_synced())
 
     async def relist(self, reads: Iterable[bytes], *, version: int) -> None:
         """End the watch, and have ``reads`` be the new list; return when the cache shows it."""

@@ -18,7 +18,7 @@ from kinform.testing import VirtualTimeLoop
 __all__ = ["counts", "cpu_ratio"]
 
 ROUNDS: Final = 7
-"""How often a path takes turns with its reference."""
+"""The number of times that a path and its reference alternate."""
 
 
 def counts(path: Path) -> dict[str, float]:

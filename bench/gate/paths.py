@@ -21,11 +21,11 @@ from kinform.sansio.list import ListDecoder
 __all__ = ["PATHS", "Path"]
 
 PODS: Final = 400
-"""How many pods there are."""
+"""The number of pods."""
 PODS_PER_NODE: Final = 20
-"""How many of them are on one node."""
+"""The number of pods on one node."""
 LOOKUPS: Final = 10 * PODS
-"""How often a path that takes less than a microsecond is taken."""
+"""The repetitions of a path that takes less than a microsecond."""
 
 AsyncJob: TypeAlias = Callable[[], Coroutine[Any, Any, object]]
 Informer: TypeAlias = Callable[[], AbstractAsyncContextManager[informing.Following[Any]]]
@@ -39,11 +39,11 @@ class Path:
     opened: Callable[[], AbstractAsyncContextManager[AsyncJob]]
     """Has all ready, yields what is measured, once, and clears up."""
     units: int
-    """How many events, objects or lookups that is."""
+    """The number of events, objects or lookups in one run."""
     reference: measure.Job
     """Work of the same kind that is not ours: what it is compared with in time."""
     keeps: bool = False
-    """Whether the memory that is held afterwards is a measure of it."""
+    """True if the memory held afterwards is measured."""
 
 
 # --- what arrives
@@ -125,14 +125,14 @@ async def _taking(
 ) -> AsyncGenerator[AsyncJob]:
     async with source() as following:
         if before is not None:
-            await following.take(before, told=known)
-        yield lambda: following.take(then, told=PODS)
+            await following.take(before, delivered=known)
+        yield lambda: following.take(then, delivered=PODS)
 
 
 @contextlib.asynccontextmanager
 async def _relisting() -> AsyncGenerator[AsyncJob]:
     async with _raw() as following:
-        await following.take(_LIST, told=PODS)
+        await following.take(_LIST, delivered=PODS)
         yield lambda: following.relist(_RELIST, version=_RELISTED)
 
 
@@ -141,7 +141,7 @@ async def _packing() -> AsyncGenerator[AsyncJob]:
     async with _raw("zstd") as following:
 
         async def job() -> None:
-            await following.take(_LIST, told=PODS)
+            await following.take(_LIST, delivered=PODS)
             await following.pack(PODS)
 
         yield job
@@ -165,7 +165,7 @@ async def _looking(
     look: Callable[[informing.Following[Any]], Callable[[], object]], storage: str = "raw"
 ) -> AsyncGenerator[AsyncJob]:
     async with _raw(storage) as following:
-        await following.take(_LIST, told=PODS)
+        await following.take(_LIST, delivered=PODS)
         if storage == "zstd":
             await following.pack(PODS)
         look_up = look(following)

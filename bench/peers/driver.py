@@ -5,8 +5,8 @@ loop in the main thread, and a thread that is blocked in reading commands, so th
 costs nothing. Clients that need threads of their own have them; what they tell is counted without
 locks (`bench.peers.goals`).
 
-One command is done before the next is read. The process ends with ``quit``, and when its standard
-input does: whoever started it is gone. It then ends at once, without taking its cache apart.
+One command is done before the next is read. The process ends with ``quit``, or when its standard
+input is closed because its parent has ended. It then exits at once, without freeing its cache.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SENT: Final = "bench.example.com/sent"
 Command: TypeAlias = dict[str, Any]
 Answer: TypeAlias = dict[str, object]
 Kept: TypeAlias = tuple[str | None, str | None, str]
-"""What tells an object's state: its resourceVersion, its uid and its annotation `SENT`."""
+"""The identity of an object's state: its resourceVersion, its uid and its annotation `SENT`."""
 
 
 class Unsupported(Exception):
@@ -49,15 +49,15 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a peer was started with."""
+    """The arguments of a peer."""
 
     url: str | None
     kubeconfig: str | None
     form: str
     lists: str
-    """How the server gives lists: ``whole``, ``pages`` or ``stream``."""
+    """The form of lists: ``whole``, ``pages`` or ``stream``."""
     fields: bool
-    """Whether the handler looks at what it is told of."""
+    """True if the handler reads fields of each object."""
     namespaces: int
     """So many watches, one for each namespace; 0: one for all pods."""
     loop: str
@@ -65,12 +65,12 @@ class Options:
     gc: str = "usual"
     """``frozen``: no garbage is looked for during the first sync, nor in what it has left."""
     journal: bool = False
-    """Whether what the handler is told is written down."""
+    """True if every notification is recorded."""
     restart: float | None = None
     """After so many seconds a loop that its client's exception has ended begins anew; None: then
     the process ends. Clients with a cache of their own need no such loop."""
     compression: bool = False
-    """Whether the client asks for compressed bodies as it does by itself; else for plain ones."""
+    """True if the client requests compression by its own default; otherwise it is disabled."""
 
     @property
     def scopes(self) -> Sequence[str]:
@@ -88,10 +88,10 @@ class Peer(abc.ABC):
     packages: ClassVar[Sequence[str]]
     """The distributions whose versions matter."""
     forms: ClassVar[Sequence[str]] = ("typed",)
-    """What ``--form`` may be; the first is the default."""
+    """The values of ``--form``; the first is the default."""
 
     has_annotations: bool = True
-    """Whether the objects that are kept have them."""
+    """True if kept objects contain managedFields."""
 
     def __init__(self, options: Options) -> None:
         self.options = options
@@ -145,7 +145,7 @@ class Peer(abc.ABC):
         """Wait until the cache is in the form in which it is to stay."""
 
     async def join(self) -> int:
-        """Add a second handler; return how many objects it was told of when it knows all."""
+        """Add a second handler; return the number of objects that it received."""
         raise Unsupported
 
     async def queue(self, items: int) -> Callable[[], Coroutine[Any, Any, None]]:  # noqa: ARG002
@@ -153,7 +153,7 @@ class Peer(abc.ABC):
         raise Unsupported
 
     def controller(self, done: goals.Goal) -> None:  # noqa: ARG002
-        """Have every object told from now on go through a work queue, to a worker that steps."""
+        """Pass every later object through a work queue, to a worker that counts it."""
         raise Unsupported
 
 
@@ -161,7 +161,7 @@ class Peer(abc.ABC):
 
 
 def main(peer: type[Peer], arguments: Sequence[str] | None = None) -> None:
-    """Run a peer until it is told to quit. Never returns."""
+    """Run a peer until ``quit``. Never returns."""
     logging.basicConfig(level=logging.WARNING)
     options = _options(peer, arguments)
     status = 1
@@ -169,7 +169,7 @@ def main(peer: type[Peer], arguments: Sequence[str] | None = None) -> None:
         with asyncio.Runner(loop_factory=_loop_factory(options.loop)) as runner:
             runner.run(_Driver(peer(options)).run())
         status = 0
-    except BaseException:  # noqa: BLE001 - it is told, and ends the process
+    except BaseException:  # noqa: BLE001 - it is printed, and ends the process
         traceback.print_exc()
     finally:
         _end(status)
@@ -193,7 +193,7 @@ def _options(peer: type[Peer], arguments: Sequence[str] | None) -> Options:
     parser.add_argument("--loop", choices=("asyncio", "uvloop"), default="asyncio")
     parser.add_argument("--gc", choices=("usual", "frozen"), default="usual")
     parser.add_argument("--timeout", type=float, default=900.0, help="seconds for each command")
-    parser.add_argument("--journal", action="store_true", help="write down what is told")
+    parser.add_argument("--journal", action="store_true", help="record every notification")
     parser.add_argument("--restart", type=float, metavar="SECONDS", help="a loop that failed")
     parser.add_argument("--compression", action="store_true", help="as the client has it")
     return Options(**vars(parser.parse_args(arguments)))
@@ -272,7 +272,7 @@ class _Driver:
             return {"unsupported": True}
 
     async def _start(self, objects: int, group: asyncio.TaskGroup) -> Answer:
-        goal = goals.Goal(objects, what="objects told of at first")
+        goal = goals.Goal(objects, what="objects delivered at first")
         self._peer.tell = goals.telling(goal, self._look)
         before = asyncio.all_tasks()
         if self._peer.options.gc == "frozen":
@@ -286,22 +286,22 @@ class _Driver:
         self._rest()
         kept = self._peer.count()
         if kept != objects:
-            raise RuntimeError(f"{objects} objects were told, and {kept} are in the cache")
-        return {"synced": True, "objects": kept, "told": objects}
+            raise RuntimeError(f"{objects} objects were delivered, and {kept} are in the cache")
+        return {"synced": True, "objects": kept, "delivered": objects}
 
     async def _expect(self, command: Command) -> Answer:
-        goal = goals.Goal(command["events"], what="events told")
+        goal = goals.Goal(command["events"], what="events delivered")
         self._peer.tell = goals.telling(goal, self._look)
         _answer({"expecting": goal.steps})
         await goal.wait(self._timeout)
         self._rest()
-        return {"told": goal.steps}
+        return {"delivered": goal.steps}
 
     async def _latency(self, command: Command) -> Answer:
         if not self._peer.has_annotations:
             raise Unsupported
         took: list[int] = []
-        goal = goals.Goal(command["events"], what="events told")
+        goal = goals.Goal(command["events"], what="events delivered")
         self._peer.tell = goals.latencies(goal, self._peer.sent, took)
         _answer({"expecting": goal.steps})
         await goal.wait(self._timeout)
@@ -309,15 +309,15 @@ class _Driver:
         took = sorted(took[: goal.steps])
         shares = {"p50": 0.5, "p99": 0.99, "p999": 0.999, "max": 1.0}
         ranks = {name: goals.percentile(took, share) for name, share in shares.items()}
-        return {"told": goal.steps, **ranks}
+        return {"delivered": goal.steps, **ranks}
 
     async def _lookup(self, command: Command) -> Answer:
         return dict(lookups.measure(self._peer.lookups(), command["rounds"]))
 
     async def _join(self, _: Command) -> Answer:
         began = time.perf_counter_ns()
-        told = await self._peer.join()
-        return {"joined_ms": (time.perf_counter_ns() - began) / 1e6, "told": told}
+        delivered = await self._peer.join()
+        return {"joined_ms": (time.perf_counter_ns() - began) / 1e6, "delivered": delivered}
 
     async def _come_to_rest(self, _: Command) -> Answer:
         async with asyncio.timeout(self._timeout):
@@ -353,8 +353,9 @@ class _Driver:
 
     async def _content(self, command: Command) -> Answer:
         peer, journal = self._peer, self._peer.journal
-        told = journal.entries if journal is not None and command.get("told") else None
-        return {"content": dict(peer.content()), "told": told, "restarts": peer.restarts}
+        wanted = journal is not None and command.get("delivered")
+        entries = journal.entries if journal is not None and wanted else None
+        return {"content": dict(peer.content()), "delivered": entries, "restarts": peer.restarts}
 
     async def _stop(self, _: Command) -> Answer:
         began = time.perf_counter_ns()

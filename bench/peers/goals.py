@@ -1,6 +1,6 @@
-"""Counting towards a goal, in any thread and without a lock.
+"""A counter of notifications with a goal, for any thread and without a lock.
 
-What is counted is what a handler is told, so a step must cost next to nothing: `itertools.count` is
+A step runs for every notification, so it must cost next to nothing: `itertools.count` is
 one call into C, which no other thread can interrupt.
 """
 
@@ -16,7 +16,7 @@ from typing import Any, TypeAlias, final
 __all__ = ["Goal", "Tell", "latencies", "percentile", "quiet", "telling"]
 
 Tell: TypeAlias = Callable[[Any], object]
-"""What a handler calls with each object it is told of."""
+"""The function that a handler calls with each object it receives."""
 
 
 @final
@@ -39,7 +39,7 @@ class Goal:
             self.reach()
 
     def reach(self) -> None:
-        """Wake whoever waits."""
+        """Wake the waiting task."""
         self._loop.call_soon_threadsafe(self._reached.set)
 
     async def wait(self, timeout: float) -> None:
@@ -59,11 +59,11 @@ class Goal:
 
 
 def quiet(_: object) -> None:
-    """Be told, and count nothing."""
+    """Count nothing."""
 
 
 def telling(goal: Goal, look: Tell | None = None) -> Tell:
-    """Return what counts one step for each object, after a look at it if one is wanted."""
+    """Return a function that counts one step per object, and first calls ``look`` if given."""
     count, steps, reach = goal.count, goal.steps, goal.reach
 
     def counted(_: object) -> None:

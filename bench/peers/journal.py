@@ -1,6 +1,6 @@
-"""What a handler was told, in its order: for those who judge a client by it.
+"""The journal of a handler: its notifications in order, for the judge of the scoreboard.
 
-Only kept where it is asked for (``--journal``); nothing is measured then.
+Kept only on request (``--journal``); nothing is measured then.
 """
 
 from __future__ import annotations

@@ -184,14 +184,14 @@ class KinformPeer(driver.Peer):
             await asyncio.sleep(0.5)  # nothing tells the end of it
 
     async def join(self) -> int:
-        """Add a handler, and take it away when it has been told of all."""
-        told = itertools.count().__next__
-        added = self._group.add_event_handler(on_add=lambda _: told())
+        """Add a handler, and remove it when it has received all objects."""
+        count = itertools.count().__next__
+        added = self._group.add_event_handler(on_add=lambda _: count())
         for registration in added.values():
             await registration.wait_synced(self.options.timeout)
         for registration in added.values():
             registration.remove()
-        return told()
+        return count()
 
     # --- the work queue
 

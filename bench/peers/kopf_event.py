@@ -18,7 +18,7 @@ __all__ = ["KopfPeer"]
 
 _PAGE: Final = 500
 _OTHER_CLIENTS: Final = ("kubernetes", "kubernetes_asyncio", "pykube")
-"""What it imports wherever it is installed, for their types alone."""
+"""Packages that kopf imports if they are installed, only for their types."""
 
 
 class KopfPeer(TablePeer):
@@ -34,7 +34,7 @@ class KopfPeer(TablePeer):
 
         registry = kopf.OperatorRegistry()
         kopf.on.login(registry=registry)(self._login)
-        kopf.on.event("", "v1", "pods", registry=registry)(self._told)
+        kopf.on.event("", "v1", "pods", registry=registry)(self._delivered)
         settings = kopf.OperatorSettings()
         settings.posting.enabled = False
         settings.scanning.disabled = True
@@ -60,7 +60,7 @@ class KopfPeer(TablePeer):
         )
         group.create_task(operator)
 
-    async def _told(self, *, body: Any, type: str | None, **_: Any) -> None:  # noqa: A002 - its word
+    async def _delivered(self, *, body: Any, type: str | None, **_: Any) -> None:  # noqa: A002 - its word
         if type == "DELETED":
             self.lost(body)
         else:
@@ -69,7 +69,7 @@ class KopfPeer(TablePeer):
                 self._relist.step()
 
     def relisted(self) -> Awaitable[object]:
-        """Wait until the handler was told of as many listed objects as there are."""
+        """Wait until the handler has received all listed objects."""
         self._relist = goals.Goal(self.count(), what="objects of a list")
         return self._relist.wait(self.options.timeout)
 

@@ -1,7 +1,7 @@
 """kr8s: its list and its watch, in the loop that a careful user writes.
 
-Its list does not tell its version, so the watch begins at the highest one of an object. Its watch
-does not tell of a 410 either: it repeats its request, with the version that was refused.
+Its list does not return its version, so the watch starts at the highest version of an object. Its
+watch does not report a 410 either: it repeats its request, with the version that was refused.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Kr8sPeer(TablePeer):
             await self.pause()
 
     def relisted(self) -> Awaitable[object]:
-        """Refuse: nobody learns that it is necessary."""
+        """Refuse: the client does not report that a relist is necessary."""
         raise driver.Unsupported
 
     # --- one pod

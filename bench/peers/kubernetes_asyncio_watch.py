@@ -14,8 +14,8 @@ __all__ = ["KubernetesAsyncioPeer"]
 
 _PAGE: Final = 500
 _WATCH: Final = 3600
-"""Seconds after which a watch is begun anew. With a limit it tells of the first 410 (it would first
-repeat its request); without one it would not."""
+"""Seconds after which a watch is restarted. With a limit the watch reports the first 410; without
+one it would repeat its request."""
 
 
 class KubernetesAsyncioPeer(TablePeer):
@@ -59,7 +59,7 @@ class KubernetesAsyncioPeer(TablePeer):
                 await self.pause()
 
     async def _list(self, call: Any, scope: str) -> str:
-        """Replace what is known by what is there; return the list's version."""
+        """Replace the known objects by the listed ones; return the list's version."""
         limit = {} if self.options.lists == "whole" else {"limit": _PAGE}
         answer = await call(**limit)
         pods = answer.items

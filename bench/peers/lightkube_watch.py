@@ -69,7 +69,7 @@ class LightkubePeer(TablePeer):
                 await self.pause()
 
     async def _list(self, client: AsyncClient, scope: str) -> str:
-        """Replace what is known by what is there; return the list's version."""
+        """Replace the known objects by the listed ones; return the list's version."""
         size = None if self.options.lists == "whole" else _PAGE
         found = client.list(self._pod, namespace=scope or _ALL, chunk_size=size)
         self.listed([pod async for pod in found], scope)

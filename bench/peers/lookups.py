@@ -1,4 +1,4 @@
-"""How long reading a cache takes, from within its process.
+"""The time of reads from a cache, measured within its process.
 
 Keys and node names are made beforehand, in the form that the client's own workers have at hand, and
 what the loop itself costs is taken off.

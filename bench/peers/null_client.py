@@ -187,14 +187,14 @@ def _obey(client: _Client, command: dict[str, int | str]) -> None:
     match command["do"]:
         case "start":
             counted = client.start(number)
-            _say(synced=counted == number, objects=counted, told=counted)
+            _say(synced=counted == number, objects=counted, delivered=counted)
         case "expect":
             _say(expecting=number)
             client.expect(number)
-            _say(told=number)
+            _say(delivered=number)
         case "latency":
             _say(expecting=number)
-            _say(told=number, **_percentiles(client.latency(number)))
+            _say(delivered=number, **_percentiles(client.latency(number)))
         case "relisted":
             _say(expecting="relist")
             _say(relisted=True, objects=client.relisted())
@@ -211,7 +211,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser.add_argument("--url", required=True)
     parser.add_argument("--form", choices=("json",), default="json")
     parser.add_argument("--lists", choices=("whole", "pages", "stream"), default="whole")
-    parser.add_argument("--fields", action="store_true", help="there are none: ignored")
+    parser.add_argument("--fields", action="store_true", help="accepted and ignored")
     parser.add_argument("--namespaces", type=int, default=0)
     options = parser.parse_args(arguments)
     client = _Client(options.url, lists=options.lists, namespaces=options.namespaces)

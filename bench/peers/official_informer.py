@@ -1,7 +1,7 @@
 """``kubernetes.informer``, the informer of the official Python client.
 
-Its cache is its own; the index is a dict beside it, which the handler keeps. It lists in one piece
-whatever the server could do.
+It has its own cache; the index is a dict beside it, kept by the handler. It always lists in one
+piece.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from bench.peers.lookups import SELECTOR, Lookups
 __all__ = ["OfficialPeer"]
 
 _NEVER: Final = 24 * 3600
-"""Seconds between two lists. With a period the watch tells of the first 410 (it would first repeat
-its request); without one it would not."""
+"""Seconds between two lists. With a period the watch reports the first 410; without one it would
+repeat its request."""
 
 _WORDS: Final = {"ADDED": "add", "MODIFIED": "update", "DELETED": "delete"}
 
@@ -92,7 +92,7 @@ class OfficialPeer(driver.Peer):
                 self._on_node.pop(node, None)
 
     def _failed(self, error: Any) -> None:
-        # What follows a 410 is a list, and of all that is in it the handler is told.
+        # After a 410 it lists, and the handler receives every object of the list.
         if self._relist is not None and getattr(error, "status", None) == 410:
             relist, self._relist = self._relist, None
             self.tell = goals.telling(relist)
@@ -159,8 +159,8 @@ class OfficialPeer(driver.Peer):
         )
 
     def relisted(self) -> Awaitable[object]:
-        """Wait until the handler was told of everything once more, after the first 410."""
-        relist = self._relist = goals.Goal(self.count(), what="objects told of after a relist")
+        """Wait until the handler has received all objects again, after the first 410."""
+        relist = self._relist = goals.Goal(self.count(), what="objects delivered after a relist")
         return relist.wait(self.options.timeout)
 
 

@@ -1,7 +1,7 @@
-"""What users of a client without a cache keep for themselves: a dict, and an index beside it.
+"""The cache of a client that has none: a dict and an index, as its users would write them.
 
-`TablePeer` is the part that all such clients share. Their modules list and watch; they tell it what
-they have seen, and it keeps both dicts right and tells the handler, in this order.
+`TablePeer` is the part that all such clients share. Their modules list and watch and pass it the
+objects; it updates both dicts and then notifies the handler.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class TablePeer(driver.Peer):
         self.tell(pod)
 
     def listed(self, pods: Iterable[Any], scope: str) -> None:
-        """Take the place of all that is known of a namespace; tell of what differs."""
+        """Replace the known objects of a namespace and notify the handler of differences."""
         new = {self.key_of(pod): pod for pod in pods}
         known = self._pods
         gone = [key for key in known if key not in new and (not scope or key[0] == scope)]

@@ -20,7 +20,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve until told to quit."""
+    """Serve until ``quit``."""
     parser = argparse.ArgumentParser(prog="python -m bench.replay")
     parser.add_argument("--json", type=Path, required=True, help="a file of bench.corpus")
     parser.add_argument("--proto", type=Path, help="the same pods in protobuf")

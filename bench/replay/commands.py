@@ -51,7 +51,7 @@ class Blast(_Command):
 
     watchers: Count = 1
     timeout: float = _TIMEOUT
-    """How long to wait for the watches."""
+    """The time to wait for the watches."""
 
 
 class Pace(_Command):

@@ -1,4 +1,4 @@
-"""What clients ask on their way to the pods: versions, groups, resources, empty lists."""
+"""Responses to the requests before the pods: versions, groups, resources, empty lists."""
 
 from __future__ import annotations
 

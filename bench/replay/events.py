@@ -21,7 +21,7 @@ class NotSentError(Exception):
 
 
 class Sent(NamedTuple):
-    """How many events there were, and when in Unix time, in nanoseconds."""
+    """The number of events and their time in Unix nanoseconds."""
 
     sent: int
     began: int
@@ -61,7 +61,7 @@ class Prepared:
 
     @property
     def is_due(self) -> bool:
-        """Whether these are still the next events."""
+        """True if these are still the next events."""
         return self.first == self.cluster.events
 
     def blocks(self, watch: Watch) -> Sequence[bytes]:

@@ -19,7 +19,7 @@ ADDED: Final = b"ADDED"
 MODIFIED: Final = b"MODIFIED"
 LAST_CHUNK: Final = b"0\r\n\r\n"
 _BLOCK: Final = 64
-"""How many chunks are sent at once."""
+"""The number of chunks sent at once."""
 
 Parts = tuple[Buffer, ...]
 
@@ -65,7 +65,7 @@ def page(numbers: range, *, limit: int, token: str, version: int) -> tuple[range
             listed, start = base64.urlsafe_b64decode(token).decode().split(".")
             version, first = int(listed), int(start)
         except (binascii.Error, UnicodeDecodeError, ValueError) as exc:
-            raise ValueError(f"continue {token!r} is no token of this server") from exc
+            raise ValueError(f"continue {token!r} is not a token of this server") from exc
         if first not in numbers:
             raise ValueError(f"continue {token!r} is of another list")
     last = min(first + limit, numbers.stop) if limit else numbers.stop

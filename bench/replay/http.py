@@ -39,12 +39,12 @@ class Request:
 
     @property
     def body_size(self) -> int:
-        """How many bytes follow."""
+        """The length of the body."""
         return int(self.headers.get("content-length", "0"))
 
     @property
     def is_last(self) -> bool:
-        """Whether the client wants the connection closed after the answer."""
+        """True if the client requests that the connection is closed after the response."""
         return self.headers.get("connection", "").lower() == "close"
 
 
@@ -109,7 +109,7 @@ class Connection:
     """A client's connection. One thread reads; any thread may send, one at a time."""
 
     def __init__(self, sock: socket.socket, *, count: Callable[[int], None]) -> None:
-        """``count`` is told how many bytes were sent."""
+        """``count`` is called with the number of bytes sent."""
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # Not settimeout: a watch may be silent for as long as it likes.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", _SEND_TIMEOUT, 0))
@@ -172,7 +172,7 @@ class Connection:
             return  # it is over already
 
     def close(self) -> None:
-        """Close it, after whoever is sending has noticed."""
+        """Close the connection, after a pending send has noticed."""
         self.interrupt()
         with self._sending:
             self._is_closed = True

@@ -98,7 +98,7 @@ class Pods:
 
 @final
 class Cluster:
-    """What is served: the first ``objects`` pods, after ``events`` events.
+    """The served state: the first ``objects`` pods, after ``events`` events.
 
     With ``namespaces``, the first pods are in namespaces of their own as well, 20 in each.
     """
@@ -116,7 +116,7 @@ class Cluster:
 
     @property
     def version(self) -> int:
-        """The version of the last event, or of the last pod if there was none."""
+        """The version of the last event, or of the last pod before any event."""
         return corpus.FIRST_VERSION + self.objects - 1 + self.events
 
     def numbers(self, namespace: str) -> range | None:

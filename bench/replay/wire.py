@@ -1,4 +1,4 @@
-"""What the two encodings have in common, and where a pod's changing fields are."""
+"""The common parts of the two encodings, and the positions of a pod's changing fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
 
 
 class Places(NamedTuple):
-    """Where the fields that change are in a pod, counted from its beginning."""
+    """The positions of the changing fields in a pod, counted from its start."""
 
     name: int
     """The last five letters of the name."""
@@ -53,7 +53,7 @@ class Wire(Protocol):
     zero: int
     """The byte that is the digit 0 of restartCount."""
     sent_mark: bytes
-    """What stands right before the time an event was sent."""
+    """The bytes right before the time at which an event was sent."""
 
     def places(self, data: mmap.mmap | bytes, start: int, end: int) -> Places:
         """Find the fields of the pod that is at ``data[start:end]``."""

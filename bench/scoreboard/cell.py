@@ -22,7 +22,7 @@ from bench.compare.peers import ROOT
 from bench.compare.processes import Child, ChildError
 from bench.scoreboard import clients, scenarios
 from bench.scoreboard.clients import Client
-from bench.scoreboard.judge import GRACE, Kept, Observation, told_as_update, told_twice
+from bench.scoreboard.judge import GRACE, Kept, Observation, delivered_as_update, delivered_twice
 from bench.scoreboard.scenarios import PODS, Scenario, Step, pod
 
 __all__ = ["main", "observe"]
@@ -37,11 +37,11 @@ _EXCEPTION: Final = re.compile(r"[\w.]*(Error|Exception|Group|Expired)\b")
 _TOKEN: Final = re.compile(r"/~[\w-]+")
 _AWAKE: Final = "default/last"
 _LAST: Final[Step] = {"do": "write", "changes": [("update", pod(19)), ("create", "last")]}
-"""Written after the healing: whoever is right then is awake."""
+"""Written after the fault has ended: a client that has these pods has recovered."""
 
 
 def refused_connections() -> int:
-    """Return how many attempts to connect have failed on this machine; 0 where nobody counts."""
+    """Return the number of failed connection attempts on this machine; 0 if it is not counted."""
     with contextlib.suppress(OSError, ValueError):
         lines = [line.split() for line in _SNMP.read_text(encoding="ascii").splitlines()]
         names, values = [line for line in lines if line[0] == "Tcp:"]
@@ -73,7 +73,7 @@ def observe(scenario: Scenario, client: Client) -> tuple[Observation, Mapping[st
 
 @final
 class _Cell:
-    """What is done and seen, in its order."""
+    """The steps and observations of a cell, in order."""
 
     def __init__(self, scenario: Scenario, server: Child, peer: Child) -> None:
         self._scenario = scenario
@@ -139,9 +139,9 @@ class _Cell:
             time.sleep(1.0 if self._scenario.is_patient else _POLL)
             is_right = self._is_right()
         took = time.monotonic() - began
-        found, content = self._look(), self._content(told=True)
+        found, content = self._look(), self._content(delivered=True)
         cache, server = self._differences(content["content"], found["objects"])
-        told = content.get("told") or ()
+        delivered = content.get("delivered") or ()
         self._note(
             recovery=took,
             recovery_requests=self._requests() - before,
@@ -149,8 +149,8 @@ class _Cell:
             is_right=is_right,
             cache=cache,
             server=server,
-            told_twice=told_twice(told),
-            told_as_update=told_as_update(told),
+            delivered_twice=delivered_twice(delivered),
+            delivered_as_update=delivered_as_update(delivered),
             restarts=content.get("restarts", 0),
             redirected=found["redirected"],
             followed=found["elsewhere"],
@@ -191,8 +191,9 @@ class _Cell:
     def _look(self) -> dict[str, Any]:
         return self._server.ask({"do": "look"}, timeout=_ANSWER, key="objects")
 
-    def _content(self, *, told: bool = False) -> dict[str, Any]:
-        return self._peer.ask({"do": "content", "told": told}, timeout=_ANSWER, key="content")
+    def _content(self, *, delivered: bool = False) -> dict[str, Any]:
+        command = {"do": "content", "delivered": delivered}
+        return self._peer.ask(command, timeout=_ANSWER, key="content")
 
     def _requests(self) -> int:
         found = self._look()

@@ -34,7 +34,7 @@ class Client:
     arguments: Sequence[str]
     """More of them for the peer's program."""
     how: str
-    """How its cache is made, for the page."""
+    """A description of its cache, for the page."""
 
     def command(self, kubeconfig: str) -> list[str]:
         """Return the command that starts it."""
@@ -82,10 +82,10 @@ CLIENTS: Final[Sequence[Client]] = (
 
 
 def chosen(names: Iterable[str]) -> list[Client]:
-    """Return the clients of these names, all if there are none.
+    """Return the clients of these names, or all without names.
 
     Raises:
-        ValueError: A name is nobody's.
+        ValueError: A name is unknown.
     """
     wanted = [name.strip() for name in names if name.strip()]
     known = [client.label for client in CLIENTS]

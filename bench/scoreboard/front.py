@@ -1,4 +1,4 @@
-"""What may stand between a client and the server: a relay that can freeze, or send away.
+"""The proxy between a client and the server: a relay that can freeze or redirect.
 
 `kinform.testing.relay` holds connections back and lets them go on; here they never do.
 """
@@ -56,7 +56,7 @@ class Elsewhere:
 
 @final
 class Front:
-    """Relays every connection to a port, for as long as nobody says otherwise."""
+    """Relays every connection to a port, until it is frozen."""
 
     def __init__(self, target: int) -> None:
         self._target: Final = target

@@ -32,10 +32,10 @@ __all__ = [
     "Observation",
     "Outcome",
     "Verdict",
+    "delivered_as_update",
+    "delivered_twice",
     "judged",
     "notes",
-    "told_as_update",
-    "told_twice",
 ]
 
 HOT: Final = 10.0
@@ -43,14 +43,14 @@ HOT: Final = 10.0
 GRACE: Final = 5.0
 """Seconds that a stop may take."""
 _SHORT: Final = 3.0
-"""Seconds below which no rate is told: a few requests at once are no loop."""
+"""Seconds below which no rate is reported: a few requests at once are not a loop."""
 
 Kept: TypeAlias = tuple[str | None, str | None, str | None]
 """Of an object: resourceVersion, uid and content."""
 
 
 class Outcome(enum.StrEnum):
-    """What a verdict says in one word."""
+    """A verdict in one word."""
 
     PASSED = "pass"
     FAIL = "fail"
@@ -70,7 +70,7 @@ class Observation:
 
     has_synced: bool = False
     died: str | None = None
-    """Why its process is no more, or what it did not answer to."""
+    """The reason why its process ended, or the command that it did not answer."""
     fault: float = 0.0
     """Seconds that the fault lasted."""
     fault_requests: int = 0
@@ -84,15 +84,15 @@ class Observation:
     was_right: bool = False
     """Its cache was right before the fault ended."""
     cache: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
-    """What differs from the server's objects, at the end."""
+    """Objects of the client that differ from the server's, at the end."""
     server: Mapping[str, Kept] = field(default_factory=dict[str, Kept])
-    """What differs from the client's objects, at the end."""
-    told_twice: int = 0
-    """How often its handler was told of a state that it had been told of last."""
-    told_as_update: int = 0
-    """How often an update brought another uid than the object had before."""
+    """Objects of the server that differ from the client's, at the end."""
+    delivered_twice: int = 0
+    """The number of states that its handler received twice in a row."""
+    delivered_as_update: int = 0
+    """The number of updates with another uid than the object had before."""
     restarts: int = 0
-    """How often the loop around it had to begin anew."""
+    """The number of times that the loop around it had to restart."""
     stop: float | None = None
     """Seconds that its stop took; None: it has none."""
     redirected: int = 0
@@ -166,7 +166,7 @@ def _wrong(seen: Observation) -> Verdict:
     return Verdict(Outcome.FAIL, text)
 
 
-# --- what is no failure, and worth a note -----------------------------------------------------
+# --- notes: observations that are not failures --------------------------------------------------
 
 
 def notes(seen: Observation) -> list[str]:
@@ -174,39 +174,39 @@ def notes(seen: Observation) -> list[str]:
     found: list[str] = []
     if seen.restarts:
         found.append("restarted")
-    if seen.told_twice:
-        found.append("told twice")
-    if seen.told_as_update:
-        found.append("told as update")
+    if seen.delivered_twice:
+        found.append("duplicate")
+    if seen.delivered_as_update:
+        found.append("recreated as update")
     if seen.followed and not seen.leaked:
         found.append("followed")
     return found
 
 
-def told_twice(told: Sequence[Entry]) -> int:
-    """Count how often the same state of an object was told twice in a row.
+def delivered_twice(delivered: Sequence[Entry]) -> int:
+    """Count how often the same state of an object was delivered twice in a row.
 
-    >>> told_twice([("add", "a", "u1", "1"), ("update", "a", "u1", "1")])
+    >>> delivered_twice([("add", "a", "u1", "1"), ("update", "a", "u1", "1")])
     1
     """
     last: dict[str, tuple[bool, str, str]] = {}
     count = 0
-    for what, key, uid, version in told:
+    for what, key, uid, version in delivered:
         state = (what == "delete", uid, version)
         count += last.get(key) == state
         last[key] = state
     return count
 
 
-def told_as_update(told: Sequence[Entry]) -> int:
+def delivered_as_update(delivered: Sequence[Entry]) -> int:
     """Count the updates that brought another uid, without a delete in between.
 
-    >>> told_as_update([("add", "a", "u1", "1"), ("update", "a", "u2", "5")])
+    >>> delivered_as_update([("add", "a", "u1", "1"), ("update", "a", "u2", "5")])
     1
     """
     uids: dict[str, str] = {}
     count = 0
-    for what, key, uid, _ in told:
+    for what, key, uid, _ in delivered:
         count += what == "update" and uids.get(key, uid) != uid
         uids[key] = uid
         if what == "delete":

@@ -26,11 +26,11 @@ class Cell:
     client: str
     seen: Observation = field(default_factory=Observation)
     error: str | None = None
-    """What went wrong with the board itself, not with the client."""
+    """Errors of the board itself, not of the client."""
 
     @property
     def verdict(self) -> Verdict:
-        """What the rules say of it."""
+        """The verdict."""
         if self.error is not None:
             return Verdict(Outcome.UNKNOWN, self.error)
         return judged(self.seen, is_stop=self.scenario in _STOPS)
@@ -48,7 +48,7 @@ class Record:
     began: str = ""
     seconds: float = 0.0
     partial: bool = True
-    """Whether it ended before its time, or some of it was not asked for."""
+    """True if the run ended early, or covered only some cells."""
     resumed: list[str] = field(default_factory=list)
     """When it was gone on with: its cells are of as many runs, and one more."""
 
@@ -71,7 +71,7 @@ def load(path: Path) -> Record:
     """Read what `save` wrote; verdicts are made anew.
 
     Raises:
-        ValueError: It is no record, or one of another format.
+        ValueError: The file is not a record, or has another format.
     """
     content = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(content, dict) or content.pop("format", None) != FORMAT:

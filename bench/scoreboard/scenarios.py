@@ -1,4 +1,4 @@
-"""What is done to the clients, as data: the same steps, times and deadlines for each of them.
+"""The scenarios, as data: the same steps, times and deadlines for every client.
 
 Every scenario begins with a cache that is in sync with twenty pods and a watch that is open. Then
 its steps are done at once and stay for ``fault`` seconds; then all faults are taken away, one more
@@ -42,7 +42,7 @@ def _act(what: str) -> Step:
 _SOME: Final = _write(
     ("update", pod(0)), ("create", "late-0"), ("delete", pod(1)), ("update", pod(2))
 )
-"""What a client that goes on as before is told during the fault."""
+"""The events that a client which is not affected receives during the fault."""
 _END: Final = _act("end watches")
 
 
@@ -52,25 +52,25 @@ class Scenario:
 
     name: str
     title: str
-    """What happens, for the table."""
+    """The title in the table."""
     steps: Sequence[Step]
     fault: float = 6.0
     """Seconds from the steps to the healing."""
     deadline: float = _DEADLINE
     front: str = ""
-    """What the client connects through: ``plain`` or ``tls``; empty: nothing."""
+    """The proxy of the client: ``plain`` or ``tls``; empty for none."""
     before: Sequence[Step] = ()
     """Done first, and waited for until the client's cache has it."""
     ignored: frozenset[str] = frozenset()
     """Pods that need not be right: the client may be unable to read them."""
     refuses: bool = False
-    """Whether connections are refused, so that attempts are counted by the kernel."""
+    """True if connections are refused, so that the kernel counts attempts."""
     is_stop: bool = False
-    """Whether it is about the end of the client: nothing is healed."""
+    """True if the scenario is about the end of the client: the fault stays."""
 
     @property
     def is_patient(self) -> bool:
-        """Whether it may take minutes, in which nothing happens."""
+        """True if it may take minutes without any action."""
         return self.deadline > _DEADLINE
 
 
@@ -149,7 +149,7 @@ SCENARIOS: Final[Sequence[Scenario]] = (
     ),
     Scenario(
         name="corrupt",
-        title="the first event of every watch is no UTF-8",
+        title="the first event of every watch is not valid UTF-8",
         steps=[_faults("corrupt: {event: 1, verb: watch, resource: pods}"), _END, _SOME],
     ),
     Scenario(
@@ -242,10 +242,10 @@ NAMES: Final = tuple(scenario.name for scenario in SCENARIOS)
 
 
 def chosen(names: Sequence[str]) -> list[Scenario]:
-    """Return the scenarios of these names, all if there are none.
+    """Return the scenarios of these names, or all without names.
 
     Raises:
-        ValueError: A name is no scenario's.
+        ValueError: A name is unknown.
     """
     wanted = [name.strip() for name in names if name.strip()]
     if unknown := [name for name in wanted if name not in NAMES]:

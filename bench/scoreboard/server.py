@@ -1,4 +1,4 @@
-"""The embedded API server of one cell, in its own process: it is broken and mended by command.
+"""The embedded API server of one cell, in its own process: commands add and remove faults.
 
 Commands are JSON lines on its standard input, and it answers each with a line. It ends when its
 input does. Writes come from within, past all faults; requests for pods are counted by two faults
@@ -74,7 +74,7 @@ class _Server:
     # --- commands
 
     async def serve(self, command: Mapping[str, Any]) -> Answer:
-        """Make the first pods, and whatever stands in front of the server."""
+        """Create the first pods, and the proxy in front of the server."""
         await self.write({"changes": [("create", pod(number)) for number in range(PODS)]})
         kind = command["front"]
         if not kind:
@@ -167,7 +167,7 @@ class _Server:
         return {"done": command["what"]}
 
     async def heal(self, _: Mapping[str, Any]) -> Answer:
-        """Take away whatever is wrong, except what is frozen."""
+        """Remove all faults, except frozen connections."""
         for fault in self._added:
             self._server.faults.remove(fault)
         self._added.clear()
@@ -249,7 +249,7 @@ def _say(answer: Answer) -> None:
 
 
 async def main() -> None:
-    """Obey until nobody commands any more."""
+    """Execute commands until the input is closed."""
     lines: asyncio.Queue[bytes] = asyncio.Queue()
     arguments = (asyncio.get_running_loop(), lines)
     threading.Thread(target=_read_commands, args=arguments, daemon=True).start()

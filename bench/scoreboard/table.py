@@ -12,12 +12,12 @@ from bench.scoreboard.scenarios import Scenario
 
 __all__ = ["markdown", "shown_clients", "shown_scenarios"]
 
-_MARKS: Final = {"restarted": "¹", "told as update": "²", "told twice": "³", "followed": "⁴"}
+_MARKS: Final = {"restarted": "¹", "recreated as update": "²", "duplicate": "³", "followed": "⁴"}
 _LEGEND: Final = f"""\
 ¹ the client's own call ended with an exception, and the loop around it, which is ours and waits
-{clients.RESTART:g} s, listed again. ² a pod that was deleted and created again was told as an
+{clients.RESTART:g} s, listed again. ² a pod that was deleted and recreated was delivered as an
 update of the same pod (client-go's contract allows it; handlers have to compare uids). ³ the
-handler was told of the same version twice in a row. ⁴ the redirect was followed, without
+handler received the same version twice in a row. ⁴ the redirect was followed, without
 credentials.
 """
 _PATIENT: Final = {each.name for each in scenarios.SCENARIOS if each.is_patient}
@@ -49,13 +49,13 @@ def markdown(record: Record) -> str:
 
 
 def shown_clients(record: Record) -> list[clients.Client]:
-    """Return the clients that a record tells of."""
+    """Return the clients in a record."""
     labels = {cell.client for cell in record.cells}
     return [client for client in clients.CLIENTS if client.label in labels]
 
 
 def shown_scenarios(record: Record) -> list[Scenario]:
-    """Return the scenarios that a record tells of."""
+    """Return the scenarios in a record."""
     names = {cell.scenario for cell in record.cells}
     return [scenario for scenario in scenarios.SCENARIOS if scenario.name in names]
 

@@ -1,4 +1,4 @@
-"""What a client sees on the wire, byte by byte: HTTP over raw sockets."""
+"""A raw HTTP client over sockets, to see the bytes on the wire."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class World:
         return self.in_cache() == there
 
     async def settled(self, within: float = HOUR) -> None:
-        """Wait until the cache equals the server, and nothing is set apart."""
+        """Wait until the cache equals the server, and no object is quarantined."""
         await until(lambda: self.is_equal() and not self.informer.unreadable, within=within)
 
     def lists(self) -> int:

@@ -1,4 +1,4 @@
-"""What a kube-apiserver 1.36 answered to sequences of writes, and how to do the same here.
+"""Recorded answers of a kube-apiserver 1.36 to sequences of writes, and their replay.
 
 Each step of a sequence is one request: its ``answer`` is the object or the Status that came back,
 without what the server sets only after it has assigned the fields (uid, addresses, tolerations of
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from kinform.apiserver import decoding, kinds, managed_fields, schemas, server_side_apply
-from kinform.apiserver.kind import CustomVersion, Kind, Subresource
+from kinform.apiserver.kinds import CustomVersion, Kind, Subresource
 from kinform.apiserver.schemas import Schema
 from kinform.apiserver.status import StatusError
 

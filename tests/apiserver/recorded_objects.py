@@ -1,4 +1,4 @@
-"""What a real kube-apiserver 1.36 answered for objects of many kinds.
+"""Recorded answers of a real kube-apiserver 1.36 for objects of many kinds.
 
 ``tables`` has objects with the rows that it made of them, ``creates`` what was sent and what came
 back (the object, or the text of its refusal), ``updates`` the same with the object before.
@@ -16,7 +16,7 @@ from typing import Any
 from kinform.apiserver import kinds, validation
 from kinform.apiserver.defaults import core, others, rbac
 from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.kind import CustomVersion, Kind
+from kinform.apiserver.kinds import CustomVersion, Kind
 
 Json = dict[str, Any]
 

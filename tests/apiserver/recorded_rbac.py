@@ -1,4 +1,4 @@
-"""What a real kube-apiserver 1.36 with RBAC allows, refuses and says: ``data_rbac.json``.
+"""Recorded decisions and refusals of a real kube-apiserver 1.36 with RBAC: ``data_rbac.json``.
 
 ``python -m tests.apiserver.recorded_rbac http://localhost:8001`` records it anew, through a proxy
 whose user may impersonate others and write roles.

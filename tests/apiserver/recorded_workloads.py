@@ -1,4 +1,4 @@
-"""What a real kube-apiserver 1.36 answered for pods and the kinds that run them.
+"""Recorded answers of a real kube-apiserver 1.36 for pods and the kinds that run them.
 
 ``creates`` has bodies and outcomes, ``updates`` the object before, the body and the outcome. An
 outcome is a code with the object as it was stored, the causes of a refusal, or its message.
@@ -15,7 +15,7 @@ from typing import Any
 
 from kinform.apiserver import defaults, kinds, validation
 from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 Json = dict[str, Any]
 

@@ -1,4 +1,4 @@
-"""Bookmarks: a promise that nothing before them is still to be told."""
+"""Bookmarks: every event up to their revision was sent before."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ async def test_a_bookmark_never_runs_ahead_of_a_client_that_reads_slowly() -> No
             api, "GET", f"?watch=1&allowWatchBookmarks=true&resourceVersion={version}"
         )
         assert not isinstance(watch.body, bytes)
-        told = list[Json]()
+        events = list[Json]()
         async with contextlib.aclosing(watch.body) as chunks:
             await create(api, "a")
-            told.append(msgspec.json.decode(await anext(chunks)))
+            events.append(msgspec.json.decode(await anext(chunks)))
             await create(api, "b")
             await asyncio.sleep(100)
             for _ in range(3):
-                told.append(msgspec.json.decode(await anext(chunks)))
-    assert [it["type"] for it in told] == ["ADDED", "BOOKMARK", "ADDED", "BOOKMARK"]
-    versions = [int(it["object"]["metadata"]["resourceVersion"]) for it in told]
+                events.append(msgspec.json.decode(await anext(chunks)))
+    assert [it["type"] for it in events] == ["ADDED", "BOOKMARK", "ADDED", "BOOKMARK"]
+    versions = [int(it["object"]["metadata"]["resourceVersion"]) for it in events]
     assert versions == [version + 1, version + 1, version + 2, version + 2]

@@ -1,4 +1,4 @@
-"""How many connections the embedded server has open, whoever wants some: on real sockets."""
+"""The embedded server's limit on open connections: on real sockets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEALTH = plain("/readyz")
 
 
 class Door:
-    """A server with few places, and whoever knocks."""
+    """A server with a low connection limit, and its clients."""
 
     def __init__(self, server: APIServer, port: int, stack: contextlib.ExitStack) -> None:
         self.server = server
@@ -70,19 +70,21 @@ async def opened(*, most: int = MOST, rbac: bool = False) -> AsyncGenerator[Door
             await http.stop()
 
 
-async def test_strangers_are_dropped_the_oldest_first_and_a_client_is_let_in() -> None:
+async def test_unauthenticated_connections_are_closed_oldest_first_and_a_client_is_admitted() -> (
+    None
+):
     async with opened() as door:
-        strangers = [await door.knock() for _ in range(MOST + 5)]
-        for reader in strangers[:5]:
+        unauthenticated = [await door.knock() for _ in range(MOST + 5)]
+        for reader in unauthenticated[:5]:
             assert await reader.read() == b""
         async with kinform.connect(door.config) as client:
             assert await client.resource("v1/namespaces").list()
-        assert await strangers[5].read() == b""
-        assert not strangers[6].at_eof()
+        assert await unauthenticated[5].read() == b""
+        assert not unauthenticated[6].at_eof()
 
 
 @pytest.mark.parametrize("said", [b"", b"GET / HT", HEALTH], ids=["nothing", "half", "health"])
-async def test_no_number_of_strangers_costs_a_client_its_watch(said: bytes) -> None:
+async def test_unauthenticated_connections_never_cost_a_client_its_watch(said: bytes) -> None:
     async with opened() as door, kinform.connect(door.config) as client:
         configmaps = client.resource("v1/configmaps", namespace="default")
         async with configmaps.informer() as informer:
@@ -96,7 +98,7 @@ async def test_no_number_of_strangers_costs_a_client_its_watch(said: bytes) -> N
             assert informer.lister.namespace("default").get("a") == made
 
 
-async def test_a_token_counts_wherever_it_stands_and_whatever_its_owner_may_do() -> None:
+async def test_a_token_counts_in_path_and_header_independent_of_rights() -> None:
     async with opened(rbac=True) as door:
         in_header = await door.ask(door.signed(WATCH))
         in_path = await door.ask(plain(f"/~{door.server.token}{WATCH}"))
@@ -124,8 +126,8 @@ async def test_where_all_are_clients_the_last_is_sent_away_until_one_goes(
         assert not first.at_eof()
 
 
-async def test_a_request_that_is_kept_waiting_is_no_stranger() -> None:
-    """A paused server answers nobody, and has heard them all the same."""
+async def test_a_waiting_request_counts_as_authenticated() -> None:
+    """A paused server does not answer, but has authenticated the requests."""
     async with opened() as door:
         door.server.pause()
         asking = await door.knock(door.signed("/readyz"))

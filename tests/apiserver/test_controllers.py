@@ -1,4 +1,4 @@
-"""What follows from a write: definitions, namespaces, budgets, addresses, and other versions."""
+"""Controllers that react to writes: definitions, namespaces, budgets, addresses, versions."""
 
 from __future__ import annotations
 
@@ -94,11 +94,13 @@ async def test_a_namespace_tells_what_it_waits_for_and_goes_after_it(client: Cli
     await client.send("DELETE", f"{NAMESPACES}/a")
 
     going = await client.send("GET", f"{NAMESPACES}/a")
-    told = {it["type"]: it["message"] for it in going["status"]["conditions"]}
-    assert told["NamespaceContentRemaining"] == (
+    messages = {it["type"]: it["message"] for it in going["status"]["conditions"]}
+    assert messages["NamespaceContentRemaining"] == (
         "Some resources are remaining: configmaps. has 1 resource instances"
     )
-    assert told["NamespaceFinalizersRemaining"].endswith("example.com/hold in 1 resource instances")
+    assert messages["NamespaceFinalizersRemaining"].endswith(
+        "example.com/hold in 1 resource instances"
+    )
     await client.change(f"{configmaps}/c", {"metadata": {"finalizers": None}})
     assert (await client.send("GET", f"{NAMESPACES}/a"))["code"] == 404
 
@@ -113,7 +115,7 @@ async def test_what_a_controller_cannot_do_is_logged_and_the_client_gets_its_ans
         made = await client.post(NAMESPACES, "a")
 
     assert made["kind"] == "Namespace"
-    assert "configmaps default/broken: what follows from a change failed" in caplog.text
+    assert "controller failed to handle a change of configmaps default/broken" in caplog.text
     assert (await client.send("GET", f"{NAMESPACES}/a/serviceaccounts/default"))["kind"] != "Status"
 
 

@@ -146,7 +146,7 @@ def test_a_served_version_is_a_kind_as_discovery_shows_it() -> None:
     assert kind.custom.scale == scale
     assert kind.custom.has_status
     assert kind.custom.selectable_fields == (".spec.color",)
-    assert kind.custom.deprecation_warning == "example.com/v1 Widget is deprecated"
+    assert kind.deprecation == "example.com/v1 Widget is deprecated"
 
 
 def test_a_definition_that_goes_keeps_its_objects_readable() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from kinform.apiserver.crd import defaulting, pruning, validating
 from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.kind import CustomVersion, Kind
+from kinform.apiserver.kinds import CustomVersion, Kind
 from kinform.apiserver.status import StatusError
 
 RECORDED = json.loads(Path(__file__).with_name("data_crd.json").read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kinform.apiserver.crd import scale
-from kinform.apiserver.kind import CustomVersion, Kind
+from kinform.apiserver.kinds import CustomVersion, Kind
 from kinform.apiserver.status import StatusError
 
 PATHS = {
@@ -62,7 +62,7 @@ def test_what_is_zero_is_not_said_in_a_scales_spec_but_in_its_status() -> None:
     assert (shown["spec"], shown["status"]) == ({}, {"replicas": 0})
 
 
-def test_without_the_number_of_replicas_there_is_no_scale() -> None:
+def test_scale_needs_the_number_of_replicas() -> None:
     with pytest.raises(StatusError) as caught:
         scale.scale_of(RAT, rat())
     assert caught.value.to_dict() == {

@@ -156,12 +156,12 @@ async def test_all_that_is_promised_happens_within_five_minutes() -> None:
 
 def history(server_seed: int, seed: int) -> list[bytes]:
     async def live() -> list[bytes]:
-        told = list[bytes]()
+        written = list[bytes]()
         async with server(server_seed) as api:
-            api.cluster.storage.observe(lambda _, change: told.append(change.new.raw))
+            api.cluster.storage.observe(lambda _, change: written.append(change.new.raw))
             async with Demo(api, seed=seed):
                 await asyncio.sleep(60)
-        return told
+        return written
 
     return run(live())
 

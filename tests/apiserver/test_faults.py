@@ -1,4 +1,4 @@
-"""Which requests a fault hits, plans, and the file format: without a server."""
+"""Fault matching, fault plans, and the file format: without a server."""
 
 from __future__ import annotations
 
@@ -171,16 +171,16 @@ def test_all_faults_can_be_in_a_file() -> None:
 @pytest.mark.parametrize(
     "text, complaint",
     [
-        ("a: [", "f.yaml: this is no YAML: line 1"),
+        ("a: [", "f.yaml: this is not YAML: line 1"),
         ("close: {}", "f.yaml: expected a list of faults"),
         ("- [close]", "f.yaml: entry 1: expected one fault with its options"),
         ("- gzip:\n- {close: , reset: }", "f.yaml: entry 2: expected one fault with its options"),
-        ("- clsoe: {}", "f.yaml: entry 1: there is no fault 'clsoe'; did you mean 'close'?"),
-        ("- zzz: {}", "f.yaml: entry 1: there is no fault 'zzz'; there are clock_offset, close,"),
+        ("- clsoe: {}", "f.yaml: entry 1: unknown fault 'clsoe'; did you mean 'close'?"),
+        ("- zzz: {}", "f.yaml: entry 1: unknown fault 'zzz'; expected one of clock_offset, close,"),
         ("- close: 3", "f.yaml: entry 1 (close): expected options, such as `{nth: 2}`, got 3"),
         (
             "- gzip:\n- drip: {sice: 3}",
-            "f.yaml: entry 2 (drip): sice: there is no such option; did you mean 'size'?",
+            "f.yaml: entry 2 (drip): sice: unknown option; did you mean 'size'?",
         ),
         (
             "- close: {after_events: three}",

@@ -159,7 +159,7 @@ async def test_a_proxy_that_finds_nothing_at_all_empties_no_cache() -> None:
 
 @in_virtual_time
 async def test_what_was_damaged_in_a_list_is_named_and_comes_with_its_next_change() -> None:
-    """It need not wait for `test_what_came_damaged_is_listed_again_though_nobody_changes_it`."""
+    """It need not wait for `test_a_corrupted_object_is_relisted_even_if_it_does_not_change`."""
     async with world("a", "b", "c") as here:
         here.server.faults.add(faults.no_watch_list())
         here.server.faults.add(faults.corrupt(verb="list", nth=1))
@@ -188,7 +188,7 @@ async def test_what_was_damaged_in_a_watch_is_asked_for_again() -> None:
 
 
 @in_virtual_time
-async def test_what_always_comes_damaged_is_set_apart_and_costs_one_watch_more() -> None:
+async def test_an_object_that_is_always_corrupted_is_quarantined_and_costs_one_more_watch() -> None:
     async with world("a", "b", "c") as here, here.informer:
         await here.informer.wait_synced(HOUR)
         here.server.faults.add(faults.corrupt(event=1, verb="watch"))
@@ -204,10 +204,10 @@ async def test_what_always_comes_damaged_is_set_apart_and_costs_one_watch_more()
 
 @pytest.mark.parametrize("verb", ["list", "watch"])
 @in_virtual_time
-async def test_what_came_damaged_is_listed_again_though_nobody_changes_it(
+async def test_a_corrupted_object_is_relisted_even_if_it_does_not_change(
     verb: Literal["list", "watch"],
 ) -> None:
-    """F-R23: nobody waits for a change that may never come."""
+    """F-R23: a relist does not wait for a change that may never come."""
     async with world("a", "b", "c") as here:
         if verb == "list":
             here.server.faults.add(faults.no_watch_list())
@@ -246,7 +246,7 @@ async def test_a_deletion_that_came_damaged_is_not_lost(length: int) -> None:
 
 @pytest.mark.parametrize("length", range(1, 250, 6))
 @in_virtual_time
-async def test_what_is_set_apart_for_damage_is_never_called_by_a_part_of_its_name(
+async def test_a_quarantined_object_is_reported_by_its_full_name(
     length: int,
 ) -> None:
     """F-R23: where its namespace is what was damaged, an old state would pass for the current."""
@@ -266,7 +266,7 @@ async def test_what_is_set_apart_for_damage_is_never_called_by_a_part_of_its_nam
 
 @in_virtual_time
 async def test_a_look_at_the_version_that_is_answered_by_drips_holds_up_no_watch_for_long() -> None:
-    """F-R03: looks are for safety's sake; after two that nobody answers there is none."""
+    """F-R03: probes are optional; after two without an answer there are no more."""
     async with world("a") as here, here.informer:
         await here.informer.wait_synced(HOUR)
         here.server.faults.add(faults.drip(size=1, every=30, verb="list"))
@@ -309,8 +309,8 @@ async def test_a_server_that_opens_no_watch_but_lists_is_followed_by_lists(code:
 
 
 @in_virtual_time
-async def test_lists_that_nobody_answers_keep_no_watch_from_being_opened() -> None:
-    """The look at the server's version before it; it is taken beside the watch then."""
+async def test_unanswered_lists_do_not_keep_a_watch_from_being_opened() -> None:
+    """A probe of the server's version before it; it runs concurrently with the watch then."""
     async with world("a", "b") as here, here.informer:
         await here.informer.wait_synced(HOUR)
         here.server.faults.add(faults.status(429, verb="watch", times=1))
@@ -329,7 +329,7 @@ async def test_lists_that_nobody_answers_keep_no_watch_from_being_opened() -> No
 
 
 @pytest.mark.parametrize("resource", ["configmaps", "v1/configmaps"])
-def test_whoever_answers_not_found_for_a_while_empties_no_cache(resource: str) -> None:
+def test_temporary_not_found_answers_do_not_empty_the_cache(resource: str) -> None:
     """F-R17: in whichever request it begins and ends, by a short name or a full one."""
 
     async def main(times: int) -> list[str]:

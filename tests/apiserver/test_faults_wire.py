@@ -310,7 +310,7 @@ async def test_stray_bookmarks_are_of_the_past_and_no_end_of_initial_events(
 
 
 @pytest.mark.parametrize("initial_end", [False, True])
-async def test_no_bookmarks_spares_the_end_of_initial_events_unless_told(
+async def test_no_bookmarks_keeps_the_end_of_initial_events_by_default(
     server: APIServer, initial_end: bool
 ) -> None:
     server.faults.add(faults.no_bookmarks(initial_end=initial_end))
@@ -482,15 +482,15 @@ async def test_pause_says_nothing_until_resumed(server: APIServer) -> None:
             await watching.event()
         server.pause()
         asked = loop.create_task(put(server, "e"))
-        told = loop.create_task(watching.event())
+        event = loop.create_task(watching.event())
         async with wire(server) as other:  # connections are accepted all the same
             await other.send("/healthz")
             assert not asked.done()
-            assert not told.done()
+            assert not event.done()
             server.resume()
             assert (await other.answer()).body == b"ok"
         await asked
-        assert (await told)["object"]["metadata"]["name"] == "e"
+        assert (await event)["object"]["metadata"]["name"] == "e"
 
 
 async def test_a_paused_server_can_be_stopped() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinform.apiserver import field_sets, field_shapes, schemas
+from kinform.apiserver import field_sets, schemas
 from kinform.apiserver.field_sets import FieldSet
 
 Paths = frozenset[tuple[str, ...]]
@@ -32,12 +32,12 @@ def _plain(node: FieldSet) -> FieldSet:
     return {name: {} if name == "." else _plain(below) for name, below in node.items()}
 
 
-def pods() -> field_shapes.Shape:
-    return field_shapes.shape_of(schemas.builtin("io.k8s.api.core.v1.Pod"), is_typed=True)
+def pods() -> field_sets.Shape:
+    return field_sets.shape_of(schemas.builtin("io.k8s.api.core.v1.Pod"), is_typed=True)
 
 
-def anything() -> field_shapes.Shape:
-    return field_shapes.shape_of(schemas.custom({}), is_typed=False)
+def anything() -> field_sets.Shape:
+    return field_sets.shape_of(schemas.custom({}), is_typed=False)
 
 
 @settings(max_examples=40)
@@ -85,7 +85,7 @@ def test_a_set_is_valid(one: Paths) -> None:
         *({"k:1": {}}, {'i:"x"': {}}, {"f:a": {".": 1}}, {"f:a": {".": {"f:b": {}}}}),
     ],
 )
-def test_what_is_no_set_is_invalid(broken: object) -> None:
+def test_an_invalid_field_set_is_refused(broken: object) -> None:
     assert not field_sets.is_valid(broken)
 
 
@@ -110,7 +110,7 @@ def test_a_configuration_states_items_and_leaves_but_no_structures() -> None:
         "resources": {},
         "env": [],
     }
-    stated = field_shapes.applied(pods(), {"spec": {"containers": [container]}})
+    stated = field_sets.applied(pods(), {"spec": {"containers": [container]}})
     assert stated == {
         "f:spec": {
             "f:containers": {
@@ -129,7 +129,7 @@ def test_a_configuration_states_items_and_leaves_but_no_structures() -> None:
 
 
 def test_without_a_schema_lists_are_whole_and_objects_are_not() -> None:
-    stated = field_shapes.applied(anything(), {"spec": {"list": [{"a": 1}], "map": {"b": {}}}})
+    stated = field_sets.applied(anything(), {"spec": {"list": [{"a": 1}], "map": {"b": {}}}})
     assert stated == {
         "f:spec": {".": {}, "f:list": {}, "f:map": {".": {}, "f:b": {}}},
     }
@@ -138,7 +138,7 @@ def test_without_a_schema_lists_are_whole_and_objects_are_not() -> None:
 def test_twice_the_same_key_is_one_field_without_fields() -> None:
     env = [{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]
     new = {"spec": {"containers": [{"name": "a", "env": env}]}}
-    added = field_shapes.changes(pods(), {}, new).added
+    added = field_sets.changes(pods(), {}, new).added
     assert added["f:spec"]["f:containers"]['k:{"name":"a"}']["f:env"] == {
         ".": {},
         'k:{"name":"A"}': {},
@@ -149,8 +149,8 @@ def test_a_structure_that_is_implied_is_never_added_nor_removed() -> None:
     without = {"spec": {"containers": [{"name": "a"}]}}
     limits = {"limits": {"cpu": "1"}}
     having = {"spec": {"containers": [{"name": "a", "resources": limits}]}}
-    forth = field_shapes.changes(pods(), without, having)
-    back = field_shapes.changes(pods(), having, without)
+    forth = field_sets.changes(pods(), without, having)
+    back = field_sets.changes(pods(), having, without)
     branch: FieldSet = {
         "f:spec": {
             "f:containers": {
@@ -173,7 +173,7 @@ objects = st.dictionaries(st.sampled_from("abc"), json_values, max_size=3)
 @settings(max_examples=40)
 @given(objects)
 def test_an_object_does_not_differ_from_itself(one: dict[str, Any]) -> None:
-    assert field_shapes.changes(anything(), one, one) == ({}, {}, {})
+    assert field_sets.changes(anything(), one, one) == ({}, {}, {})
 
 
 @settings(max_examples=40)
@@ -181,8 +181,8 @@ def test_an_object_does_not_differ_from_itself(one: dict[str, Any]) -> None:
 def test_what_is_added_one_way_is_removed_the_other_way(
     one: dict[str, Any], other: dict[str, Any]
 ) -> None:
-    forth = field_shapes.changes(anything(), one, other)
-    back = field_shapes.changes(anything(), other, one)
+    forth = field_sets.changes(anything(), one, other)
+    back = field_sets.changes(anything(), other, one)
     assert (forth.added, forth.modified, forth.removed) == (
         back.removed,
         back.modified,

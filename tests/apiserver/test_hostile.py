@@ -1,4 +1,4 @@
-"""Requests that nobody sends by mistake: each gets an answer, and the server goes on."""
+"""Malicious requests: each gets an answer, and the server keeps running."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_numbers_that_are_too_large_for_yaml_are_text(number: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["a: *b".encode("utf-16"), b"\xff\xfe*", b"*\xff", b"a: \x00"])
-def test_yaml_that_is_no_utf_8_is_refused(body: bytes) -> None:
+def test_yaml_that_is_not_utf_8_is_refused(body: bytes) -> None:
     assert "yaml: " in refusal(body, YAML)
 
 
@@ -196,7 +196,7 @@ def test_a_label_is_not_compared_with_what_no_integer_holds(number: str) -> None
     assert "the value must be an integer" in status_of(response)["message"]
 
 
-def test_a_version_out_of_all_bounds_is_no_failure_of_the_server() -> None:
+def test_a_version_out_of_bounds_is_not_an_internal_error() -> None:
     obj = config_map("a")
     obj["metadata"] = {"name": "a", "resourceVersion": HUGE}
 
@@ -308,7 +308,7 @@ def test_the_columns_of_a_table_end_before_the_first_that_cannot_be_read() -> No
     assert [it["cells"] for it in table["rows"]] == [["x", "x"]]
 
 
-def test_nobody_owns_what_was_set_to_nothing() -> None:
+def test_empty_fields_have_no_owner() -> None:
     container = {"name": "a", "image": "a", "workingDir": "", "args": []}
     spec = {"nodeName": "", "hostname": "", "containers": [container]}
     body = json.dumps({"metadata": {"name": "a"}, "spec": spec}).encode()
@@ -363,7 +363,7 @@ async def test_a_server_with_open_watches_and_waits_stops_at_once() -> None:
     await sockets.close()
 
 
-async def test_a_body_is_what_was_sent_whatever_its_encoding() -> None:
+async def test_the_content_encoding_of_a_body_is_ignored() -> None:
     headers = ("Content-Type: application/json", "Content-Encoding: gzip")
     async with APIServer(token="x") as api:
         sockets = Sockets(api)
@@ -413,7 +413,7 @@ def test_no_token_and_no_secret_is_logged(caplog: pytest.LogCaptureFixture) -> N
         response = send(application, "POST", path, headers=JSON, body=body)
 
     assert response.status == 500
-    assert "POST /api/v1/namespaces/default/secrets failed" in caplog.text
+    assert "request failed: POST /api/v1/namespaces/default/secrets" in caplog.text
     assert "sesame" not in caplog.text
     assert "hunter2" not in caplog.text
 
@@ -551,7 +551,7 @@ _methods = st.sampled_from("GET POST PUT PATCH PATCH DELETE HEAD OPTIONS BREW".s
         st.tuples(_methods, _paths, _queries, _types, _accepts, _bodies), min_size=1, max_size=6
     )
 )
-def test_whatever_is_asked_is_answered_and_nothing_of_it_is_a_failure(
+def test_every_request_is_answered_without_an_internal_error(
     caplog: pytest.LogCaptureFixture,
     requests: list[tuple[str, str, dict[str, str], str, str, bytes]],
 ) -> None:

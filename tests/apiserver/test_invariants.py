@@ -1,4 +1,4 @@
-"""What holds after any sequence of writes, whatever they are."""
+"""Invariants that hold after any sequence of writes."""
 
 from __future__ import annotations
 

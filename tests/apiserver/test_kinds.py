@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.apiserver import kinds, schemas
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import Kinds, definition_of, schema_of, version_priority
+from kinform.apiserver.kinds import Kind, Kinds, definition_of, schema_of, version_priority
 from kinform.meta import GroupVersionKind
 from tests.apiserver import recorded
 
@@ -163,9 +162,9 @@ def test_the_schema_of_a_custom_kind_is_made_once() -> None:
 def test_versions_are_sorted_as_the_real_server_does() -> None:
     registry = recorded.registry()
     for group in recorded.custom()["aggregated"]:
-        told = [version["version"] for version in group["versions"]]
+        listed = [version["version"] for version in group["versions"]]
         served = {it.version for it in registry.all() if it.group == group["metadata"]["name"]}
-        assert sorted(served, key=version_priority) == told
+        assert sorted(served, key=version_priority) == listed
 
 
 @given(st.integers(1, 99), st.integers(1, 99), st.sampled_from(["", "alpha", "beta"]))

@@ -66,7 +66,7 @@ def test_the_stored_object_is_not_touched() -> None:
     assert old == before
 
 
-def test_a_field_that_goes_is_nobodys() -> None:
+def test_a_removed_field_has_no_owner() -> None:
     old = created(configmap(a="1", b="1"))
     assert of(updated(old, configmap(b="1"), by="other")) == {"m": {"f:data": {".": {}, "f:b": {}}}}
 
@@ -84,7 +84,7 @@ def test_a_writer_in_another_version_has_an_entry_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("sent", [[], [{}]])
-def test_a_reset_leaves_nobody_until_somebody_applies(sent: list[object]) -> None:
+def test_after_a_reset_fields_have_no_owner_until_the_next_apply(sent: list[object]) -> None:
     old = created(configmap(a="1"))
     new = configmap(a="2")
     new["metadata"]["managedFields"] = sent

@@ -1,4 +1,4 @@
-"""A call that cannot work is told at once, with what to do instead; nothing foreign escapes."""
+"""Invalid calls raise at once, with a message that says what to do; no other error escapes."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kinform.apiserver import APIServer, faults
+from kinform.apiserver.fault_kinds import about_verb
 from kinform.apiserver.fault_plan import FaultPlan
-from kinform.apiserver.fault_texts import about_verb
 from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.testing import in_virtual_time
@@ -25,7 +25,7 @@ def refused(call: Callable[[], object], words: str) -> None:
         call()
 
 
-def test_a_mistyped_verb_is_told_with_those_there_are() -> None:
+def test_an_error_about_a_mistyped_verb_lists_the_verbs() -> None:
     words = f"close: verb: there is no 'lst', did you mean 'list'? There are {VERBS}"
     verb: Any = "lst"
     refused(lambda: faults.close(verb=verb), words)
@@ -33,7 +33,7 @@ def test_a_mistyped_verb_is_told_with_those_there_are() -> None:
 
 
 @pytest.mark.parametrize("verb", ["xyz", 5, True, []])
-def test_what_is_like_no_verb_is_told_without_a_guess(verb: Any) -> None:
+def test_an_error_about_an_unknown_verb_makes_no_guess(verb: Any) -> None:
     refused(lambda: faults.gzip(verb=verb), f"verb: there is no {verb!r}; there are {VERBS}")
 
 
@@ -64,18 +64,18 @@ def test_a_figure_is_of_its_own_kind() -> None:
 
 
 @pytest.mark.parametrize("wrong", ["close", faults.close, None, {"close": None}])
-def test_what_is_no_fault_cannot_be_added(wrong: Any) -> None:
-    refused(lambda: FaultPlan().add(wrong), "is no fault; make one with faults.close(...)")
+def test_only_faults_can_be_added(wrong: Any) -> None:
+    refused(lambda: FaultPlan().add(wrong), "is not a fault; make one with faults.close(...)")
     refused(lambda: FaultPlan([wrong]), "or of YAML with faults.load(text)")
 
 
 @pytest.mark.parametrize("wrong", ["- gzip:", [faults.gzip()], {}])
-def test_what_is_no_plan_is_told_how_to_make_one(wrong: Any) -> None:
+def test_an_error_about_a_plan_says_how_to_make_one(wrong: Any) -> None:
     refused(lambda: APIServer(faults=wrong), "FaultPlan(faults.load(text)) of YAML")
 
 
 @pytest.mark.parametrize("port", [-5, 65536, 99999, "8080", True, 80.0])
-def test_a_port_that_is_none_is_told(port: Any) -> None:
+def test_an_invalid_port_is_refused(port: Any) -> None:
     refused(lambda: APIServer(port=port), f"or None (no port), got {port!r}")
 
 
@@ -111,11 +111,11 @@ async def test_a_server_without_a_port_says_what_to_use_instead() -> None:
 
 
 @in_virtual_time
-async def test_a_revision_that_never_was_is_told_with_the_current_one() -> None:
+async def test_an_error_about_an_unknown_revision_names_the_current_one() -> None:
     async with APIServer(port=None) as server:
         now = server.cluster.storage.revision
         for revision in (0, -1, now + 1):
-            words = f"there is no revision {revision}: the first is 1, the current one {now}"
+            words = f"revision {revision} does not exist: the first is 1, the current one {now}"
             refused(lambda: server.restore(revision), words)  # noqa: B023 - called at once
             refused(lambda: server.compact(revision), words)  # noqa: B023
         wrong: Any = "5"
@@ -126,7 +126,7 @@ async def test_a_revision_that_never_was_is_told_with_the_current_one() -> None:
 
 
 @in_virtual_time
-async def test_a_revision_that_is_forgotten_is_told_with_the_oldest() -> None:
+async def test_an_error_about_a_forgotten_revision_names_the_oldest() -> None:
     async with APIServer(port=None) as server, server.connect() as client:
         await client.resource("v1/configmaps").create({"metadata": {"name": "a"}})
         server.compact()

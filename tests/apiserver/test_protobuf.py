@@ -83,7 +83,7 @@ def test_zero_stays_where_it_was_meant_and_goes_where_it_is_only_empty() -> None
         (b"k8s\0\n", "unexpected EOF (6b3873000a)"),
     ],
 )
-def test_what_is_no_envelope_is_unrecognized(body: bytes, why: str) -> None:
+def test_a_body_without_an_envelope_is_unrecognized(body: bytes, why: str) -> None:
     expected = f"the object provided is unrecognized (must be of type ConfigMap): {why}"
     assert refusal(body) == expected
 

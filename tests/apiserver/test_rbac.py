@@ -62,7 +62,7 @@ def test_a_user_is_answered_as_by_the_real_server(index: int) -> None:
     assert answers()[index] == recorded()[index], CASES[index]
 
 
-async def test_a_wrong_token_is_refused_even_where_nobody_needs_one() -> None:
+async def test_a_wrong_token_is_refused_even_where_no_token_is_needed() -> None:
     async with APIServer(port=None, rbac=True) as server:
         assert (await ask(server, "wrong", Case("", "GET", "/healthz")))["code"] == 401
         assert (await ask(server, "", Case("", "GET", "/healthz")))["code"] == 200
@@ -168,7 +168,7 @@ def test_roles_that_aggregate_each_other_have_the_same_rules() -> None:
 
 
 def missing(held: list[Rule], wanted: Rule) -> list[Rule]:
-    """Return what of a rule a user lacks who has the other ones, each by a role of its own."""
+    """Return the rights of a rule that a user with the other rules, each in its own role, lacks."""
     roles = [
         {"metadata": {"name": str(n)}, "rules": [rule.to_dict()]} for n, rule in enumerate(held)
     ]
@@ -224,7 +224,7 @@ def test_a_rule_for_any_subresource_of_no_name_allows_no_resource() -> None:
 
 
 @given(TUPLES, WORDS, WORDS)
-def test_nobody_may_do_anything_without_a_binding(
+def test_a_user_without_a_binding_may_do_nothing(
     verbs: tuple[str, ...], group: str, resource: str
 ) -> None:
     role: Json = {

@@ -1,4 +1,4 @@
-"""How refusals are put: how often the server says what it found, and how it shows values."""
+"""The wording of refusals: how often an error is reported, and how values are shown."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kinform.apiserver import decoding, json_patch, json_syntax, kinds, repeats, validation
+from kinform.apiserver import decoding, json_patch, kinds, repeats, validation
 from kinform.apiserver.field_errors import invalid
-from kinform.apiserver.json import as_list
+from kinform.apiserver.json import as_list, syntax_error
 from kinform.apiserver.validation import claims
 from kinform.apiserver.validation.metadata import (
     validate_metadata_update,
@@ -90,7 +90,7 @@ def test_a_value_is_shown_as_go_shows_it(value: object, expected: str) -> None:
 
 def test_a_text_that_is_nested_too_deeply_is_refused_for_the_bracket_that_is_too_much() -> None:
     text = b'{"a":"[[[","b":' + b"[" * 10_000 + b"]" * 10_000 + b"}"
-    assert json_syntax.syntax_error(text) == "invalid character '[' exceeded max depth"
+    assert syntax_error(text) == "invalid character '[' exceeded max depth"
 
 
 CLAIM: Json = {

@@ -69,7 +69,7 @@ def test_the_defaults_of_list_keys_include_zero_values() -> None:
     assert pod("metadata.finalizers").key_defaults == {}
 
 
-def test_several_patch_strategies_are_told_apart() -> None:
+def test_several_patch_strategies_are_distinguished() -> None:
     assert pod("spec.volumes").patch_strategies == ("merge", "retainKeys")
     assert pod("spec.nodeName").patch_strategies == ()
     strategy = schemas.builtin("io.k8s.api.apps.v1.DeploymentSpec").properties["strategy"]

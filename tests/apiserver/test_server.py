@@ -39,8 +39,8 @@ async def ask(server: APIServer, target: str, *, method: str = "GET", body: byte
 async def test_each_server_has_a_token_of_its_own(server: APIServer) -> None:
     assert len(server.token) >= 32
     assert server.token != APIServer().token
-    stranger = kinform.Config(server=server.url, token="guessed")
-    async with kinform.connect(stranger) as client:
+    unknown = kinform.Config(server=server.url, token="guessed")
+    async with kinform.connect(unknown) as client:
         with pytest.raises(UnauthorizedError):
             await client.resource("v1/namespaces").list()
 
@@ -97,7 +97,7 @@ async def test_a_request_that_cannot_be_read_is_not_quoted_in_the_log(
 
 
 async def test_it_listens_on_one_loopback_address_only(server: APIServer) -> None:
-    """Who listens everywhere is reached at any address of the machine, this one included."""
+    """A server that listens on all addresses is reached at each of them, this one included."""
     port = int(server.url.rpartition(":")[2])
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.2", port)
@@ -123,7 +123,7 @@ async def test_a_body_of_more_than_three_mebibytes_is_refused_and_not_read(
     assert b" 413 " in answer.partition(b"\r\n")[0]
 
 
-async def test_a_watch_that_nobody_reads_is_dropped_and_costs_nothing(server: APIServer) -> None:
+async def test_an_unread_watch_is_closed_and_costs_nothing(server: APIServer) -> None:
     """The server keeps no queue for it, and after a while not even the connection."""
     door = HttpServer(server.application, patience=0.2)
     port = await door.start()

@@ -48,7 +48,7 @@ def test_an_apply_leaves_the_owners_that_the_server_leaves(name: str) -> None:
 
 
 _LATER = {"status", "generation", "resourceVersion", "tolerations", "externalTrafficPolicy"}
-"""What the server sets or takes away after the merge."""
+"""The changes that the server makes after the merge."""
 
 
 def _lacks(ours: Any, theirs: Any, path: str = "") -> list[str]:

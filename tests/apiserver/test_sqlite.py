@@ -119,7 +119,7 @@ async def test_custom_kinds_are_served_again_and_owners_are_known(tmp_path: Path
 
 
 @in_virtual_time
-async def test_a_watch_from_before_is_told_that_its_past_is_gone(tmp_path: Path) -> None:
+async def test_a_watch_from_an_earlier_run_gets_a_410(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     async with server(path) as api:
         old = await send(api, "POST", CONFIG_MAPS, named("a"))
@@ -218,7 +218,7 @@ async def test_an_empty_file_is_a_new_one(tmp_path: Path) -> None:
     assert path.stat().st_size
 
 
-# --- durable before told
+# --- durable before delivered
 
 
 class Gate:
@@ -245,12 +245,12 @@ async def next_of(chunks: Chunks) -> bytes:
 
 
 async def turns() -> None:
-    """Let everybody do what can be done without time passing."""
+    """Run all tasks as far as they get without time passing."""
     await asyncio.sleep(1)
 
 
 @in_virtual_time
-async def test_nobody_hears_of_a_write_before_it_is_durable() -> None:
+async def test_a_write_is_not_reported_before_it_is_durable() -> None:
     async with APIServer(port=None, token="x") as api:
         version = api.cluster.storage.revision
         watch = await answer(api, "GET", f"{CONFIG_MAPS}?watch=1&resourceVersion={version}")
@@ -266,8 +266,8 @@ async def test_nobody_hears_of_a_write_before_it_is_durable() -> None:
             await turns()
             assert [it.done() for it in (writing, event, reading)] == [False, False, False]
             gate.opened.set()
-            told: Json = msgspec.json.decode(await event)
-            assert told["object"] == await writing == await reading
+            delivered: Json = msgspec.json.decode(await event)
+            assert delivered["object"] == await writing == await reading
 
 
 @in_virtual_time
@@ -573,7 +573,7 @@ async def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
 
 
 def test_a_file_without_permission_is_refused() -> None:
-    # Root may do everything, so that a process of its own becomes somebody else.
+    # Root may do everything, so a child process switches to another user.
     script = """
 import os, sys
 from kinform.apiserver.sqlite import Database
@@ -603,7 +603,7 @@ async def test_a_server_that_cannot_listen_gives_its_file_back(tmp_path: Path) -
 
 
 async def test_an_opening_that_is_cancelled_gives_the_file_back(tmp_path: Path) -> None:
-    """It goes on in its thread: nobody can stop that, and somebody has to close the file."""
+    """It continues in its thread, which cannot be stopped, and must close the file."""
     path = tmp_path / "a.db"
     for turns in range(4):
         opening = asyncio.get_running_loop().create_task(Journal.open(path, Storage()))

@@ -26,7 +26,7 @@ def saying(text: str) -> Draft:
     return Draft(lambda version: f"{text}@{version}".encode())
 
 
-def told(change: Change) -> str:
+def shown(change: Change) -> str:
     verb = "-" if change.is_delete else "+" if change.old is None else "~"
     return f"{verb}{change.new.raw.decode()}"
 
@@ -84,13 +84,13 @@ def test_writes_that_cannot_be_change_nothing() -> None:
     with pytest.raises(LookupError):
         storage.update("pods", key("a"), Draft(broken))
     assert storage.revision == 2
-    assert [told(change) for change in storage.table("pods").since(1)] == ["+a@2"]
+    assert [shown(change) for change in storage.table("pods").since(1)] == ["+a@2"]
 
 
 def test_a_listener_hears_each_change_once_and_in_order_until_it_stops() -> None:
     storage, heard = Storage(), list[str]()
     table = storage.table("pods")
-    stop = table.listen(lambda: heard.append(told(list(table.since(storage.revision - 1))[-1])))
+    stop = table.listen(lambda: heard.append(shown(list(table.since(storage.revision - 1))[-1])))
     storage.create("pods", key("a"), saying("a"))
     storage.create("nodes", key("n"), saying("n"))
     storage.update("pods", key("a"), saying("b"))
@@ -107,7 +107,7 @@ def test_a_bounded_history_forgets_the_oldest_and_says_so() -> None:
         storage.create("pods", key(name), saying(name))
     table = storage.table("pods")
     assert table.forgotten == 2
-    assert [told(change) for change in table.since(2)] == ["+b@3", "+c@4"]
+    assert [shown(change) for change in table.since(2)] == ["+b@3", "+c@4"]
     with pytest.raises(Expired) as caught:
         list(table.since(1))
     assert (caught.value.revision, caught.value.oldest) == (1, 2)

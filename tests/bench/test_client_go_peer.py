@@ -1,4 +1,4 @@
-"""What the client-go peer alone has: protobuf, which it also writes for the replay server."""
+"""Features of the client-go peer alone: protobuf, which it also writes for the replay server."""
 
 from __future__ import annotations
 

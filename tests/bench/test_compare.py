@@ -295,8 +295,8 @@ def test_peers_are_chosen_by_name_or_label():
     assert peers.chosen([""]) == list(peers.PEERS)
     assert peers.chosen(["client-go"]) == [PROTOBUF, JSON]
     assert peers.chosen(["kinform raw"]) == [RAW]
-    with pytest.raises(ValueError, match="no peer 'nobody'"):
-        peers.chosen(["nobody"])
+    with pytest.raises(ValueError, match="no peer 'unknown'"):
+        peers.chosen(["unknown"])
 
 
 # --- programs
@@ -337,8 +337,8 @@ say(ready=True, versions={"tiny": "1"})
 for line in sys.stdin:
     command = json.loads(line)
     match command["do"]:
-        case "start": say(synced=True, objects=command["objects"], told=command["objects"])
-        case "expect": say(expecting=command["events"]); say(told=command["events"])
+        case "start": say(synced=True, objects=command["objects"], delivered=command["objects"])
+        case "expect": say(expecting=command["events"]); say(delivered=command["events"])
         case "release": say(released=True)
         case "quit": sys.exit(0)
         case _: say(unsupported=True)

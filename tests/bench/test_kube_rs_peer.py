@@ -1,4 +1,4 @@
-"""What is said of the kube-rs peer alone: its versions, its end and its complaints."""
+"""Checks of the kube-rs peer alone: its versions, its end and its errors."""
 
 from __future__ import annotations
 

@@ -80,8 +80,8 @@ def test_a_peer_follows_all_commands(replay: Replay, peer: Peer, lists: str) -> 
     replay.serve(lists)
     with started(peer, replay.url, "--lists", lists, "--fields") as child:
         assert isinstance(then(child, "ready")["versions"], dict)
-        told = {"synced": True, "objects": PODS, "told": PODS}
-        assert ask(child, "start", "synced", objects=PODS) == told
+        answer = {"synced": True, "objects": PODS, "delivered": PODS}
+        assert ask(child, "start", "synced", objects=PODS) == answer
         _check_events(child, replay)
         lacks = _lacks(peer)
         for command in lacks:
@@ -90,7 +90,7 @@ def test_a_peer_follows_all_commands(replay: Replay, peer: Peer, lists: str) -> 
             _check_latency(child, replay)
         _check_reads(child)
         if "join" not in lacks:
-            assert ask(child, "join", "joined_ms")["told"] == PODS
+            assert ask(child, "join", "joined_ms")["delivered"] == PODS
         if "relisted" not in lacks:
             _check_relist(child, replay, asks_for_bookmarks=peer.name in _BOOKMARKED)
         if "controller" not in lacks:
@@ -106,14 +106,14 @@ def test_a_peer_follows_all_commands(replay: Replay, peer: Peer, lists: str) -> 
 def _check_events(child: Child, replay: Replay) -> None:
     assert ask(child, "expect", "expecting", events=_EVENTS) == {"expecting": _EVENTS}
     replay.blast(_EVENTS)
-    assert then(child, "told") == {"told": _EVENTS}
+    assert then(child, "delivered") == {"delivered": _EVENTS}
 
 
 def _check_latency(child: Child, replay: Replay) -> None:
     assert ask(child, "latency", "expecting", events=50) == {"expecting": 50}
     ask(replay.child, "pace", "sent", events=50, per_second=1_000, watchers=1)
     ranks = figures(then(child, "p999"))
-    assert ranks["told"] == 50
+    assert ranks["delivered"] == 50
     assert 0 < ranks["p50"] <= ranks["p99"] <= ranks["p999"] == ranks["max"] < TIMEOUT * 1e9
 
 
@@ -137,7 +137,7 @@ def _check_relist(child: Child, replay: Replay, *, asks_for_bookmarks: bool) -> 
 
 
 def _check_controller(child: Child, replay: Replay, items: int) -> None:
-    """What the relist tells of unchanged pods is not taken for an event."""
+    """Unchanged pods of the relist do not count as events."""
     assert ask(child, "controller", "expecting", items=items) == {"expecting": items}
     replay.blast(items)
     done = then(child, "done")
@@ -189,7 +189,7 @@ def test_each_namespace_has_a_watch_that_lists_again(replay: Replay, peer: Peer)
         then(child, "ready")
         count = 20 * _NAMESPACES
         assert ask(child, "start", "synced", objects=count)["objects"] == count
-        eventually(lambda: replay.statistics()["open"] == _NAMESPACES)  # noted after it is told
+        eventually(lambda: replay.statistics()["open"] == _NAMESPACES)  # counted after the answer
         ask(child, "relisted", "expecting")
         assert ask(replay.child, "expire", "expired") == {"expired": _NAMESPACES}
         assert then(child, "relisted") == {"relisted": True, "objects": count}
@@ -219,8 +219,8 @@ def test_a_peer_that_waits_for_events_in_vain_says_so(replay: Replay) -> None:
         then(child, "ready")
         ask(child, "start", "synced", objects=PODS)
         ask(child, "expect", "expecting", events=7)
-        with pytest.raises(ChildError, match="events told: 0 of 7 within 5 s"):
-            then(child, "told")
+        with pytest.raises(ChildError, match="events delivered: 0 of 7 within 5 s"):
+            then(child, "delivered")
 
 
 @pytest.mark.parametrize(

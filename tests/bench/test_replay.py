@@ -678,7 +678,7 @@ def test_null_client_counts_what_is_sent(
         with spawned("bench.peers.null_client", *options) as peer:
             assert heard(peer)["ready"]
             tell(peer, do="start", objects=count)
-            assert heard(peer) == {"synced": True, "objects": count, "told": count}
+            assert heard(peer) == {"synced": True, "objects": count, "delivered": count}
             watchers = namespaces or 1
             tell(peer, do="expect", events=500)
             assert heard(peer) == {"expecting": 500}
@@ -686,7 +686,7 @@ def test_null_client_counts_what_is_sent(
             tell(server, do="blast", watchers=watchers)
             assert heard(server) == {"prepared": 500}
             assert heard(server)["sent"] == 500
-            assert heard(peer) == {"told": 500}
+            assert heard(peer) == {"delivered": 500}
             tell(peer, do="latency", events=20)
             assert heard(peer) == {"expecting": 20}
             tell(server, do="pace", events=20, per_second=2000, watchers=watchers)

@@ -1,4 +1,4 @@
-"""What is told of speed is what the last full run measured, word for word."""
+"""The published performance numbers are those of the last full run, word for word."""
 
 from __future__ import annotations
 

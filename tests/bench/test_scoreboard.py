@@ -17,10 +17,10 @@ from bench.scoreboard.judge import (
     Observation,
     Outcome,
     Verdict,
+    delivered_as_update,
+    delivered_twice,
     judged,
     notes,
-    told_as_update,
-    told_twice,
 )
 from bench.scoreboard.record import Cell, Record
 from kinform.apiserver import faults
@@ -36,7 +36,7 @@ _WRONG: Final[dict[str, Any]] = {"is_right": False, "recovery": 20.0}
     ("changes", "outcome"),
     [
         ({}, Outcome.PASSED),
-        ({"was_right": True, "restarts": 3, "told_twice": 1}, Outcome.PASSED),
+        ({"was_right": True, "restarts": 3, "delivered_twice": 1}, Outcome.PASSED),
         ({"died": "exit code 1"}, Outcome.DIED),
         ({"has_synced": False}, Outcome.FAIL),
         ({"leaked": 1}, Outcome.LEAK),
@@ -86,21 +86,21 @@ def test_a_stop_is_judged_by_its_time_alone(took: float | None, outcome: Outcome
 def test_the_same_state_twice_in_a_row_is_told_twice() -> None:
     add, update = ("add", "a", "u", "1"), ("update", "a", "u", "2")
     delete = ("delete", "a", "u", "3")
-    assert told_twice([add, update, delete, ("add", "a", "v", "4")]) == 0
-    assert told_twice([add, ("update", "a", "u", "1"), update, update, delete, delete]) == 3
-    assert told_twice([add, ("add", "b", "u", "1")]) == 0
+    assert delivered_twice([add, update, delete, ("add", "a", "v", "4")]) == 0
+    assert delivered_twice([add, ("update", "a", "u", "1"), update, update, delete, delete]) == 3
+    assert delivered_twice([add, ("add", "b", "u", "1")]) == 0
 
 
 def test_another_uid_without_a_delete_is_told_as_an_update() -> None:
     add, other = ("add", "a", "u", "1"), ("update", "a", "v", "9")
-    assert told_as_update([add, other]) == 1
-    assert told_as_update([add, ("delete", "a", "u", "5"), ("add", "a", "v", "9")]) == 0
-    assert told_as_update([add, ("update", "a", "u", "2")]) == 0
+    assert delivered_as_update([add, other]) == 1
+    assert delivered_as_update([add, ("delete", "a", "u", "5"), ("add", "a", "v", "9")]) == 0
+    assert delivered_as_update([add, ("update", "a", "u", "2")]) == 0
 
 
 def test_notes_are_no_failures() -> None:
-    seen = replace(_GOOD, restarts=1, told_twice=2, told_as_update=1, followed=1)
-    assert notes(seen) == ["restarted", "told twice", "told as update", "followed"]
+    seen = replace(_GOOD, restarts=1, delivered_twice=2, delivered_as_update=1, followed=1)
+    assert notes(seen) == ["restarted", "duplicate", "recreated as update", "followed"]
     assert notes(_GOOD) == []
 
 
@@ -166,14 +166,14 @@ def test_what_a_record_has_is_not_done_again(
     resumed = record.load(tmp_path / "new" / "scoreboard.json")
     assert resumed.cells == _record().cells
     assert resumed.partial
-    assert "[" not in capsys.readouterr().err  # no cell was told of
+    assert "[" not in capsys.readouterr().err  # no cell was reported
 
 
 @pytest.mark.parametrize("option", ["--only", "--scenarios"])
-def test_a_name_that_is_nobodys_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unknown_name_is_refused(option: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        board.main([option, "nobody"])
-    assert "'nobody'" in capsys.readouterr().err
+        board.main([option, "unknown"])
+    assert "'unknown'" in capsys.readouterr().err
 
 
 # --- the scenarios

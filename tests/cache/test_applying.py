@@ -16,8 +16,8 @@ from kinform.sansio.queue import Batch
 from tests.cache.support_entries import delta_of, entry_of, keyed
 
 DEVIATIONS: Final = {
-    "CG-C08": "a batch is applied whole or not at all: where one object's index function fails, "
-    "nothing of the batch is told (a SharedInformer caches such an object all the same)",
+    "CG-C08": "a batch is atomic: if one object's index function fails, nothing of the batch is "
+    "delivered (a SharedInformer still caches such an object)",
 }
 
 ADDED, UPDATED, DELETED = DeltaType.ADDED, DeltaType.UPDATED, DeltaType.DELETED
@@ -148,7 +148,7 @@ def test_a_delete_has_its_key_and_the_last_state_known(
 ) -> None:
     """CG-C06, CG-C07.
 
-    CG-C07 differs: there is always an object; who was never told of one is not told of its end.
+    CG-C07 differs: a delete always has an object; a handler never gets one it has not seen added.
     """
     applied = apply(deltas(delta), held(A1))
     assert told(applied) == expected

@@ -26,8 +26,8 @@ from tests.cache.support_entries import entry_of
 from tests.cache.support_informer import quiet, source_of, thing, value_of
 
 DEVIATIONS: Final = {
-    "CG-C12": "metadata is kept beside the object, so whatever a transform makes of it the "
-    "version follows every event",
+    "CG-C12": "metadata is kept beside the object, so the version follows every event, with "
+    "any transform",
 }
 
 both_queues = pytest.mark.parametrize("queue", [RealFIFO, DeltaFIFO])

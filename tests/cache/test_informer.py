@@ -36,17 +36,17 @@ from tests.cache.support_informer import (
 )
 
 DEVIATIONS: Final = {
-    "CG-I06": "a relist that finds an object in the version held tells nobody of it, not even who "
-    "wants resyncs: these come by their own period alone",
-    "CG-I08": "transform and error handler are given to the constructor, so nothing can race: "
-    "they see everything from the first list on",
-    "CG-I31": "nothing has to be detected: a cached Object cannot be changed",
+    "CG-I06": "a relist that finds an object unchanged notifies no handler, not even one with "
+    "resyncs: these come only with their own period",
+    "CG-I08": "transform and error handler are constructor arguments, so nothing can race: they "
+    "are in use from the first list on",
+    "CG-I31": "detection is not needed: a cached Object cannot be changed",
 }
 NOT_APPLICABLE: Final = {
-    "CG-I30": "Lazy is a helper inside client-go that nothing here needs: no value is computed "
-    "late for several tasks to share",
-    "CG-I35": "names need not be unique: figures are a value that each informer returns, not "
-    "metrics in a registry of the process",
+    "CG-I30": "Lazy is an internal helper of client-go that kinform does not need: no lazily "
+    "computed value is shared between tasks",
+    "CG-I35": "names need not be unique: statistics are a value that each informer returns, not "
+    "metrics in a global registry",
 }
 
 both_queues = pytest.mark.parametrize("queue", [RealFIFO, DeltaFIFO])

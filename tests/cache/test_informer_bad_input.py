@@ -38,8 +38,8 @@ from tests.cache.support_informer import (
 )
 
 DEVIATIONS: Final = {
-    "CG-I34": "options are keywords, so there is one set of them at most; a handler and the parts "
-    "of one together are refused",
+    "CG-I34": "options are keywords, so there is at most one set of them; a handler together "
+    "with single callbacks is refused",
 }
 
 

@@ -38,8 +38,8 @@ from tests.cache.support_informer import (
 )
 
 DEVIATIONS: Final = {
-    "KR-R07": "a relist notifies of what it changed only, not of every object again",
-    "KR-R09": "a subscriber that does not read holds up nothing: what waits for it is merged per "
+    "KR-R07": "a relist delivers only changed objects, not all objects again",
+    "KR-R09": "a subscriber that does not read delays nothing: its pending events are merged per "
     "object",
     "KR-S04": "a namespace is part of the key: an object of a cluster-scoped resource has none",
 }

@@ -51,21 +51,21 @@ from tests.cache.support_reflector import (
 from tests.support.scripted import JSON, Answer, answer, connection
 
 DEVIATIONS: Final = {
-    "CG-R01": "what cannot be read ends the watch, which is resumed once before everything is "
-    "listed again; and the error handler is told",
+    "CG-R01": "unreadable data ends the watch, which is resumed once before everything is listed "
+    "again; and the error handler is called",
     "CG-R08": "one such watch is resumed after a wait; two in a row make the version suspect, and "
     "that is logged with the reflector's name",
     "CG-R09": "as CG-R08",
-    "CG-R10": "the version never moves back by an event",
-    "CG-R14": "a watch that is refused by a server in trouble is tried again and not listed for; "
-    "the error of any other refusal is raised",
-    "CG-R15": "after each wait one object is listed, to see whether the server has gone back in "
-    "time; and the waits do not start afresh every two minutes",
+    "CG-R10": "an event never moves the version back",
+    "CG-R14": "a watch that is refused by an overloaded server is retried without a relist; any "
+    "other refusal is raised",
+    "CG-R15": "after each wait a probe (a list of one object) checks whether the server was "
+    "restored; and the backoff is not reset every two minutes",
     "CG-R19": "internal errors wait too, and their waits grow",
-    "CG-R20": "the watch goes on from where it was, without a list",
-    "CG-R28": "types are not described by reflection: what is reflected has the name it was given",
+    "CG-R20": "the watch resumes from the last version, without a list",
+    "CG-R28": "types are not described by reflection: the resource has the name it was given",
     "CG-R29": "kinds are compared, groups are not",
-    "CG-R30": "a shorter time is obeyed as well",
+    "CG-R30": "a shorter value is used as well",
 }
 
 

@@ -40,8 +40,8 @@ from tests.cache.support_reflector import (
 )
 
 DEVIATIONS: Final = {
-    "CG-R24": 'the first list asks for the newest state, unless first_version="0" is given',
-    "CG-R25": "as CG-R24; and the list that follows an expired one waits, as all that follows a "
+    "CG-R24": 'the first list requests the most recent state, unless first_version="0"',
+    "CG-R25": "as CG-R24; and the list after an expired one waits, as every request after a "
     "failure",
     "CG-R26": "as CG-R24",
     "CG-R27": "as CG-R24 and CG-R25",

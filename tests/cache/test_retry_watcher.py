@@ -275,7 +275,7 @@ async def test_an_unreadable_object_is_told_and_the_next_read_goes_on_behind_it(
 async def test_an_expired_version_is_the_end(at_start: bool) -> None:
     """CG-T04: one start, in whichever way it is told.
 
-    CG-T02 differs: client-go asks again for ever when it is told at the start (client-go#904).
+    CG-T02 differs: client-go retries forever if the start itself is refused (client-go#904).
     """
     source = FakeListWatch()
     source.add(named("a"))
@@ -470,7 +470,7 @@ async def test_a_server_that_sends_one_event_and_closes_is_opened_8_times_a_minu
 @in_virtual_time(max_turns=1_000_000)
 async def test_watches_that_a_proxy_ends_cleanly_after_10_seconds_are_reopened_at_once() -> None:
     source = FakeListWatch[Object]()
-    async with watcher(source) as events, background(anext(events)):  # type: ignore[arg-type]
+    async with watcher(source) as events, background(anext(events)):
         for _ in range(30):
             await asyncio.sleep(10)
             source.close_watches()

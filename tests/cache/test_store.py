@@ -22,13 +22,13 @@ from kinform.sansio.queue import KnownObjects
 from tests.cache.support_entries import delta_of, entry_of, keyed
 
 NOT_APPLICABLE: Final = {
-    "CG-S12": "no store with a time to live: nothing here reads through one",
+    "CG-S12": "kinform has no store with a time to live",
     "CG-S13": "as CG-S12",
     "CG-S14": "as CG-S12",
     "CG-S15": "as CG-S12",
-    "CG-S16": "no store that pushes its content: a handler and lister.list() do that",
-    "CG-S17": "no heap to wait on: what is due next is the work queue's, with tests of its own",
-    "CG-S18": "no MutationCache: reading one's own writes is still to come",
+    "CG-S16": "kinform has no store that pushes its content: use a handler and lister.list()",
+    "CG-S17": "kinform has no blocking heap: the work queue has its own order and tests",
+    "CG-S18": "kinform has no MutationCache: wait_until waits for a local write",
     "CG-S19": "as CG-S18",
     "CG-S20": "as CG-S18",
     "CG-S21": "as CG-S18",
@@ -38,14 +38,13 @@ NOT_APPLICABLE: Final = {
 
 DEVIATIONS: Final = {
     "CG-S04": (
-        "versions are compared: the newest counts and not the last that was written, and only a "
-        "relist takes it back, which is told"
+        "versions are compared: the store keeps the newest one, not the last written one; only a "
+        "relist moves it back, which is reported"
     ),
-    "CG-S05": "the store has no transform of its own: each object went through it before",
+    "CG-S05": "the store has no transform: objects are transformed before they reach it",
     "CG-S07": "no error type wraps another: a missing key is a UsageError, a cause is __cause__",
     "CG-S08": (
-        "a transaction takes effect as a whole or not at all; with on_index_error it does, and "
-        "each failure is told"
+        "a transaction is atomic; with on_index_error it is applied, and each failure is reported"
     ),
 }
 """Where the store does something else on purpose."""

@@ -15,7 +15,7 @@ from kinform.objects import Object
 from kinform.testing import in_virtual_time
 from tests.cache.support_informer import REFUSED, source_of
 
-DEVIATIONS: Final = {"CG-I25": "to wait for nothing at all is a mistake in the call, and told"}
+DEVIATIONS: Final = {"CG-I25": "an empty list of informers is a UsageError"}
 
 
 def synced_after(seconds: float, name: str) -> SharedInformer[Object]:

@@ -45,19 +45,19 @@ from tests.cache.support_reflector import (
 )
 
 NOT_APPLICABLE: Final = {
-    "CG-W15": "client-go's check of the server's streamed lists in its own test clusters; an audit "
-    "of a running cache is a tool of its own here",
+    "CG-W15": "client-go's check of streamed lists in its own test clusters; in kinform, "
+    "SharedInformer.verify() checks a running cache",
     "CG-W16": "as CG-W15",
 }
 DEVIATIONS: Final = {
-    "CG-W02": "a stream that is silent for half a minute is given up; the second one for good",
-    "CG-W05": 'the list asks for the newest state, unless first_version="0" is given',
+    "CG-W02": "a stream that is silent for half a minute is abandoned; after two, plain lists",
+    "CG-W05": 'the list requests the most recent state, unless first_version="0"',
     "CG-W06": "only a refusal is followed by a plain list at once; other errors wait, and the "
     "second in a row leads to one plain list",
     "CG-W07": "and streams are not tried again for an hour",
     "CG-W10": "the second in a row leads to one plain list, 30 s later at the earliest",
     "CG-W11": "after a wait; and a second such stream leads to one plain list",
-    "CG-W17": "there is no such function: what the reflector asks for is a stream from the start",
+    "CG-W17": "no conversion exists: the reflector creates stream options directly",
 }
 
 

@@ -1,4 +1,4 @@
-"""Whatever is wrong is one line that says what to do; the process ends with the right code."""
+"""Every error is one line that says what to do, with the right exit code."""
 
 from __future__ import annotations
 
@@ -64,11 +64,14 @@ def test_every_command_has_help_with_examples_and_exit_codes(name: str) -> None:
         (["get", "pods", "-w"], "use: kinform watch"),
         (["get", "pods/a", "b"], "give pods/NAME or pods NAME, not both"),
         (["get", "pods", "a/b"], "'pods/a/b' has a name too many: give pods/NAME"),
-        (["get", "pods/"], "'pods/' is no kind and no object: give pods or pods/NAME"),
+        (["get", "pods/"], "'pods/' is neither a kind nor an object: give pods or pods/NAME"),
         (["watch", "pod/a/b"], "'pod/a/b' has a name too many: give pod/NAME"),
-        (["watch", "nodes,pods/"], "'pods/' is no kind and no object: give pods or pods/NAME"),
-        (["watch", "/a"], "'/a' is no kind and no object"),
-        (["watch", "apps/v1/"], "'apps/v1/' is no kind and no object"),
+        (
+            ["watch", "nodes,pods/"],
+            "'pods/' is neither a kind nor an object: give pods or pods/NAME",
+        ),
+        (["watch", "/a"], "'/a' is neither a kind nor an object"),
+        (["watch", "apps/v1/"], "'apps/v1/' is neither a kind nor an object"),
         (["get", "pods", "web", "-A"], "leave out -A"),
         (["get", "pods", "web", "-l", "a=b"], "not both"),
         (["get", "pods", "-n", "a", "-A"], "not both"),
@@ -77,7 +80,7 @@ def test_every_command_has_help_with_examples_and_exit_codes(name: str) -> None:
         (["get", "pods", "-o", "jsonpath={.a[}"], "at position 5"),
         (["get", "pods", "-o", "jsonpath="], "needs a template"),
         (["get", "pods", "-o", "xml"], "'xml' is none of table"),
-        (["watch", "--for", "soon"], "'soon' is no duration like 30s"),
+        (["watch", "--for", "soon"], "'soon' is not a duration like 30s"),
         (["watch", "--until", "ready"], "expected delete, condition=NAME"),
         (["watch", "--until", "jsonpath={.a[}=b"], "at position 5"),
         (["watch", "--until", "delete", "-o", "wire"], "leave out --until"),
@@ -89,7 +92,7 @@ def test_every_command_has_help_with_examples_and_exit_codes(name: str) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-def test_a_wrong_command_line_is_told_in_one_line(
+def test_a_wrong_command_line_is_reported_in_one_line(
     capsys: pytest.CaptureFixture[str], args: list[str], words: str
 ) -> None:
     code, said = complaint(capsys, *args)
@@ -97,14 +100,16 @@ def test_a_wrong_command_line_is_told_in_one_line(
     assert words in said
 
 
-def test_no_configuration_is_told_with_what_to_try(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_missing_configuration_is_reported_with_what_to_try(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     code, said = complaint(capsys, "get", "pods")
     assert code == 1
     assert "no configuration found" in said
     assert "kinform watch --demo" in said
 
 
-def test_a_kubeconfig_that_is_named_and_not_there_is_no_reason_for_the_demo(
+def test_a_named_kubeconfig_that_is_missing_does_not_start_the_demo(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("KUBECONFIG", str(tmp_path / "nowhere"))
@@ -121,7 +126,7 @@ def test_a_broken_kubeconfig_is_named(capsys: pytest.CaptureFixture[str], tmp_pa
     assert f"{broken}: is not valid YAML" in said
 
 
-def test_a_refused_connection_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_connection_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -157,7 +162,7 @@ def test_durations_are_gos(text: str, seconds: float) -> None:
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
-async def test_what_the_server_does_not_have_is_told_in_one_line(
+async def test_an_unknown_kind_or_object_is_reported_in_one_line(
     scene: Scene, args: list[str], words: str
 ) -> None:
     code, out, err = await run_command(*args, env=scene.env)
@@ -167,7 +172,7 @@ async def test_what_the_server_does_not_have_is_told_in_one_line(
 
 
 @pytest.mark.slow
-async def test_an_ambiguous_kind_is_told_with_its_candidates(scene: Scene) -> None:
+async def test_an_ambiguous_kind_is_reported_with_its_candidates(scene: Scene) -> None:
     definitions = scene.client.resource("apiextensions.k8s.io/v1/customresourcedefinitions")
     for group in ("a", "b"):
         await definitions.create(definition(f"{scene.namespace[5:]}.{group}.example"))
@@ -196,7 +201,7 @@ def definition(group: str) -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", [("get", "pods"), ("watch", "pods"), ("api-resources",)])
-async def test_a_server_without_a_token_is_told_where_it_comes_from(
+async def test_a_missing_token_is_reported_with_its_variable(
     scene: Scene, command: tuple[str, ...]
 ) -> None:
     env = {**scene.env}
@@ -204,7 +209,7 @@ async def test_a_server_without_a_token_is_told_where_it_comes_from(
     server = scene.client.config.server.partition("/~")[0]
     code, out, err = await run_command(*command, "--server", server, env=env)
     assert (code, out) == (1, "")
-    assert err == "error: the server wants to know who you are (Unauthorized); set KINFORM_TOKEN\n"
+    assert err == "error: the server requires credentials (Unauthorized); set KINFORM_TOKEN\n"
     env["KINFORM_TOKEN"] = "a-wrong-one"
     code, _, err = await run_command(*command, "--server", server, env=env)
     assert code == 1
@@ -212,7 +217,7 @@ async def test_a_server_without_a_token_is_told_where_it_comes_from(
 
 
 @pytest.mark.slow
-async def test_no_kinds_at_all_are_told(scene: Scene) -> None:
+async def test_an_empty_list_of_kinds_is_reported(scene: Scene) -> None:
     code, out, err = await run_command("api-resources", "--api-group", "nope", env=scene.env)
     assert (code, len(out.splitlines())) == (0, 1)
     assert err == "kinform: the server has no API group 'nope'\n"

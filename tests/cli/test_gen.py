@@ -225,7 +225,7 @@ async def test_kinds_of_a_cluster_are_found_by_any_of_their_names(scene: Scene) 
     finally:
         await definitions.delete("widgets.shop.example.com")
     code, _, err = await run_command("gen", "--from-cluster", "pods", env=scene.env)
-    assert (code, "v1/pods is no custom kind" in err) == (1, True)
+    assert (code, "v1/pods is not a custom kind" in err) == (1, True)
 
 
 @pytest.mark.parametrize(

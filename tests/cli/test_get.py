@@ -72,7 +72,7 @@ async def test_selectors_choose(scene: Scene) -> None:
     assert (await run("get", "po", *fields, "-o", "name", env=scene.env))[1] == "pod/web-0\n"
 
 
-async def test_nothing_is_no_failure_but_a_missing_name_is(scene: Scene) -> None:
+async def test_an_empty_result_succeeds_but_a_missing_name_fails(scene: Scene) -> None:
     code, out, err = await run("get", "jobs", env=scene.env)
     assert (code, out, err) == (0, "", f"no objects found in namespace {scene.namespace}\n")
     code, out, err = await run("get", "pods", "nope", env=scene.env)

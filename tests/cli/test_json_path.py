@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.cli.json_path import JsonPath, as_text
-from kinform.cli.json_path_syntax import JsonPathError
+from kinform.sansio.json_path import JsonPathError
 
 RECORDED = json.loads(Path(__file__).with_name("kubectl_jsonpath.json").read_text("utf-8"))
 CASES = [(case["template"], case["answer"]) for case in RECORDED["cases"]]

@@ -35,7 +35,7 @@ def test_wide_shows_all_columns() -> None:
     assert "node-1" not in lines("table").text(added("web"), wall=WALL)
 
 
-def test_several_kinds_and_namespaces_can_be_told_apart() -> None:
+def test_several_kinds_and_namespaces_can_be_distinguished() -> None:
     shown = lines("table", with_namespace=True, with_kind=True)
     jobs = target("jobs", "Job", "batch")
     first = shown.text(added("web"), wall=WALL)

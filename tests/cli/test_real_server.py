@@ -30,7 +30,7 @@ async def test_a_watch_shows_the_servers_columns_and_equals_a_fresh_list(
     assert err == "kinform: 1 events seen, 1 objects; cache equals a fresh list: yes\n"
 
 
-async def test_a_refusal_is_told_in_one_line(
+async def test_a_refusal_is_reported_in_one_line(
     kinform_control_plane: ControlPlane, tmp_path: Path
 ) -> None:
     config = kinform_control_plane.config

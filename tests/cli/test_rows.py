@@ -45,7 +45,7 @@ def test_a_list_from_a_server_without_tables_has_names_and_ages() -> None:
     assert row_texts(only, wide=False, wall=WALL) == ["a", "60s"]
 
 
-def test_an_answer_that_is_no_table_is_refused() -> None:
+def test_an_answer_that_is_not_a_table_is_refused() -> None:
     with pytest.raises(msgspec.DecodeError):
         parse_table(b'{"rows": 3}')
 

@@ -26,14 +26,14 @@ def test_a_kubeconfig_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["kubeconfig"]
 
 
-def test_a_kubeconfig_that_cannot_be_written_is_told_by_its_own_name(tmp_path: Path) -> None:
+def test_an_error_about_an_unwritable_kubeconfig_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "kubeconfig"
-    told = f"^the kubeconfig {path} cannot be written: no such file or directory$"
-    with pytest.raises(Problem, match=told):
+    message = f"^the kubeconfig {path} cannot be written: no such file or directory$"
+    with pytest.raises(Problem, match=message):
         write_kubeconfig(path, "a: 1\n", force=False)
 
 
-def test_somebody_elses_kubeconfig_is_replaced_by_force_only(tmp_path: Path) -> None:
+def test_a_foreign_kubeconfig_is_replaced_with_force_only(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("mine: true\n", encoding="utf-8")
     with pytest.raises(Problem, match="was not written by kinform serve; --force"):
@@ -84,7 +84,7 @@ async def test_without_a_kubeconfig_it_says_how_to_get_the_token(tmp_path: Path)
 
 
 @pytest.mark.slow
-async def test_a_port_in_use_is_told_in_one_line(tmp_path: Path) -> None:
+async def test_a_port_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -35,7 +35,7 @@ async def order(process):
 
 
 def nobody_was_restarted(world):
-    return "somebody was" if any(process.life for process in world.living) else ""
+    return "restarted" if any(process.life for process in world.living) else ""
 
 
 def make(draft):
@@ -82,7 +82,7 @@ class Shop(NamedTuple):
         """Run the command on one worker."""
         code = run(["simulate", "--jobs", "1", *args])
         captured = self.capsys.readouterr()
-        assert "error" not in captured.err  # how far it is may be told there
+        assert "error" not in captured.err  # progress may be reported there
         *failures, last = captured.out.splitlines()
         found = re.findall(r"^  (\w+): kinform simulate (.*)$", captured.out, re.MULTILINE)
         return Said(code, failures, last, {word: shlex.split(line) for word, line in found})
@@ -102,8 +102,8 @@ def shop(
 
 
 @pytest.mark.slow
-def test_a_check_may_raise_and_what_it_raised_is_told(shop: Shop) -> None:
-    """Somebody who writes tests asserts."""
+def test_an_exception_of_a_check_is_reported(shop: Shop) -> None:
+    """Test authors use assert."""
     file = str(written("calm.json", WRITE, LAST))
     check = ("--check", "simulated_shop:everybody_was_restarted")
     said = shop.simulate("--schedule", file, *IDLE[:2], *check, "--no-shrink")
@@ -135,7 +135,7 @@ def test_a_seed_that_fails_fails_again_by_both_commands(shop: Shop) -> None:
     first = shop.simulate("--first-seed", "7", "--seeds", "1", *IDLE)
     assert first.code == 1
     assert first.last.endswith(": 1 failed")
-    assert first.failures[0] == "seed 7: equality: somebody was"
+    assert first.failures[0] == "seed 7: equality: restarted"
     assert first.failures[1].endswith(" actions, shrunk to 1")
     assert first.commands == {
         "again": ["--first-seed", "7", "--seeds", "1", *IDLE],
@@ -146,7 +146,7 @@ def test_a_seed_that_fails_fails_again_by_both_commands(shop: Shop) -> None:
     again = shop.simulate(*first.commands["again"])
     assert (again.code, again.failures) == (1, first.failures)
     short = shop.simulate(*first.commands["short"])
-    assert (short.code, short.failures[0]) == (1, "7: equality: somebody was")
+    assert (short.code, short.failures[0]) == (1, "7: equality: restarted")
     assert short.commands == {"short": first.commands["short"]}
     assert (KEPT / "7.json").read_bytes() == kept
     assert [file.name for file in KEPT.iterdir()] == ["7.json"]
@@ -160,7 +160,7 @@ def test_schedules_in_files_are_run_and_left_as_they_are(shop: Shop) -> None:
     assert said.code == 1
     assert said.last.startswith("2 schedules, ")
     assert said.failures[:2] == [
-        "bad one: equality: somebody was",
+        "bad one: equality: restarted",
         "  3 actions, shrunk to 1",
     ]
     assert said.commands == {"short": ["--schedule", "build/simulation/bad one-2.json", *IDLE]}

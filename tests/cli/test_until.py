@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from kinform.cli.json_path_syntax import JsonPathError
 from kinform.cli.until import Until
 from kinform.objects import Object
+from kinform.sansio.json_path import JsonPathError
 from tests.cli.support_rows import pod
 
 
@@ -67,7 +67,7 @@ def test_all_objects_must_meet_it_and_there_must_be_one() -> None:
     assert str(until) == "condition=Ready is not met by 1 of 2 objects: shop/web"
 
 
-def test_what_is_gone_keeps_nobody_waiting() -> None:
+def test_a_deleted_object_does_not_delay_the_condition() -> None:
     until = Until("delete")
     until.note("a", pod("web"))
     answers = [until.is_met]

@@ -104,7 +104,7 @@ async def test_a_condition_that_is_not_met_in_time_is_a_failure(scene: Scene) ->
     )
     assert code == 1
     assert complaints == (
-        "error: the time is over: condition=Ready is not met by 2 of 2 objects: "
+        "error: timed out: condition=Ready is not met by 2 of 2 objects: "
         f"{scene.namespace}/web-0, {scene.namespace}/web-1\n"
     )
 
@@ -127,7 +127,7 @@ async def test_the_end_of_a_pipe_ends_it_quietly_though_nothing_happens(scene: S
     assert (out.decode().splitlines()[1:], err) == (["0"], b"")
 
 
-async def test_a_lost_connection_is_told_and_the_watch_goes_on(
+async def test_a_lost_connection_is_reported_and_the_watch_continues(
     scene: Scene, tmp_path: Path
 ) -> None:
     config = scene.client.config
@@ -141,8 +141,8 @@ async def test_a_lost_connection_is_told_and_the_watch_goes_on(
             await scene.pods.create(pod("web-2"))
             await command.line("ADDED", "web-2")  # it is the watch that is cut, not the list
             relay.cut()
-            told = await command.complaint("pods: connection lost:")
-            assert (config.token or "") not in told
+            line = await command.complaint("pods: connection lost:")
+            assert (config.token or "") not in line
             await command.complaint("pods: connected again")
             await scene.pods.create(pod("web-3"))
             await command.line("ADDED", "web-3")
@@ -151,7 +151,7 @@ async def test_a_lost_connection_is_told_and_the_watch_goes_on(
 async def test_a_demo_cluster_is_watched_where_there_is_none(tmp_path: Path) -> None:
     env = environment(tmp_path)
     async with kinform("watch", "--for", "3s", env=env) as command:
-        await command.complaint("no kubeconfig and no cluster: starting a demo cluster")
+        await command.complaint("no kubeconfig and no cluster found: starting a demo cluster")
         await command.line("ADDED", "pods/")
         code, _, complaints = await command.end()
     assert code == 0

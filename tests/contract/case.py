@@ -1,4 +1,4 @@
-"""What a case is, and the register of all of them."""
+"""The contract's cases, and their registry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["STRICT_AREAS", "Case", "all_cases", "case", "each"]
 Run: TypeAlias = Callable[[Session], Awaitable[None]]
 
 STRICT_AREAS: Final = frozenset({"list", "watch", "version", "paging"})
-"""Where no difference may be listed."""
+"""The areas in which no difference may be listed."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What went over the wire, as it was."""
+"""Recorded exchanges: requests and answers as they went over the wire."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ View: TypeAlias = Callable[[Any], object]
 
 
 class ListVersion(str):
-    """The version of a whole list, or of a bookmark: what others write moves it.
+    """The version of a whole list, or of a bookmark: it moves with every write.
 
-    So that one sent back is told from the version of an object which happens to be equal.
+    A type of its own, so that it is not confused with the equal version of an object.
     """
 
     __slots__ = ()
@@ -90,7 +90,7 @@ class Exchange:
     headers: dict[str, str]
     """Those that the case chose."""
     body: object
-    """What was sent: JSON, or text."""
+    """The body that was sent: JSON, or text."""
     answer: Answer
     view: View | None = None
     is_quiet: bool = False
@@ -98,9 +98,9 @@ class Exchange:
     is_watch: bool = False
     events: list[Json] = field(default_factory=list[Json])
     ended: str = ""
-    """Who ended a watch."""
+    """The side that ended a watch."""
     chunks: list[int] | None = None
-    """How many events ended in each HTTP chunk."""
+    """The number of events that ended in each HTTP chunk."""
 
 
 def lines(content: bytes) -> tuple[list[Json], bytes]:

@@ -272,7 +272,7 @@ def _older(version: str, item: object) -> bool:
 
 
 def _without_ages(table: Json) -> Json:
-    """Return a Table with its ages replaced, whatever row they are in."""
+    """Return a Table with its ages replaced, in every row."""
     columns = table.get("columnDefinitions") or ()
     ages = {
         i

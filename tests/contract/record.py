@@ -1,4 +1,4 @@
-"""What the real server answered, on disk: one file per area, made by ``tools.contract record``."""
+"""Answers of the real server on disk: one file per area, made by ``tools.contract record``."""
 
 from __future__ import annotations
 

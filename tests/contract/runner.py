@@ -20,13 +20,13 @@ __all__ = ["Outcome", "run", "run_all", "run_embedded"]
 
 AT_ONCE: Final = 8
 AT_ONCE_EMBEDDED: Final = 32
-"""Most cases wait for the clock of the server; there is no second process to be overloaded."""
+"""Most cases wait for the clock of the server; a single process runs them, so it has time."""
 CASE_TIMEOUT: Final = 60.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a case brought."""
+    """The result of a case."""
 
     exchanges: list[Json]
     error: str = ""
@@ -34,7 +34,7 @@ class Outcome:
 
     @property
     def is_timely(self) -> bool:
-        """Whether no watch was waited for in vain."""
+        """No watch ran into its timeout."""
         return all("in time" not in each.get("ended", "") for each in self.exchanges)
 
 

@@ -1,4 +1,4 @@
-"""Which cases a test run asks for."""
+"""The selection of cases of a test run."""
 
 from __future__ import annotations
 

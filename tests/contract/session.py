@@ -1,4 +1,4 @@
-"""What a case works with: requests that are recorded, and preparations that are not.
+"""The session of a case: requests that are recorded, and preparations that are not.
 
 A *quiet* request belongs to the preparations: it must succeed, and only what it says of
 identities (versions, uids) is kept.

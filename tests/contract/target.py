@@ -40,15 +40,15 @@ async def _cannot_compact() -> None:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the server is and how to be let in."""
+    """The address of the server, and its credentials."""
 
     url: str
     headers: dict[str, str] = field(default_factory=dict[str, str])
     ssl: ssl.SSLContext | bool = True
     compact: Callable[[], Awaitable[object]] = _cannot_compact
     is_ours: bool = False
-    """Nobody else uses it and it goes afterwards: namespaces need not be deleted, which the real
-    server does at a few in a second only."""
+    """The server is used by this run only and removed afterwards, so its namespaces are not
+    deleted: a real server deletes only a few of them per second."""
 
 
 def of_embedded(server: APIServer) -> Target:

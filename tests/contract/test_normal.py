@@ -81,7 +81,7 @@ def test_a_next_page_of_another_version_is_a_difference() -> None:
     assert second("5") != second("6")
 
 
-def test_a_lists_version_that_is_sent_back_is_told_from_an_equal_one_of_an_object() -> None:
+def test_a_lists_version_is_distinguished_from_an_equal_one_of_an_object() -> None:
     one = normal()
     one.exchange(exchange(thing("5")))
     sent = one.exchange(exchange({}, query=[("resourceVersion", ListVersion("5"))]))
@@ -130,7 +130,7 @@ def test_missing_and_superfluous_exchanges_are_differences(count: int) -> None:
     assert record.differences([one], [one] * count)
 
 
-def test_what_grows_by_a_day_each_day_is_no_difference() -> None:
+def test_an_age_that_grows_every_day_is_not_a_difference() -> None:
     columns = [{"name": name} for name in ("Name", "Restarts", "Age", "Duration")]
 
     def table(*cells: object) -> dict[str, Any]:

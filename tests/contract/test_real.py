@@ -19,12 +19,12 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 OF_CONTROLLERS: Final = frozenset({"namespaces", "owners"})
-"""Where cases wait for what controllers do. These look at every kind there is, and stumble for half
-a minute over custom ones that come and go: so they have a server where none do."""
+"""Areas whose cases wait for controllers. Controllers list every kind, and stall for half a minute
+when custom kinds are created and deleted. So these areas have a server without custom kinds."""
 
 
 class Runs:
-    """What the real server answers, area by area: each is run when it is first asked for."""
+    """The answers of the real server, area by area: each is run on first use."""
 
     def __init__(self, start: Callable[[], Target], cases: Sequence[Case]) -> None:
         self._start = start

@@ -108,7 +108,7 @@ class Watch:
         return True
 
     def _is_answer(self, document: Json) -> bool:
-        """Take note that this is no watch: the server answered with a list, say."""
+        """Record that this is not a watch, for example because the server answered with a list."""
         content = json.dumps(document).encode()
         self.answer = Answer(self.answer.status, self.answer.headers, content)
         self._has_ended = True

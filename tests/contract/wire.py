@@ -55,7 +55,7 @@ class Wire:
         view: View | None = None,
         **query: object,
     ) -> Answer:
-        """Send a request and keep the exchange; a body that is no bytes or text goes as JSON."""
+        """Send a request and keep the exchange; a body that is an object is sent as JSON."""
         chosen, pairs = dict(headers or {}), _pairs(query)
         async with self._http.request(
             method,

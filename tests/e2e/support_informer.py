@@ -1,7 +1,7 @@
-"""What the tests of informers on a real server share: a writer with a log, handlers with notes.
+"""Shared code of the informer tests on a real server: a writer with a log, recording handlers.
 
-The truth is what the server answered to the `Writer`. A cache is right when it shows exactly
-that, a handler when what it was told, step by step, adds up to exactly that.
+The truth is what the server answered to the `Writer`. A cache is correct when it shows exactly
+that, a handler when the state built from its events is exactly that.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kinform.cache.waiting import Waiters
 
 
 class State(NamedTuple):
-    """What makes one state of one object different from all others."""
+    """The identity of one state of one object."""
 
     uid: str
     resource_version: str
@@ -57,7 +57,7 @@ class Writer:
         for _ in range(times):
             await self._write_one(self._random.choice(self._names))
             self.writes += 1
-            self._waiters.ask()
+            self._waiters.check()
 
     @contextlib.asynccontextmanager
     async def writing(self) -> AsyncGenerator[None]:
@@ -129,7 +129,7 @@ class Heard:
         self._waiters = Waiters()
 
     def begin_again(self) -> None:
-        """Take versions that were told already for new ones: the server went back in time."""
+        """Accept versions that were delivered before: the server was restored."""
         self._newest.clear()
 
     def hear(self, event: Event[Object]) -> None:
@@ -151,7 +151,7 @@ class Heard:
         key = str(event.key)
         before = self.believed.get(key)
         if before is None or before != State.of(event.old):
-            self.complaints.append(f"{key} was updated from a state nobody had heard of")
+            self.complaints.append(f"{key} was updated from a state that was never delivered")
         elif before.uid != event.new.uid:
             self.complaints.append(f"{key} was updated to another object")
         self._believe(key, event.new)
@@ -166,14 +166,15 @@ class Heard:
     def _believe(self, key: str, obj: Object) -> None:
         state, newest = State.of(obj), self._newest.get(key, 0)
         if int(state.resource_version) <= newest:
-            self.complaints.append(f"{key} in {state.resource_version} was told after {newest}")
+            version = state.resource_version
+            self.complaints.append(f"{key} in {version} was delivered after {newest}")
         self._newest[key] = int(state.resource_version)
         self.believed[key] = state
         self._heard()
 
     def _heard(self) -> None:
         self.events += 1
-        self._waiters.ask()
+        self._waiters.check()
 
     async def wait_believes(self, states: States, within: float = 30.0) -> None:
         """Wait until it believes exactly this."""
@@ -181,13 +182,13 @@ class Heard:
             await self._waiters.wait(lambda: self.believed == states)
 
     def listen(self, informer: SharedInformer[Object]) -> None:
-        """Be told by plain functions."""
+        """Add itself as plain functions."""
         informer.add_event_handler(
             on_add=self.on_add, on_update=self.on_update, on_delete=self.on_delete
         )
 
     def listen_slowly(self, informer: SharedInformer[Object]) -> None:
-        """Be told by functions that wait for something."""
+        """Add itself as async functions that wait."""
 
         async def hear(event: Event[Object]) -> None:
             await asyncio.sleep(0)

@@ -29,7 +29,7 @@ def patience(outage: float, *, waits: int = 1) -> float:
 
 
 class Attempts(NamedTuple):
-    """How often an informer has begun to list, be it a single object, and to watch."""
+    """The number of lists, probes included, and of watches that an informer has started."""
 
     lists: int
     watches: int
@@ -39,7 +39,7 @@ class Attempts(NamedTuple):
 
 
 class SceneOptions(TypedDict, total=False):
-    """What an informer looks at, and how."""
+    """The arguments of the informer."""
 
     namespace: Required[str]
     resource: str
@@ -50,7 +50,7 @@ class SceneOptions(TypedDict, total=False):
 
 @final
 class Scene:
-    """An informer, two handlers that take notes, and all the errors it told of."""
+    """An informer, two recording handlers, and all errors that it reported."""
 
     def __init__(self, client: Client, writer: Writer, **options: Unpack[SceneOptions]) -> None:
         self.writer = writer
@@ -73,24 +73,24 @@ class Scene:
         if isinstance(error, ResourceVersionRegressed):
             for heard in self.heard:
                 heard.begin_again()
-        self._waiters.ask()
+        self._waiters.check()
 
     @property
     def attempts(self) -> Attempts:
         done = self.informer.statistics().reflector
         return Attempts(done.lists + done.probes, done.watches)
 
-    async def wait_told(
+    async def wait_reported(
         self, kind: type[KinformError], within: float, *, since: float = 0.0
     ) -> float:
-        """Wait until such an error was told of; return when the first one was."""
+        """Wait until such an error was reported; return the time of the first one."""
 
-        def told() -> list[float]:
+        def reported() -> list[float]:
             errors = [when for when, error in self.errors if isinstance(error, kind)]
             return [when for when in errors if when >= since]
 
         async with asyncio.timeout(within):
-            return (await self._waiters.wait(told))[0]
+            return (await self._waiters.wait(reported))[0]
 
     async def catch_up(self, within: float) -> None:
         """Wait until cache and handlers are right, and look at how they got there."""

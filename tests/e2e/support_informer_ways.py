@@ -73,7 +73,7 @@ class Recording:
 
 @final
 class Front:
-    """What a load balancer is: one port of loopback before the server of the moment.
+    """A load balancer: one loopback port in front of the current server.
 
     Attributes:
         port: where it listens.

@@ -418,7 +418,7 @@ async def test_a_custom_resource_that_has_just_appeared_works_with_every_verb(
             if any(one["type"] == "Established" and one["status"] == "True" for one in conditions):
                 break
     widgets = client.resource("wdg", namespace=kinform_namespace)
-    # Established is told a moment before the endpoint answers.
+    # Established is reported a moment before the endpoint answers.
     await eventually(widgets.list, NotFoundError, UnknownResourceError)
     await widgets.create({"metadata": {"name": "w"}, "spec": {}})
     assert (await widgets.get("w")).at("spec", "replicas") == 1

@@ -144,10 +144,10 @@ async def test_flags_and_feature_gates_reach_the_apiserver(
     async with kinform_control_plane_factory(
         feature_gates={"WatchList": False}, apiserver_flags=["--authorization-mode=AlwaysAllow"]
     ) as cp:
-        nobody = login(cp, cp.user("nobody"), tmp_path)
-        assert (await get(nobody, "/api/v1/secrets")).status == 200
+        user = login(cp, cp.user("powerless"), tmp_path)
+        assert (await get(user, "/api/v1/secrets")).status == 200
         watch_list = "?watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
-        assert (await get(nobody, CONFIG_MAPS + watch_list)).status == 422
+        assert (await get(user, CONFIG_MAPS + watch_list)).status == 422
 
 
 async def test_pods_get_their_service_account_where_its_controller_runs(
@@ -216,8 +216,8 @@ async def test_clients_connect_as_anybody_to_any_apiserver(pair: ControlPlane) -
     for apiserver in (0, 1):
         async with pair.connect(apiserver=apiserver) as client:
             assert (await client.resource("v1/namespaces").get("default")).metadata.name
-    async with pair.connect(pair.user("nobody")) as client:
-        with pytest.raises(ForbiddenError, match="nobody"):
+    async with pair.connect(pair.user("powerless")) as client:
+        with pytest.raises(ForbiddenError, match="powerless"):
             await client.resource("v1/namespaces").get("default")
 
 
@@ -245,7 +245,7 @@ ETCD_PATHS = {
 def test_no_other_user_of_the_machine_gets_into_etcd(
     kinform_control_plane: ControlPlane, tmp_path: Path, port: str, way: str
 ) -> None:
-    """Whoever reaches etcd reads all Secrets and may become administrator."""
+    """A client of etcd can read all Secrets and become administrator."""
     cp = kinform_control_plane
     cp.raw_apis[0].request(
         "POST",
@@ -294,11 +294,11 @@ async def test_a_revoked_token_is_refused_and_the_next_one_is_good(
     kinform_control_plane: ControlPlane,
 ) -> None:
     account = await kinform_control_plane.service_account("default", "bot")
-    stranger = anybody(kinform_control_plane)
+    unauthenticated = anybody(kinform_control_plane)
     review = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
 
     def status(token: str) -> int:
-        return stranger.request("POST", review, body={}, token=token).status
+        return unauthenticated.request("POST", review, body={}, token=token).status
 
     old = await account.token()
     assert account.token_path.read_text(encoding="utf-8") == old
@@ -533,7 +533,7 @@ def test_no_server_survives_a_test_runner_that_is_killed(
 
 @pytest.fixture(scope="module")
 def assets(kinform_control_plane: ControlPlane) -> str:
-    """Where the binaries are, found out before pytester moves the home and with it the cache."""
+    """The folder of the binaries, found before pytester moves the home and with it the cache."""
     return str(binaries.find("etcd").parent)
 
 

@@ -182,7 +182,7 @@ async def test_an_end_that_is_cancelled_at_any_moment_leaves_nothing(
 async def test_an_end_that_is_cancelled_while_no_thread_is_free_leaves_nothing(
     kinform_control_plane: ControlPlane,
 ) -> None:
-    """What waits for a thread is dropped with whoever waits for it: the servers stayed."""
+    """A queued thread job is dropped with the task that awaits it: the servers stayed."""
     loop, free = asyncio.get_running_loop(), threading.Event()
     cp = ControlPlane()
     await cp.__aenter__()
@@ -202,7 +202,7 @@ async def test_an_end_that_is_cancelled_while_no_thread_is_free_leaves_nothing(
 async def test_the_end_does_not_wait_for_a_server_that_does_not_come_up(
     kinform_control_plane: ControlPlane,
 ) -> None:
-    """Who had cancelled the start of a server waited for it all the same: a minute."""
+    """A task that had cancelled the start of a server waited for it anyway: a minute."""
     loop = asyncio.get_running_loop()
     async with ControlPlane() as cp:
         await cp.kill_apiserver()

@@ -77,7 +77,7 @@ async def test_rights_that_are_revoked_and_given_back(
         async with scene(client, writer, namespace=kinform_namespace, options=SHORT) as made:
             async with writer.writing():
                 await forbid(admin, kinform_namespace)
-                began = await made.wait_told(ForbiddenError, 30)
+                began = await made.wait_reported(ForbiddenError, 30)
                 before = made.attempts
                 await writer.wait_written(60)
             kept = shown(made.informer)
@@ -105,7 +105,7 @@ async def test_a_token_that_is_revoked_and_replaced(
         async with scene(client, writer, namespace=kinform_namespace, options=SHORT) as made:
             async with writer.writing():
                 await account.revoke()
-                began = await made.wait_told(UnauthorizedError, 45)
+                began = await made.wait_reported(UnauthorizedError, 45)
                 before = made.attempts
                 await writer.wait_written(20)
                 await account.token()
@@ -117,7 +117,7 @@ async def test_a_token_that_is_revoked_and_replaced(
 async def test_a_kind_that_is_deleted_and_made_anew(
     kinform_control_plane: ControlPlane, kinform_namespace: str, scope: str
 ) -> None:
-    """F-R17: its objects are gone with it, once; and new ones are seen, whatever the scope."""
+    """F-R17: its objects are deleted with it, once; new ones are seen, with any scope."""
     group = f"{secrets.token_hex(4)}.example.com"
     async with (
         connect(kinform_control_plane, qps=40) as admin,
@@ -131,7 +131,7 @@ async def test_a_kind_that_is_deleted_and_made_anew(
             await undefine(admin, group)
             writer.go_back_to({})
             await made.catch_up(30)
-            await made.wait_told(UnknownResourceError, 30)
+            await made.wait_reported(UnknownResourceError, 30)
             await define(admin, group, scope=scope)
             async with connect(kinform_control_plane, qps=40) as other:
                 place = kinform_namespace if scope == "Namespaced" else None
@@ -205,7 +205,7 @@ async def _unserved(informer: SharedInformer[Object], served: str) -> None:
 async def test_an_informer_without_permission_says_which_rule_is_missing(
     kinform_control_plane: ControlPlane, kinform_namespace: str
 ) -> None:
-    user = kinform_control_plane.user(f"nobody-{kinform_namespace}")
+    user = kinform_control_plane.user(f"powerless-{kinform_namespace}")
     missing = 'resources: ["configmaps"], verbs: ["list", "watch"]}'
     async with connect(kinform_control_plane, user) as client:
         informer = client.informer("v1/configmaps", namespace=kinform_namespace)

@@ -95,7 +95,7 @@ async def test_a_killed_apiserver(pair: ControlPlane) -> None:
             await made.writer.wait_written(20)
             began = now()
             await pair.kill_apiserver(HURT)
-            await made.wait_told(TransportError, 10, since=began)
+            await made.wait_reported(TransportError, 10, since=began)
             await made.writer.wait_written(60)
             await pair.start_apiserver(HURT)
             outage = now() - began
@@ -113,7 +113,7 @@ async def test_a_paused_apiserver(pair: ControlPlane) -> None:
             before, began = made.attempts, now()
             pair.pause(HURT)
             try:
-                await made.wait_told(TransportError, 2 * 8 + 10 + 3, since=began)
+                await made.wait_reported(TransportError, 2 * 8 + 10 + 3, since=began)
                 await made.writer.wait_written(20)
             finally:
                 pair.resume(HURT)
@@ -130,7 +130,7 @@ async def test_a_compacted_etcd(pair: ControlPlane) -> None:
             await pair.compact(restart=False)
             await pair.restart_apiserver(HURT)
             outage = now() - began
-            await made.wait_told(ResourceExpiredError, patience(outage))
+            await made.wait_reported(ResourceExpiredError, patience(outage))
         await made.catch_up(patience(outage, waits=2))
         check_attempts(made)
 
@@ -148,7 +148,7 @@ async def test_an_etcd_restored_from_a_backup(pair: ControlPlane) -> None:
         outage = now() - began
         made.writer.go_back_to(present)
         async with made.writer.writing():
-            noticed = await made.wait_told(ResourceVersionRegressed, patience(outage))
+            noticed = await made.wait_reported(ResourceVersionRegressed, patience(outage))
         answers = [one.answered_at for one in transport.asked if one.status == 200]
         assert noticed - next(when for when in answers if when > began) < 10
         await made.catch_up(patience(outage, waits=2))
@@ -197,7 +197,7 @@ async def test_moving_to_a_lagging_apiserver_never_goes_back_in_time(pair: Contr
                 moved = now()
                 front.move(stale)
                 async with made.writer.writing():
-                    await made.wait_told(TransportError, 10, since=moved)
+                    await made.wait_reported(TransportError, 10, since=moved)
                     await wait_connected(made, patience(LAG))
                     await made.writer.wait_written(20)
                 await made.catch_up(patience(LAG))

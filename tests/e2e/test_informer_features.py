@@ -1,4 +1,4 @@
-"""What an informer can be asked for, on a real server."""
+"""Features of an informer, on a real server."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def labelled(name: str, label: str) -> dict[str, object]:
     return {"metadata": {"name": name, "labels": {"app": label}}, "data": {"n": "1"}}
 
 
-# What is looked at.
+# What is watched.
 
 
 async def test_metadata_alone(
@@ -192,7 +192,7 @@ async def test_an_object_of_nearly_a_megabyte(
         assert [one.at("data") for one in informer.lister.list()] == [large, large]
 
 
-# How it is kept and told.
+# How objects are kept and delivered.
 
 
 @pytest.mark.parametrize("queue", [RealFIFO, DeltaFIFO])

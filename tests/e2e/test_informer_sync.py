@@ -90,7 +90,7 @@ async def test_a_server_that_can_stream_lists(
 
 
 async def test_a_sync_that_is_cut_off_in_the_middle_leaves_nothing_behind(filled: Filled) -> None:
-    """Two streams and a plain list are cut off; nobody is told of what they brought."""
+    """Two streams and a plain list are cut off; no handler receives their objects."""
     heard, sizes = Heard(), list[int]()
     transport = Recording(filled.plane)
     async with (

@@ -120,7 +120,7 @@ async def test_a_leader_ends_when_somebody_else_is_written_into_its_lease(
             await running
     with pytest.raises(LeadershipLost):
         await maps.create({"metadata": {"name": "late"}})
-    # "you" is nobody, and its lease runs out; what the hand wrote beside it stays.
+    # "you" does not exist, and its lease expires; other fields of the edit stay.
     async with background(a.run(for_ever)):
         await until(lambda: a.is_leader)
         assert (await leases.get("widgets")).metadata.annotations == {"by": "hand"}

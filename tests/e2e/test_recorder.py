@@ -116,7 +116,7 @@ async def test_an_event_about_a_namespace_that_goes_away_is_dropped_quietly(
 ) -> None:
     await client.resource("v1/namespaces").create({"metadata": {"name": "recorder-old"}})
     settings = await config_map(client, "recorder-old")
-    await client.resource("v1/namespaces").delete("recorder-old")  # nobody ever finishes that
+    await client.resource("v1/namespaces").delete("recorder-old")  # it stays Terminating
     async with EventRecorder(client, "tests") as recorder:
         recorder.event(settings, "Normal", "Deleted", "going away")
     assert (recorder.statistics().failed, recorder.statistics().waiting) == (1, 0)

@@ -39,7 +39,7 @@ informer.wait_synced(30)
 if (pid := os.fork()) == 0:
     for one in gc.get_objects():
         if isinstance(one, sslproto._SSLProtocolTransport):
-            one.close()  # what becomes of it once nobody holds it
+            one.close()  # as the garbage collector would do
     sys.exit()
 os.waitpid(pid, 0)
 made = client.resource("v1/configmaps").create({"metadata": {"name": "b"}})
@@ -51,7 +51,7 @@ print(informer.statistics().reflector.watches)
 def test_a_child_says_no_goodbye_in_its_parents_name(
     kinform_control_plane: ControlPlane, kinform_namespace: str
 ) -> None:
-    """Whoever closes a TLS connection tells the server: a child must not, not even at its end."""
+    """Closing a TLS connection sends a message: a forked child must not, not even at its end."""
     env = {**os.environ, "KUBECONFIG": str(kinform_control_plane.kubeconfig_path)}
     command = [sys.executable, "-c", textwrap.dedent(DROP), kinform_namespace]
     ended = subprocess.run(

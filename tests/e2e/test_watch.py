@@ -80,7 +80,7 @@ async def test_the_server_ends_a_watch_after_its_timeout(maps: ResourceClient[Ob
     async with asyncio.timeout(10), maps.watch(timeout=1) as events:
         assert [event async for event in events] == []
     assert asyncio.get_running_loop().time() - started >= 0.9
-    assert events.resource_version  # a last bookmark told how far it got
+    assert events.resource_version  # a last bookmark had the version
 
 
 async def test_a_watch_can_follow_one_object_and_a_selector(maps: ResourceClient[Object]) -> None:

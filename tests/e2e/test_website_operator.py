@@ -54,7 +54,7 @@ POLICY = {
 
 
 class Audited(NamedTuple):
-    """A control plane, and where it notes who writes."""
+    """A control plane, and the file of its audit log."""
 
     plane: ControlPlane
     log: Path
@@ -121,7 +121,7 @@ class Scene:
     seen: dict[str, SharedInformer[Object]]
     folder: Path
     states: list[Object] = field(default_factory=list)
-    """Every state of every child, in the order in which each kind's watch told it."""
+    """Every state of every child, in the order of each kind's watch."""
     replicas: list[Replica] = field(default_factory=list)
 
     async def start(self, name: str, *, slow: float = 0.0) -> Replica:
@@ -161,7 +161,7 @@ class Scene:
         return leader, other
 
     async def leader(self, wanted: Callable[[str], bool]) -> str:
-        """Wait until the lease is held by somebody who is wanted; return who."""
+        """Wait until an accepted holder has the lease; return it."""
 
         def holder(lease: Object | None) -> str | None:
             found = "" if lease is None else str(lease.at("spec", "holderIdentity", default=""))
@@ -199,7 +199,7 @@ class Scene:
         await self.seen["sites"].wait_for(lambda cache: is_so(cache.get(key)), PATIENCE)
 
     def audit(self) -> list[dict[str, Any]]:
-        """Return what the server was asked to write in this namespace, by whomever."""
+        """Return all write requests in this namespace, of any client."""
         found = [json.loads(line) for line in self.audited.log.read_text("utf-8").splitlines()]
         return [each for each in found if each["objectRef"].get("namespace") == self.namespace]
 
@@ -297,7 +297,7 @@ async def test_one_of_two_acts_and_when_asked_to_end_does_its_work_and_hands_ove
     assert await leader.ended() == 0
     ended = time.monotonic()
     await here.leader(lambda holder: holder == other.name)
-    # It was given back: nobody waits for it to run out, and who looks now and then takes it.
+    # It was released: the other replica does not wait for it to expire.
     assert time.monotonic() - ended < DURATION / 2
     assert lines(leader.log, "not done within") == []
     assert [who for who, _ in here.writers("two")][:3] == [leader.name] * 3
@@ -382,7 +382,7 @@ async def test_a_leader_that_was_paused_half_way_writes_nothing_any_more(here: S
     assert {"leases", "websites", "configmaps"} <= {
         each["objectRef"]["resource"] for each in by_old_leader
     }
-    # And what is there is the other's.
+    # And the objects are those of the new leader.
     for name in ("first", "second"):
         assert await here.sites.get(name) == states[name]
         await here.wait_for("deployments", name, replicas=3)

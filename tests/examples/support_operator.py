@@ -63,7 +63,7 @@ class Scene:
             return {}
 
     async def conditions(self, name: str = "web") -> dict[str, tuple[str, str]]:
-        """Return status and reason of each condition; all are about what is there now."""
+        """Return status and reason of each condition; all belong to the current generation."""
         site = await self.sites.get(name)
         found: list[Any] = site.at("status", "conditions", default=[])
         assert {each["observedGeneration"] for each in found} <= {site.metadata.generation}
@@ -73,7 +73,7 @@ class Scene:
         return (find_condition(await self.sites.get(name), condition) or {}).get("message")
 
     async def events(self, name: str = "web") -> list[str]:
-        """Return the reasons of what was told about a site, each as often as it was told."""
+        """Return the reasons of the Events about a site, each as often as it was recorded."""
         found = await self.client.resource("v1/events", namespace="default").list()
         return [
             event.at("reason")

@@ -1,4 +1,4 @@
-"""What the tests of the programs in ``examples/`` have in common: outages, and running them."""
+"""Shared code of the tests of the programs in ``examples/``: outages, and running them."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from kinform.apiserver import APIServer, faults
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 SETTLED: Final = 5.0
-"""Virtual seconds in which whatever follows the server has heard of everything."""
+"""Virtual seconds after which every follower of the server has received everything."""
 RECOVERED: Final = 180.0
-"""Virtual seconds after which whatever had lost the server has found it again."""
+"""Virtual seconds after which every follower has recovered from an outage."""
 
 
 @contextlib.asynccontextmanager
 async def outage(
     server: APIServer, resource: str, *, compacts: bool = False
 ) -> AsyncGenerator[None]:
-    """Let nobody list or watch: what happens in the block is missed by all who follow.
+    """Refuse lists and watches: followers miss everything that happens in the block.
 
     Afterwards they have had the time to find out; with ``compacts``, only by a list.
     """

@@ -1,4 +1,4 @@
-"""The batch watcher: every job ends once, whatever happens to the connection."""
+"""The batch watcher: every job ends once, also with lost connections."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def job(uid: str, state: str) -> Job:
 
 
 class Scene:
-    """A server with jobs, and the ends that a watcher told."""
+    """A server with jobs, and the ends that a watcher reported."""
 
     def __init__(self, server: APIServer, client: Client) -> None:
         self.server = server
@@ -80,7 +80,7 @@ class Scene:
                 await task
 
     @property
-    def told(self) -> dict[str, str]:
+    def outcomes(self) -> dict[str, str]:
         return {end.key.name: str(end.outcome) for end in self.ends}
 
 
@@ -122,14 +122,14 @@ async def test_jobs_that_had_ended_before_are_counted_and_the_watcher_ends_at_on
         await here.end("a")
         async with here.watching() as task:
             assert task.done()
-        assert here.told == {"a": "complete"}
+        assert here.outcomes == {"a": "complete"}
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(STATES), st.booleans())))
 def test_the_first_end_that_is_seen_of_a_job_is_the_only_one(
     sightings: list[tuple[int, str, bool]],
 ) -> None:
-    """What a DELETE brings along is the final state: a job that is gone may be complete."""
+    """A DELETE carries the final state: a deleted job may be complete."""
     expected: dict[str, str] = {}
     ends: list[End] = []
     batch = Batch(on_end=ends.append)
@@ -170,7 +170,7 @@ async def test_a_suspended_job_is_waited_for() -> None:
             await asyncio.sleep(SETTLED)
             assert here.batch.suspended == 0
             await here.end("a")
-        assert here.told == {"a": "complete"}
+        assert here.outcomes == {"a": "complete"}
 
 
 @in_virtual_time
@@ -181,7 +181,7 @@ async def test_a_suspended_job_is_left_where_that_is_wanted() -> None:
         async with here.watching(leaves_suspended=True) as task:
             assert not task.done()
             await here.end("awake")
-        assert here.told == {"awake": "complete"}
+        assert here.outcomes == {"awake": "complete"}
         assert here.batch.suspended == 1
 
 
@@ -195,7 +195,7 @@ async def test_jobs_that_are_expected_are_waited_for() -> None:
             assert not task.done()
             await here.make("b")
             await here.end("b")
-        assert here.told == {"a": "complete", "b": "complete"}
+        assert here.outcomes == {"a": "complete", "b": "complete"}
 
 
 @in_virtual_time
@@ -211,8 +211,8 @@ async def test_events_told_twice_and_lists_told_again_count_once() -> None:
                     here.server.cluster.storage.disconnect()
                     await asyncio.sleep(60)
             await here.end("last")
-        assert len(here.ends) == len(here.told) == 21
-        assert Counter(here.told.values()) == {"complete": 20, "failed": 1}
+        assert len(here.ends) == len(here.outcomes) == 21
+        assert Counter(here.outcomes.values()) == {"complete": 20, "failed": 1}
 
 
 # --- many
@@ -253,7 +253,7 @@ async def test_two_thousand_jobs_are_followed_over_an_outage() -> None:
             for name in names[1_300:]:
                 await fulfil(here, name)
         assert len(here.ends) == 2_000
-        assert here.told == fates
+        assert here.outcomes == fates
         rows = {line.split()[0]: line.split()[1] for line in program.table(here.batch, 60.0)}
         expected = Counter(fates.values())
         assert {row: int(rows[row].replace(",", "")) for row in expected} == expected

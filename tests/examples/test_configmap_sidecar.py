@@ -226,7 +226,7 @@ async def test_a_file_that_is_in_the_way_is_told_once_and_tried_again(
         await here.maps.create(config_map("a", {"one": "1"}))
         await asyncio.sleep(60)
         assert files_in(tmp_path) == {"one": "mine"}
-        assert capsys.readouterr().err == "problem: one: somebody else's file has that name\n"
+        assert capsys.readouterr().err == "problem: one: a file of another program has that name\n"
         (tmp_path / "one").unlink()
         await asyncio.sleep(15)
         assert files_in(tmp_path) == {"one": "1"}
@@ -242,7 +242,7 @@ async def test_an_object_that_wants_to_be_elsewhere_is_left_out(
             await here.maps.create(config_map(f"bad-{number}", {"one": "1"}, folder=folder))
         await here.maps.create(config_map("good", {"two": "2"}, folder="./a//b/"))
     assert files_in(tmp_path).keys() == {f"root/{MANIFEST}", "root/a/b/two"}
-    assert capsys.readouterr().err.count("is no path below the target folder\n") == 3
+    assert capsys.readouterr().err.count("is not a path below the target folder\n") == 3
 
 
 # --- two objects, one file
@@ -390,7 +390,7 @@ def test_the_folder_becomes_every_plan_beside_what_others_have_there(
 def test_a_file_is_replaced_and_never_written_into(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.make_equal({"a": file("old")})
-    (tmp_path / "reader").hardlink_to(tmp_path / "a")  # as one who has it open
+    (tmp_path / "reader").hardlink_to(tmp_path / "a")  # like a reader that has it open
     folder.make_equal({"a": file("new")})
     assert files_in(tmp_path) == {"a": "new", "reader": "old"}
 

@@ -42,7 +42,7 @@ class Scene:
 
     async def ready_pod(self, name: str, address: str, *, finalizers: tuple[str, ...] = ()) -> None:
         metadata = {"name": name, "labels": {"app": "vllm"}, "finalizers": finalizers}
-        spec = {"containers": [{"name": "main", "image": "nobody/runs-this"}]}
+        spec = {"containers": [{"name": "main", "image": "example/never-runs"}]}
         await self.pods.create({"metadata": metadata, "spec": spec})
         await self.set_ready(name, address)
 
@@ -228,7 +228,7 @@ async def test_a_missed_delete_leaves_no_dead_endpoint(compacts: bool) -> None:
         async with outage(server, "pods", compacts=compacts):
             await here.pods.delete("dead", grace_period=0)
             await asyncio.sleep(SETTLED)
-            assert here.addresses == ["10.0.0.1:8000", "10.0.0.2:8000"]  # nobody can know yet
+            assert here.addresses == ["10.0.0.1:8000", "10.0.0.2:8000"]  # it cannot know yet
         assert here.addresses == ["10.0.0.2:8000"]
         assert here.said[-1] == "down: 10.0.0.1:8000 (dead)"
 
@@ -238,7 +238,7 @@ async def test_a_watch_that_is_closed_right_before_the_delete_leaves_no_dead_end
     async with APIServer(port=None) as server, scene(server) as here:
         await here.ready_pod("dead", "10.0.0.1")
         await asyncio.sleep(SETTLED)
-        # The next watch ends before it has told anything: the DELETE falls between two watches.
+        # The next watch ends before it has sent anything: the DELETE falls between two watches.
         server.faults.add(faults.close_watch(after_events=0, resource="pods", nth=1, times=2))
         server.cluster.storage.disconnect()
         await here.pods.delete("dead", grace_period=0)
@@ -382,7 +382,7 @@ async def test_whatever_happens_the_router_ends_with_what_is_ready(
 async def test_a_server_that_restarts_without_the_pod_leaves_no_dead_endpoint(
     tmp_path: Path,
 ) -> None:
-    """On sockets: the DELETE is in the data file, and no watch ever told of it."""
+    """On sockets: the DELETE is in the data file, and no watch ever sent it."""
     data = tmp_path / "data"
     async with APIServer(data=data) as first:
         async with scene(first) as here:

@@ -1,4 +1,4 @@
-"""The spawner's reflector: what it shows, when it cannot be believed, and who waits for it."""
+"""The spawner's reflector: its contents, when it is stale, and its waiters."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.examples.support_programs import (
     run_program,
 )
 
-SPEC = {"containers": [{"name": "main", "image": "nobody/runs-this"}]}
+SPEC = {"containers": [{"name": "main", "image": "example/never-runs"}]}
 RUNNING = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
 MAX_SILENCE = 100.0
 
@@ -95,15 +95,15 @@ async def recorded(spawner: Spawner) -> AsyncGenerator[list[Progress]]:
 async def test_pods_and_events_are_found_by_name() -> None:
     async with scene() as here:
         await here.spawner("ada")
-        await here.pods.create({"metadata": {"name": "stranger"}, "spec": SPEC})
+        await here.pods.create({"metadata": {"name": "other"}, "spec": SPEC})
         for message in ("z", "a"):
             await here.tell("ada", message)
-        await here.tell("stranger", "other")
+        await here.tell("other", "unrelated")
         assert set(here.reflector.pods) == {"ada"}
         assert here.reflector.pod("ada") == here.reflector.pods["ada"]
-        assert here.reflector.pod("stranger") is None
-        told = here.reflector.events("ada")
-        assert [event.at("message") for event in told] == ["z", "a"]  # as they came
+        assert here.reflector.pod("other") is None
+        found = here.reflector.events("ada")
+        assert [event.at("message") for event in found] == ["z", "a"]  # in order of arrival
 
 
 @in_virtual_time
@@ -156,10 +156,10 @@ async def test_a_first_load_that_never_comes_is_a_stale_cache_too() -> None:
 async def test_who_complains_badly_is_told_the_next_time_all_the_same(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told: list[str | None] = []
+    reported: list[str | None] = []
 
     def fail(problem: str | None) -> None:
-        told.append(problem)
+        reported.append(problem)
         raise LookupError("a bug of the listener")
 
     async with APIServer(port=None) as server, server.connect() as client:
@@ -172,7 +172,7 @@ async def test_who_complains_badly_is_told_the_next_time_all_the_same(
         ):
             async with outage(server, "pods"):
                 await asyncio.sleep(3 * MAX_SILENCE)
-    assert [problem is None for problem in told] == [False, True]
+    assert [problem is None for problem in reported] == [False, True]
     assert "on_failure raised" in caplog.text
 
 

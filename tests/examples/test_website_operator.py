@@ -189,7 +189,7 @@ async def test_conditions_follow_the_status_of_the_deployment() -> None:
     async with scene() as here, here.operator():
         await here.make(replicas=2)
         assert await here.conditions() == {
-            "Available": ("False", "NobodyServes"),
+            "Available": ("False", "NoReplicas"),
             "Progressing": ("True", "RollingOut"),
             "Degraded": ("False", "AsExpected"),
         }
@@ -491,7 +491,7 @@ async def test_whichever_write_is_the_last_of_an_operator_the_next_one_completes
 
 
 async def ours(here: Scene) -> set[tuple[str, str]]:
-    """Return kind and uid of what is there: a directory and three children, when all is done."""
+    """Return kind and uid of all objects: a directory and three children, when all is done."""
     return {
         (each.kind, each.uid)
         for resource in (here.config_maps, here.services, here.deployments)

@@ -67,7 +67,7 @@ async def leading(client: Client) -> None:
         await maps(client).get(name.name)
         has_reconciled.set()
 
-    # A lease of its own: nobody has to wait for one that was not given back.
+    # A lease of its own: no run has to wait for a lease that was not released.
     election = LeaderElection(lease=f"tests-{next(NUMBERS)}")
     manager = Manager(
         client, namespaces="default", signals=False, grace=1, health=0, leader_election=election
@@ -119,12 +119,12 @@ def main() -> None:
         asyncio.run(prepare())
         for work in (reading, writing, watching, informing, leading, recording):
             for moment in Moment:
-                # Who is cancelled twice waits for nobody: the others find the client closed.
+                # After a second cancellation it does not wait: others find the client closed.
                 kinform_log.setLevel("ERROR" if moment is Moment.TWICE else "NOTSET")
                 count = 1
                 while asyncio.run(cut_at(Cut(count, moment), server.connect, work)):
                     count += 1
-                print(count)  # noqa: T201 - for whoever has started it
+                print(count)  # noqa: T201 - for the parent process
     gc.collect()
     assert threading.active_count() == 1, threading.enumerate()
 

@@ -1,7 +1,7 @@
 """Cancelling a task at each step of everything that runs, one step after the other.
 
 A *step* is the moment in which any task of the loop is about to wait. `Cut` counts them all, and
-cancels one task at the ``count``-th: in whatever state the tasks that it waits for are by then.
+cancels one task at the ``count``-th, in any state of the tasks that it waits for.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HOUR: Final = 3600.0
 LONGEST_END: Final = 21.0
 """Seconds that anything may take to end: the grace of a manager, and a little."""
 AFTERMATH: Final = 5.0
-"""Who was cancelled twice waits for nobody; what it has ended by then may take so long."""
+"""A task that was cancelled twice does not wait; what it has stopped may take so long to end."""
 
 Work: TypeAlias = Coroutine[Any, Any, object]
 
@@ -33,9 +33,9 @@ class Moment(enum.Enum):
 
     ANY_STEP = "as any task begins to wait"
     WOKEN = "as the task itself is woken"
-    """What it waited for is there already, and is lost unless somebody takes care of it."""
+    """The awaited result is already there, and is lost unless the code keeps it."""
     TWICE = "as the task itself begins to wait, and once more at its next step"
-    """The second one meets whatever cleans up after the first."""
+    """The second one hits the cleanup after the first."""
 
 
 @final
@@ -60,7 +60,7 @@ class Cut:
 
     @property
     def aftermath(self) -> float:
-        """How long something may go on after the target has ended."""
+        """The time that other work may take after the target has ended."""
         return AFTERMATH if self._moment is Moment.TWICE else 0.0
 
     def create_task(
@@ -96,10 +96,10 @@ class Cut:
 
 @final
 class _Stepping(Coroutine[Any, Any, object]):
-    """A coroutine that tells of each of its steps, and is otherwise the one it was made of."""
+    """A coroutine that reports each of its steps, and otherwise behaves like the wrapped one."""
 
     def __init__(self, work: Work, step: Callable[[object], None]) -> None:
-        self.cr_await = work  # where it waits can be told
+        self.cr_await = work  # so that the waiting line can be printed
         self._step = step
 
     def send(self, value: Any, /) -> Any:

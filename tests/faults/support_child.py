@@ -80,7 +80,7 @@ async def child(server: str, token: str, *options: str) -> AsyncGenerator[Child]
 
 
 class Notes:
-    """What a handler was told, added up; it can be made to wait for ever."""
+    """The state that a handler builds from its events; it can be made to block forever."""
 
     def __init__(self) -> None:
         self.believed: dict[str, str] = {}
@@ -108,7 +108,7 @@ class Notes:
 
 
 class Memory:
-    """How much of it is resident; opened early, for later there may be no descriptor left."""
+    """The resident memory file; opened early, because later no descriptor may be left."""
 
     def __init__(self) -> None:
         self._statm = os.open("/proc/self/statm", os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""What tests that cut answers have in common."""
+"""Shared code of the tests that cut responses."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["LISTED", "MAPS", "Ending", "followed"]
 MAPS = Resource.of("v1/configmaps", kind="ConfigMap", namespaced=True)
 AT_ONCE = ReflectorOptions(backoff=Backoff(first=0.001, cap=0.001))
 LISTED = b'"k8s.io/initial-events-end":"true"}}}}'
-"""How the event ends that ends the list."""
+"""The end of the event that ends the list."""
 
 
 class Ending(enum.Enum):
-    """How a connection ends."""
+    """The way in which a connection ends."""
 
     FIN = "in good order"
     RST = "by a reset"
@@ -27,7 +27,7 @@ class Ending(enum.Enum):
 
 @final
 class Listener:
-    """Believes what a handler is told, and complains of what cannot be."""
+    """Builds its state from events, and records impossible ones."""
 
     def __init__(self, expected: dict[str, str]) -> None:
         self._expected = expected
@@ -65,17 +65,19 @@ class Listener:
 async def followed(
     client: Client, *, namespace: str, expected: dict[str, str]
 ) -> ReflectorStatistics:
-    """Run an informer until it has told of ``expected``, versions by name; return its figures.
+    """Run an informer until it has delivered ``expected``, versions by name; return statistics.
 
-    At every moment it must have told what can be, and at the end its cache must be equal.
+    At every moment its notifications must be possible, and at the end its cache must be equal.
     """
-    told = Listener(expected)
+    listener = Listener(expected)
     informer = client.informer(MAPS, namespace=namespace, options=AT_ONCE)
-    informer.add_event_handler(on_add=told.added, on_update=told.updated, on_delete=told.deleted)
+    informer.add_event_handler(
+        on_add=listener.added, on_update=listener.updated, on_delete=listener.deleted
+    )
     async with informer:
-        await told.wait_right()
+        await listener.wait_right()
         shown = {one.name: one.resource_version for one in informer.lister.list()}
         figures = informer.statistics().reflector
-    assert shown == told.believed == expected
-    assert not told.complaints
+    assert shown == listener.believed == expected
+    assert not listener.complaints
     return figures

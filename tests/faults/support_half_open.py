@@ -37,7 +37,7 @@ async def main() -> None:
             await informer.wait_synced(30)
             made = await maps.create({"metadata": {"name": "before"}})
             await informer.wait_until(made.resource_version, 30)
-            network("route flush table local")  # nothing is delivered any more, and nobody says so
+            network("route flush table local")  # packets are dropped silently
             began = loop.time()
             async with asyncio.timeout(LONGEST):
                 noticed = await given_up - began

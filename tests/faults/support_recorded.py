@@ -1,4 +1,4 @@
-"""What a real kube-apiserver wrote to the wire about ConfigMaps: ``recorded_watch.json``.
+"""The bytes of a real kube-apiserver about ConfigMaps: ``recorded_watch.json``.
 
 Made by ``python -m tools.record_watch``, never by hand: every byte, head and chunks and all, is as
 it came out of TLS.

@@ -1,4 +1,4 @@
-"""Caches and queues, each time with what must be true when somebody was interrupted."""
+"""Scenarios of caches and queues, each with the conditions after a cancellation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shown(informer: SharedInformer[Object]) -> dict[str, str]:
 
 
 class Believing:
-    """A handler that adds up what it is told."""
+    """A handler that builds its state from events."""
 
     def __init__(self) -> None:
         self.believed: dict[str, str] = {}
@@ -103,7 +103,7 @@ async def an_informer_of_its_own(here: Scene) -> AsyncGenerator[Work]:
 
 @contextlib.asynccontextmanager
 async def started_and_stopped(here: Scene) -> AsyncGenerator[Work]:
-    """Who stops it is cancelled: it stops all the same."""
+    """The stopping task is cancelled: the informer stops anyway."""
     informer, ran = here.maps.informer(), here.maps.informer()
 
     async def stop_soon() -> None:
@@ -129,7 +129,7 @@ async def started_and_stopped(here: Scene) -> AsyncGenerator[Work]:
 
 @contextlib.asynccontextmanager
 async def waiting_for_a_cache(here: Scene) -> AsyncGenerator[Work]:
-    """The informer is somebody else's: it goes on, and its handlers miss nothing."""
+    """The informer belongs to another task: it continues, and its handlers miss nothing."""
     here.has_others = True
     informer, believing = here.maps.informer(), Believing()
     believing.listen(informer)
@@ -185,7 +185,7 @@ async def a_factory(here: Scene) -> AsyncGenerator[Work]:
 
 @contextlib.asynccontextmanager
 async def parts(here: Scene) -> AsyncGenerator[Work]:
-    """A reflector, and what is built of one, are run by whoever is cancelled."""
+    """A reflector, and what is built of one, run in the task that is cancelled."""
 
     async def for_a_while(work: Work, has_synced: Callable[[], bool]) -> None:
         async with background(work):

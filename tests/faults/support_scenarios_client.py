@@ -1,4 +1,4 @@
-"""What a client can do, each time with what must be true when it was interrupted."""
+"""Scenarios of the client, each with the conditions after a cancellation."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def requesting(here: Scene) -> AsyncGenerator[Work]:
             await retry_on_conflict(conflicts, steps=4)
 
     yield work()
-    await asyncio.sleep(10)  # whatever was taken is there again
+    await asyncio.sleep(10)  # taken tokens are back
     began = clock()
     for _ in range(3):
         await limiter.wait()

@@ -127,7 +127,7 @@ async def a_manager_as_a_block(here: Scene) -> AsyncGenerator[Work]:
 
 @contextlib.asynccontextmanager
 async def an_election(here: Scene) -> AsyncGenerator[Work]:
-    """Never two at once, and whoever is next need not wait for longer than a lease lasts."""
+    """Never two at once, and the next one waits for no longer than a lease lasts."""
     clock = asyncio.get_running_loop().time
     leading: list[str] = []
     began: list[float] = []
@@ -157,7 +157,7 @@ async def an_election(here: Scene) -> AsyncGenerator[Work]:
 
 @contextlib.asynccontextmanager
 async def recording(here: Scene) -> AsyncGenerator[Work]:
-    """What was recorded is written by whoever drains."""
+    """Recorded events are written by the task that drains."""
     recorder = EventRecorder(here.client, "tests")
     a, b = await here.maps.get("a"), await here.maps.get("b")
     for number in range(3):
@@ -174,14 +174,14 @@ async def recording(here: Scene) -> AsyncGenerator[Work]:
 
     yield work()
     assert await recorder.drain(100) == 0
-    told = await here.client.resource("v1/events", namespace="default").list()
-    reasons = [one.at("reason") for one in told if one.at("source", "component") == "tests"]
+    events = await here.client.resource("v1/events", namespace="default").list()
+    reasons = [one.at("reason") for one in events if one.at("source", "component") == "tests"]
     assert sorted(reasons) == ["Reason0", "Reason1", "Reason2"], reasons
 
 
 @contextlib.asynccontextmanager
 async def helpers(here: Scene) -> AsyncGenerator[Work]:
-    """Nothing goes before it was cleaned up, and everything goes in the end."""
+    """No object is deleted before its cleanup, and all are deleted eventually."""
     cleaned: list[str] = []
 
     async def clean_up() -> None:

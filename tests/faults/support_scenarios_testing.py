@@ -1,4 +1,4 @@
-"""What tests are made of, each time with what must be true when it was interrupted."""
+"""Scenarios of the test tools, each with the conditions after a cancellation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.support.transports import open_sockets
 __all__ = ["SOCKET_SCENARIOS", "TESTING_SCENARIOS"]
 
 LIMIT: Final = 60.0
-EVERYBODY: Final = "system:unauthenticated"
+UNAUTHENTICATED: Final = "system:unauthenticated"
 
 
 def maps_of(client: Client) -> ResourceClient[Object]:
@@ -37,7 +37,7 @@ def embedded(*, on_port: bool) -> Scenario:
 
     @contextlib.asynccontextmanager
     async def scenario(_: Scene) -> AsyncGenerator[Work]:
-        """What was confirmed is in the file, which is there for the next server."""
+        """Acknowledged writes are in the file, which the next server can open."""
         confirmed: list[str] = []
         port = 0 if on_port else None
         sockets = open_sockets()
@@ -110,7 +110,7 @@ async def a_source_in_memory(_: Scene) -> AsyncGenerator[Work]:
 
 
 class Echo(asyncio.Protocol):
-    """A server that says what it is told."""
+    """A server with scripted responses."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -158,7 +158,7 @@ async def a_relay(_: Scene) -> AsyncGenerator[Work]:
 
 @contextlib.asynccontextmanager
 async def a_service_account(here: Scene) -> AsyncGenerator[Work]:
-    """Whatever was begun is done; a revocation covers all there was before."""
+    """A started operation is completed; a revocation covers all earlier tokens."""
     here.has_others = True
     with tempfile.TemporaryDirectory() as folder:
         async with APIServer(rbac=True) as server, server.connect() as client:
@@ -182,9 +182,9 @@ async def let_everybody_in(client: Client) -> None:
     group = "rbac.authorization.k8s.io"
     await client.resource(f"{group}/v1/clusterrolebindings").create(
         {
-            "metadata": {"name": "everybody"},
+            "metadata": {"name": "unauthenticated"},
             "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": "cluster-admin"},
-            "subjects": [{"apiGroup": group, "kind": "Group", "name": EVERYBODY}],
+            "subjects": [{"apiGroup": group, "kind": "Group", "name": UNAUTHENTICATED}],
         }
     )
 

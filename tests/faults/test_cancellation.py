@@ -1,7 +1,7 @@
-"""F-P12: whoever is cancelled, at whatever step: nothing leaks, nothing hangs, nothing is lost.
+"""F-P12: a cancellation at any step leaks nothing, hangs nowhere and loses nothing.
 
 Each scenario is run once to its end and then again and again, cancelled one step later each time,
-until there is no step left. What it has to leave behind is said where it is written.
+until no step is left. Each scenario states its own conditions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MODULES = (
     "kinform.workqueue",
 )
 ON_REAL_SERVERS = {f"kinform.testing.ControlPlane.{name}" for name in CANCELLED}
-"""What starts processes: tests/e2e/test_control_plane_cancelled.py cancels it, at fewer moments."""
+"""Coroutines that start processes: tests/e2e/test_control_plane_cancelled.py cancels these."""
 PARTS = 3
 """Tests that share the steps of a scenario between them."""
 ENTRY_POINTS = {"__aenter__", "__aexit__", "__anext__"}

@@ -43,7 +43,7 @@ class Scene:
 
     def _failed(self, error: KinformError) -> None:
         self.errors.append(error)
-        self._told.ask()
+        self._told.check()
 
     async def wait_refused(self) -> None:
         """Wait until a handshake has failed."""

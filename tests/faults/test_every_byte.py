@@ -24,9 +24,9 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 
 class Cut(NamedTuple):
-    """What is left of an answer: head, chunks and all."""
+    """The part of a response that is sent: head, chunks and all."""
 
-    told: bytes
+    sent: bytes
     ending: Ending
 
 
@@ -43,12 +43,12 @@ class Scissors:
         self._cut: Cut | None = None
 
     def cut_next(self, cut: Cut) -> None:
-        """Let this be all that the next watch is told."""
+        """Let the next watch receive only this."""
         self._cut = cut
 
     @property
     def has_cut(self) -> bool:
-        """Whether no watch is to be cut any more."""
+        """True if no further watch is to be cut."""
         return self._cut is None
 
     async def __aenter__(self) -> Self:
@@ -76,7 +76,7 @@ class Scissors:
             request = await reader.read(1 << 16)
             if (cut := self._cut) is not None and b"watch=true" in request:
                 self._cut = None
-                near.write(cut.told)
+                near.write(cut.sent)
                 await near.drain()
                 if cut.ending is Ending.RST:
                     linger = (socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
@@ -142,7 +142,7 @@ class Scene:
                 await change(writer)
                 await bookmark(received)  # two seconds before the end, as real servers do
             self.answer = between.heard
-            await maps.create({"metadata": {"name": "c"}})  # only another watch can tell of it
+            await maps.create({"metadata": {"name": "c"}})  # only another watch can deliver it
             listed = await maps.list()
         self.expected = {one.name: one.resource_version for one in listed}
 
@@ -152,7 +152,7 @@ class Scene:
             between.cut_next(cut := Cut(self.answer[:after], ending))
             figures = await followed(client, namespace="default", expected=self.expected)
         assert between.has_cut
-        assert (figures.watches, figures.lists) == (2, 1 if LISTED in cut.told else 2)
+        assert (figures.watches, figures.lists) == (2, 1 if LISTED in cut.sent else 2)
 
     @contextlib.asynccontextmanager
     async def _client(self) -> AsyncGenerator[tuple[Scissors, Client]]:

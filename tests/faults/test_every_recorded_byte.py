@@ -26,22 +26,22 @@ LANES = 4
 
 
 class Cut(NamedTuple):
-    """Where one of the answers ends, the first time that it is given."""
+    """The position at which a response ends, the first time that it is sent."""
 
     answer: Literal["watch", "expired"]
     after: int
     ending: Ending
 
     @property
-    def told(self) -> bytes:
-        """What is left of it."""
+    def sent(self) -> bytes:
+        """The part that is sent."""
         answer: bytes = getattr(RECORDED, self.answer)
         return answer[: self.after]
 
 
 @final
 class Replay:
-    """Gives what was recorded to whoever asks for it; all of it, but for one cut."""
+    """Replays the recorded responses to every client, with one cut."""
 
     def __init__(self, cut: Cut) -> None:
         self._cut: Cut | None = cut
@@ -53,7 +53,7 @@ class Replay:
         name = self._note(request)
         if self._cut is not None and self._cut.answer == name:
             cut, self._cut = self._cut, None
-            await conn.write(cut.told)
+            await conn.write(cut.sent)
             await conn.fin() if cut.ending is Ending.FIN else conn.rst()
             return
         await conn.write(getattr(RECORDED, name))
@@ -86,7 +86,7 @@ def events(answer: bytes) -> list[dict[str, Any]]:
 
 
 def versions(answer: bytes) -> dict[str, str]:
-    """Return the versions of the objects that a streamed list has told of."""
+    """Return the versions of the objects that a streamed list has sent."""
     added = [event["object"]["metadata"] for event in events(answer) if event["type"] == "ADDED"]
     return {metadata["name"]: metadata["resourceVersion"] for metadata in added}
 
@@ -97,19 +97,19 @@ def wanted(cut: Cut) -> tuple[list[Asked], list[str]]:
     A list that was not whole is asked for again. Else the next watch begins where the last one
     was cut, and hears, perhaps at the second attempt, that this is forgotten.
     """
-    if cut.answer == "watch" and LISTED not in cut.told:
+    if cut.answer == "watch" and LISTED not in cut.sent:
         return ["stream", "stream"], []
-    told = events(cut.told if cut.answer == "watch" else RECORDED.watch)
-    again = second_attempt(cut.told) if cut.answer == "expired" else []
-    since = told[-1]["object"]["metadata"]["resourceVersion"]
+    received = events(cut.sent if cut.answer == "watch" else RECORDED.watch)
+    again = second_attempt(cut.sent) if cut.answer == "expired" else []
+    since = received[-1]["object"]["metadata"]["resourceVersion"]
     return ["stream", "look", "watch", *again, "stream"], [since] * (1 + again.count("watch"))
 
 
-def second_attempt(told: bytes) -> list[Asked]:
+def second_attempt(sent: bytes) -> list[Asked]:
     """Return what follows a watch, on a connection that had been in use, of which this came."""
-    if b"\r\n\r\n" not in told:
+    if b"\r\n\r\n" not in sent:
         return ["watch"]  # at once: it may have been over before the request came
-    return [] if events(told) else ["look", "watch"]
+    return [] if events(sent) else ["look", "watch"]
 
 
 async def check(cut: Cut) -> None:

@@ -1,4 +1,4 @@
-"""What happens to a whole process: it is stopped, has no descriptors, or a handler that hangs."""
+"""Faults of a whole process: it is stopped, has no descriptors, or a handler that hangs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MOST_ATTEMPTS = 8
 
 
 class NotYet(Exception):
-    """What is waited for is not so yet."""
+    """The awaited condition does not hold yet."""
 
 
 async def until(attempt: Callable[[], Awaitable[bool]], *, within: float = 60.0) -> None:
@@ -202,7 +202,7 @@ class Flood:
 
 
 async def test_a_handler_that_hangs_costs_no_more_than_there_are_objects() -> None:
-    """F-R34, F-P10: 10^5 changes of 10^3 objects, on a socket; then it is told the sum of them."""
+    """F-R34, F-P10: 10^5 changes of 10^3 objects, on a socket; then it receives the merged rest."""
     options = (json.dumps(["stream_lists", False]), json.dumps(["watch_timeout", 3600]))
     flood = Flood()
     async with WireServer(flood) as server, child(server.url, "none", *options) as process:
@@ -225,7 +225,7 @@ async def test_a_handler_that_hangs_costs_no_more_than_there_are_objects() -> No
         assert after["rss"] - before["rss"] < 20e6
         await process.ask("release")
         await until(is_told)
-        told = await process.ask("state")
-        assert told["believed"] == told["cache"]
-        assert len(told["cache"]) == KEYS
-        assert told["complaints"] == []
+        state = await process.ask("state")
+        assert state["believed"] == state["cache"]
+        assert len(state["cache"]) == KEYS
+        assert state["complaints"] == []

@@ -1,4 +1,4 @@
-"""What belonged to a connection goes with it: nothing is left to the collector to find.
+"""The memory of a connection is freed with it, without the help of the garbage collector.
 
 A TLS connection has a buffer of 256 KB. In a ring with the error that ended it, it stays until the
 next full collection, which may be hundreds of failures away: a process in trouble would grow.

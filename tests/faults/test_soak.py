@@ -1,4 +1,4 @@
-"""What a soak finds: that it fails when it should, and only then."""
+"""The checks of a soak run: it fails when it should, and only then."""
 
 from __future__ import annotations
 

@@ -234,7 +234,7 @@ TARGETS = {
             run=targets_apply.fuzz_server_side_apply,
             files=(
                 *("apiserver/server_side_apply.py", "apiserver/apply_merge.py"),
-                *("apiserver/field_shapes.py", "apiserver/managed_fields.py"),
+                "apiserver/managed_fields.py",
             ),
             tokens=(*_JSON, *_METADATA, *_SPECS),
         ),

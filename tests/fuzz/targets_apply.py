@@ -1,6 +1,6 @@
 """Server-side apply: sets of fields, and who owns what after a sequence of applies."""
 
-# ruff: noqa: PT017 - a refusal is one of two good outcomes, and is looked at where it is caught
+# ruff: noqa: PT017 - a refusal is one of two valid results, and is checked where it is caught
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 from kinform.apiserver import decoding, field_sets, managed_fields, server_side_apply
 from kinform.apiserver.field_sets import FieldSet
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.schemas import Schema
 from kinform.apiserver.status import StatusError
 from tests.apiserver import recorded_apply
@@ -24,7 +24,7 @@ _MOST = 6
 
 
 def _documents(data: bytes) -> list[Any]:
-    """Return the JSON objects of the lines, without those that are none."""
+    """Return the JSON objects among the lines."""
     found: list[Any] = []
     for line in data.split(b"\n")[:_MOST]:
         try:
@@ -37,7 +37,7 @@ def _documents(data: bytes) -> list[Any]:
 
 
 def fuzz_field_sets(data: bytes) -> None:
-    """Sets of fields obey the laws of sets, whatever a client writes as one. Input: two lines."""
+    """Field sets obey the laws of sets, for any input of a client. Input: two lines."""
     match [document for document in _documents(data) if field_sets.is_valid(document)]:
         case [one, other, *_]:
             pass
@@ -79,7 +79,7 @@ def fuzz_server_side_apply(data: bytes) -> None:
     kind, schema = recorded_apply.kind_of(name if name in _KINDS else "widgets")
     live: Any = None
     for number, config in enumerate(_documents(rest)):
-        # What the server has looked at before: what it is, and its name.
+        # Fields that the server has checked before: kind and name.
         config |= {"apiVersion": kind.api_version, "kind": kind.kind}
         if isinstance(metadata := config.setdefault("metadata", {}), dict):
             metadata["name"] = "w"

@@ -1,6 +1,6 @@
 """kubeconfig files of doubtful origin: a `Config`, or a `ConfigError` that gives nothing away."""
 
-# ruff: noqa: PT017 - a refusal is one of two good outcomes, and is looked at where it is caught
+# ruff: noqa: PT017 - a refusal is one of two valid results, and is checked where it is caught
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def _check_secrets(config: Config) -> None:
     shown = repr(config)
     hidden = replace(config, token=None, password=None, proxy_url=None)
     for secret in (config.token, config.password, config.proxy_url):
-        # One that is also in an open field is no secret.
+        # A value that also appears in a public field is not a secret.
         if secret and len(secret) > 8 and secret not in repr(hidden):
             assert secret not in shown
     for data in (config.tls.key_data, config.tls.cert_data, config.tls.ca_data):

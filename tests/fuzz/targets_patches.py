@@ -1,6 +1,6 @@
 """Patches: the server's against their definitions, and the client's against the server's."""
 
-# ruff: noqa: PT017 - a refusal is one of two good outcomes, and is looked at where it is caught
+# ruff: noqa: PT017 - a refusal is one of two valid results, and is checked where it is caught
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects, and answers that are none: heads, members, Status, headers."""
+"""Objects and error responses: heads, members, Status, headers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _STEPS = (
 
 
 def fuzz_objects(data: bytes) -> None:
-    """Whatever the way to a value, it is what a decoder of the whole gives; or a DecodeError."""
+    """Every way to read a value gives the result of a full decoder, or a DecodeError."""
     salvaged = heads.salvage(data)
     with contextlib.suppress(ValueError):
         for start, end in scan.members(data).values():
@@ -91,7 +91,7 @@ def _whole(data: bytes) -> dict[str, Any] | None:
 
 
 def _check_salvage(salvaged: ObjectMeta, obj: Object) -> None:
-    """What is saved of an object that cannot be read is what is read of one that can."""
+    """The metadata rescued from an unreadable object equals that of a readable one."""
     meta = obj.metadata
     if b"\\" not in obj.raw:  # names of members are compared as they are written
         mine = (salvaged.name, salvaged.namespace, salvaged.uid, salvaged.resource_version)
@@ -143,7 +143,7 @@ def _at(value: Any, path: tuple[Any, ...]) -> Any:
 
 
 def fuzz_status(data: bytes) -> None:
-    """An answer that is no success becomes one error, fit to be shown and to be acted on.
+    """A response without success becomes one error that is printable and has a usable delay.
 
     Input: a code, lines of headers, an empty line, the body.
     """

@@ -1,6 +1,6 @@
 """Selectors: the client's parser and the server's, held against each other."""
 
-# ruff: noqa: PT017 - a refusal is one of two good outcomes, and is looked at where it is caught
+# ruff: noqa: PT017 - a refusal is one of two valid results, and is checked where it is caught
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _asked_labels(text: str) -> tuple[Requirement, ...] | None:
 
 
 def fuzz_field_selector(data: bytes) -> None:
-    """What a client takes the server takes, in the same sense; what it refuses is refused."""
+    """Client and server accept the same selectors with the same meaning, and refuse the same."""
     text = data.decode("utf-8", "surrogateescape")
     asked = _asked_fields(text)
     try:

@@ -26,7 +26,7 @@ log = logging.getLogger("kinform.apiserver")
 
 
 def fuzz_server(data: bytes) -> None:
-    """Whatever is asked is answered; nothing of it is a failure, and the server goes on.
+    """Every request is answered; no response is a server failure, and the server continues.
 
     Input: requests with ``%%`` between them; each a line with method and target, lines of
     headers, an empty line, the body.
@@ -113,7 +113,7 @@ def _check_body(answer: Response, body: bytes) -> None:
 
 
 def _refuse(constant: str) -> None:
-    raise AssertionError(f"{constant} is no JSON")
+    raise AssertionError(f"{constant} is not JSON")
 
 
 def _check_refusal(answer: Response, content: Any, body: bytes) -> None:

@@ -1,6 +1,6 @@
 """Bodies as they arrive: frames of a watch, chunks, compression, the items of a list."""
 
-# ruff: noqa: PT017 - a refusal is one of two good outcomes, and is looked at where it is caught
+# ruff: noqa: PT017 - a refusal is one of two valid results, and is checked where it is caught
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _watched(pieces: Iterable[bytes], limit: int) -> tuple[list[Frame], str, int
 
 
 def _check_object(frame: Frame) -> None:
-    """What was read is an object that can be looked into, or says why not."""
+    """Check that a result is a readable object, or says why not."""
     if frame.head is not None:
         content = _decoded(Object(frame.raw, frame.head))
         if content is not None:
@@ -104,7 +104,7 @@ def _read(raw: bytes) -> object:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not JSON")
 
 
 # --- chunks ------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def _unchunked(pieces: Iterable[bytes]) -> tuple[bytes, str, bytes | None]:
 
 
 def fuzz_gzip(data: bytes) -> None:
-    """What zlib reads is read the same, whatever the pieces; what it refuses is refused."""
+    """Any chunking gives the same result as zlib; what zlib refuses is refused."""
     for encoding, wbits in (("gzip", 31), ("deflate", 15)):
         whole = _inflated([data], encoding)
         assert whole[1:] == _reference(data, wbits)[1:]
@@ -256,7 +256,7 @@ def _is_named(item: dict[str, Any]) -> bool:
 
 
 def _is_plain_list(data: bytes, body: object) -> bool:
-    """Tell whether nobody could take a body for anything but a list that can be read."""
+    """Return whether a body can only be a readable list."""
     if not isinstance(body, dict) or b"\\" in data or not data.isascii():
         return False
     names = json.loads(data, object_pairs_hook=lambda pairs: [name for name, _ in pairs])

@@ -21,7 +21,7 @@ EXECUTIONS = {
     "server_side_apply": 80,
     "server": 25,
 }
-"""How many new inputs each target gets here; `make fuzz` has no such limit."""
+"""The number of new inputs for each target here; `make fuzz` has no such limit."""
 KEPT = 300 * 1024
 
 pytestmark = pytest.mark.slow

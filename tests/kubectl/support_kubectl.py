@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 
 TIMEOUT = 30.0
-"""How long one command may take; only a broken one ever needs that."""
+"""Seconds that one command may take; only a broken one ever needs them."""
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:

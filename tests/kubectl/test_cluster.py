@@ -1,4 +1,4 @@
-"""What kubectl asks about the server itself, its kinds, its nodes, and who one is."""
+"""kubectl's commands about the server itself, its kinds, its nodes, and the user."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def node(kubectl: Kubectl) -> Iterator[str]:
 
 
 def test_the_server_is_of_kubectls_version(kubectl: Kubectl) -> None:
-    told = json.loads(kubectl("version", "-o", "json"))
-    assert (told["serverVersion"]["major"], told["serverVersion"]["minor"]) == ("1", "36")
-    assert "clientVersion" in told
+    versions = json.loads(kubectl("version", "-o", "json"))
+    assert (versions["serverVersion"]["major"], versions["serverVersion"]["minor"]) == ("1", "36")
+    assert "clientVersion" in versions
 
 
 def test_the_control_plane_has_an_address(kubectl: Kubectl) -> None:

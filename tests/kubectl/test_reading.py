@@ -1,4 +1,4 @@
-"""What kubectl reads: get in all its forms, describe, watches, waiting."""
+"""kubectl's reads: get in all its forms, describe, watches, waiting."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ def test_all_is_what_runs(kubectl: Kubectl) -> None:
     assert ["pod/one", "0/1", "Pending"] == wide.splitlines()[1].split()[:3]
 
 
-def test_what_is_not_there_is_told_as_by_any_server(kubectl: Kubectl) -> None:
-    said = kubectl.refused("get", "cm", "nobody")
-    assert said == 'Error from server (NotFound): configmaps "nobody" not found\n'
-    assert kubectl("get", "cm", "nobody", "--ignore-not-found") == ""
+def test_a_missing_object_is_reported_as_by_a_real_server(kubectl: Kubectl) -> None:
+    said = kubectl.refused("get", "cm", "missing")
+    assert said == 'Error from server (NotFound): configmaps "missing" not found\n'
+    assert kubectl("get", "cm", "missing", "--ignore-not-found") == ""
     said = kubectl.refused("get", "unicorns")
     assert said == 'error: the server doesn\'t have a resource type "unicorns"\n'
     empty = kubectl.run("get", "secrets")
@@ -128,10 +128,14 @@ def test_describe_tells_of_a_pod_and_its_events(kubectl: Kubectl) -> None:
     }
     kubectl("create", "-f", "-", given=event)
     text = kubectl("describe", "pod", "one")
-    told = lines(text)
-    assert (told["Name"], told["Namespace"]) == ("one", kubectl.namespace)
-    assert (told["Labels"], told["Status"], told["Image"]) == ("app=web", "Pending", "nginx")
-    assert told["QoS Class"] == "BestEffort"
+    described = lines(text)
+    assert (described["Name"], described["Namespace"]) == ("one", kubectl.namespace)
+    assert (described["Labels"], described["Status"], described["Image"]) == (
+        "app=web",
+        "Pending",
+        "nginx",
+    )
+    assert described["QoS Class"] == "BestEffort"
     assert "TooHot" in text
     assert kubectl.rows("events", "--for", "pod/one")[0][-2:] == ["it", "melts"]
     assert kubectl.rows("get", "events", "--field-selector", "reason=TooHot")[0][2] == "TooHot"
@@ -141,13 +145,13 @@ def test_describe_tells_of_a_pod_and_its_events(kubectl: Kubectl) -> None:
 def test_describe_tells_of_workloads_and_services(kubectl: Kubectl) -> None:
     kubectl("create", "-f", "-", given=deployment("web"))
     kubectl("expose", "deployment", "web", "--port=80", "--target-port=8080")
-    told = lines(kubectl("describe", "deployment", "web"))
-    assert told["Selector"] == "app=web"
-    assert told["Replicas"].startswith("2 desired")
-    assert told["StrategyType"] == "RollingUpdate"
-    told = lines(kubectl("describe", "service", "web"))
-    assert (told["Type"], told["TargetPort"]) == ("ClusterIP", "8080/TCP")
-    assert told["IP"].startswith("10.")
+    described = lines(kubectl("describe", "deployment", "web"))
+    assert described["Selector"] == "app=web"
+    assert described["Replicas"].startswith("2 desired")
+    assert described["StrategyType"] == "RollingUpdate"
+    described = lines(kubectl("describe", "service", "web"))
+    assert (described["Type"], described["TargetPort"]) == ("ClusterIP", "8080/TCP")
+    assert described["IP"].startswith("10.")
 
 
 def test_describe_tells_of_config_maps_and_namespaces(maps: Kubectl) -> None:

@@ -1,4 +1,4 @@
-"""What kubectl does with workloads: run, scale, roll out, expose; no controllers are there."""
+"""kubectl's commands for workloads: run, scale, rollout, expose; without controllers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def web(kubectl: Kubectl) -> Kubectl:
 
 
 def roll(kubectl: Kubectl) -> None:
-    """Say what the deployment's controller would say in the end."""
+    """Set the status that the deployment's controller would set."""
     found = kubectl.object("deploy", "web")
     replicas = found["spec"]["replicas"]
     status = {

@@ -1,4 +1,4 @@
-"""What kubectl writes: create, apply from either side, diff, edit, patch, replace, delete."""
+"""kubectl's writes: create, both kinds of apply, diff, edit, patch, replace, delete."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class Plugin:
 
     @property
     def runs(self) -> int:
-        """How often it was run."""
+        """The number of runs."""
         return len(self._runs.read_text(encoding="utf-8").split()) if self._runs.exists() else 0
 
     def config(self, *, tls: TlsConfig | None = None, **settings: object) -> Config:

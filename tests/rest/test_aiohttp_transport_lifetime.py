@@ -86,13 +86,13 @@ async def endless(request: WireRequest, conn: WireConnection) -> None:
 
 
 def has_sockets(server: WireServer) -> bool:
-    """Whether we keep a connection to ``server``."""
+    """Return whether a connection to ``server`` is kept."""
     with client_sockets(server) as ours:
         return bool(ours)
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Let the loop turn until ``condition`` holds; for what tells nobody that it happened."""
+    """Yield to the loop until ``condition`` holds; for changes without an event to await."""
     async with asyncio.timeout(5):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0)

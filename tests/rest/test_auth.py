@@ -1,4 +1,4 @@
-"""Who we are: headers, token files, plugins that are run again, and what a 401 sets off."""
+"""Credentials: headers, token files, plugins that run again, and the reaction to a 401."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ async def test_a_connection_with_bytes_behind_the_answer_is_not_used_again(
 
 
 async def test_a_reader_that_does_not_read_stops_the_server(new: NewTransport) -> None:
-    """Memory stays bounded: what nobody reads is not taken from the socket either."""
+    """Memory stays bounded: without a reader the socket is not read either."""
     sent = 0
 
     async def handler(request: WireRequest, conn: WireConnection) -> None:

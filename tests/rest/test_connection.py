@@ -1,4 +1,4 @@
-"""What every request has in common: credentials, limits, retries, errors."""
+"""`Connection`: credentials, limits, retries and errors of every request."""
 
 from __future__ import annotations
 
@@ -215,12 +215,12 @@ async def test_credentials_never_show_in_an_error() -> None:
 
 @in_virtual_time
 async def test_a_failed_certificate_check_is_reported_to_whoever_holds_the_trust() -> None:
-    told: list[str] = []
+    failures: list[str] = []
     transport = ScriptedTransport(failed(TransportFailure.TLS))
-    conn = Connection("https://x", transport, on_tls_failure=lambda: told.append("tls"))
+    conn = Connection("https://x", transport, on_tls_failure=lambda: failures.append("tls"))
     with pytest.raises(TransportError):
         await conn.call(get(), body)
-    assert told == ["tls"]
+    assert failures == ["tls"]
 
 
 @in_virtual_time

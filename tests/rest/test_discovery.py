@@ -320,7 +320,7 @@ async def test_what_is_no_list_of_groups_proves_nothing(document: dict) -> None:
 @pytest.mark.parametrize("missing", ["/api", "/api/v1"])
 @in_virtual_time
 async def test_what_was_found_is_gone_only_if_its_version_says_so(missing: str) -> None:
-    """By a short name as well: a root that is not found may be somebody else's answer."""
+    """By a short name as well: the 404 of a root may come from a proxy."""
     documents = dict(LEGACY)
     discovery, _, _ = serving(documents)
     assert (await discovery.find("pods")).kind == "Pod"
@@ -397,7 +397,7 @@ EMPTY = {"/apis/x.io/v1": {"kind": "APIResourceList", "resources": []}}
 async def test_a_resource_is_gone_only_if_fresh_discovery_lists_it_in_no_version(
     documents: dict, served_in: list[str], is_gone: bool
 ) -> None:
-    """Rule 7 of the reflector: a version that is not served is no deletion."""
+    """Rule 7 of the reflector: a version that is not served does not delete objects."""
     discovery, _, _ = serving(documents)
     expected = NotFoundError if documents == {"/apis": {"items": []}} else UnknownResourceError
     with pytest.raises(expected) as caught:
@@ -455,7 +455,7 @@ async def test_whoever_asks_at_the_same_time_shares_one_fetch_and_its_failure() 
         tasks = [group.create_task(outcome(discovery, "v1/pods")) for _ in range(5)]
     assert [task.result() for task in tasks] == ["TransportError"] * 5
     assert len(transport.requests) == 1
-    assert asyncio.get_running_loop().time() == pytest.approx(32.0)  # nobody waited in line
+    assert asyncio.get_running_loop().time() == pytest.approx(32.0)  # no request was queued
 
 
 async def outcome(discovery: Discovery, name: str) -> str:

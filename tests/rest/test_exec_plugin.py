@@ -1,4 +1,4 @@
-"""Credential plugins: how they are run, what they are told, and every way they go wrong."""
+"""Credential plugins: their start, their input, and all their failures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plugin(tmp_path: Path) -> Plugin:
 
 @pytest.fixture(autouse=True)
 def no_terminal() -> Iterator[None]:
-    """Take the terminal away from whoever runs the tests from one."""
+    """Hide the terminal from the code under test."""
     before, null = os.dup(0), os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     yield
@@ -87,10 +87,10 @@ async def test_v1beta1_is_understood(plugin: Plugin) -> None:
     assert (await run(plugin.config(api_version=V1BETA1))).token == "abc"
 
 
-# --- what it is told --------------------------------------------------------------------------
+# --- its input --------------------------------------------------------------------------------
 
 
-async def told(plugin: Plugin, config: Config) -> dict[str, object]:
+async def exec_info(plugin: Plugin, config: Config) -> dict[str, object]:
     """Return the ExecCredential that the plugin finds in its environment."""
     folder = plugin.path.parent
     plugin.does(f'printf %s "$KUBERNETES_EXEC_INFO" > {folder}/info; cat {folder}/answer')
@@ -101,7 +101,7 @@ async def told(plugin: Plugin, config: Config) -> dict[str, object]:
 
 
 async def test_a_plugin_is_told_version_and_interactivity(plugin: Plugin) -> None:
-    assert await told(plugin, plugin.config()) == {
+    assert await exec_info(plugin, plugin.config()) == {
         "apiVersion": V1,
         "kind": "ExecCredential",
         "spec": {"interactive": False},
@@ -115,7 +115,7 @@ async def test_a_plugin_is_told_about_the_cluster_if_it_wants(
     tls = TlsConfig(ca_file=str(tmp_path / "ca"), server_name="kubernetes")
     extension = {"audience": "x", "n": 1}
     config = plugin.config(tls=tls, provide_cluster_info=True, cluster_extension=extension)
-    assert (await told(plugin, config))["spec"] == {
+    assert (await exec_info(plugin, config))["spec"] == {
         "interactive": False,
         "cluster": {
             "server": "https://api.example:6443",
@@ -138,7 +138,7 @@ async def test_an_extension_that_is_no_json_is_an_error(plugin: Plugin) -> None:
 
 
 async def test_arguments_and_environment_arrive_unharmed(plugin: Plugin, tmp_path: Path) -> None:
-    """There is no shell that could take them apart."""
+    """No shell splits them."""
     out = tmp_path / "out"
     plugin.does(f'printf "%s|" "$@" "$REGION" > {out}; cat {tmp_path}/answer')
     plugin.gives(token="abc")
@@ -170,7 +170,7 @@ async def test_a_relative_entry_of_path_is_not_trusted(
 async def test_always_interactive_needs_a_terminal(plugin: Plugin) -> None:
     error = await error_of(plugin.config(interactive_mode="Always"))
     assert error.key == "users[dev].user.exec.interactiveMode"
-    assert "there is no terminal" in error.message
+    assert "is not a terminal" in error.message
     assert plugin.runs == 0
 
 
@@ -198,13 +198,13 @@ async def test_a_missing_command_names_the_key_and_the_hint(plugin: Plugin) -> N
         plugin.config(command="no-such-plugin", install_hint="brew\n install\x1b it")
     )
     assert error.key == "users[dev].user.exec.command"
-    assert error.message == "there is no program 'no-such-plugin'; brew install? it"
+    assert error.message == "program 'no-such-plugin' not found; brew install? it"
 
 
 async def test_a_missing_command_without_a_hint(plugin: Plugin) -> None:
     error = await error_of(plugin.config(command="/nowhere/plugin"))
     assert (
-        error.message == "there is no program '/nowhere/plugin'; install it, or correct the command"
+        error.message == "program '/nowhere/plugin' not found; install it, or correct the command"
     )
 
 

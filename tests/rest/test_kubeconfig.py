@@ -394,13 +394,13 @@ V1 = {"apiVersion": "client.authentication.k8s.io/v1", "command": "x"}
         pytest.param(
             document(context={"cluster": "gone"}),
             "contexts[dev].context.cluster",
-            "there is no cluster 'gone'; known clusters: 'dev'",
+            "cluster 'gone' does not exist; known clusters: 'dev'",
             id="unknown-cluster",
         ),
         pytest.param(
             document(context={"user": "gone"}),
             "contexts[dev].context.user",
-            "there is no user 'gone'; known users: 'dev'",
+            "user 'gone' does not exist; known users: 'dev'",
             id="unknown-user",
         ),
         pytest.param(
@@ -412,7 +412,7 @@ V1 = {"apiVersion": "client.authentication.k8s.io/v1", "command": "x"}
         pytest.param(
             {**document(), "current-context": "gone"},
             "current-context",
-            "there is no context 'gone'; known contexts: 'dev'",
+            "context 'gone' does not exist; known contexts: 'dev'",
             id="unknown-current-context",
         ),
         pytest.param(
@@ -444,7 +444,7 @@ def test_an_error_names_the_file_the_key_and_the_cure(
 
 
 def test_an_unknown_context_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no context 'x'; known contexts: 'dev'"):
+    with pytest.raises(ConfigError, match="context 'x' does not exist; known contexts: 'dev'"):
         load(tmp_path, document(), context="x")
 
 

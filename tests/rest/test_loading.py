@@ -1,4 +1,4 @@
-"""Which configuration is picked, and what is said when there is none."""
+"""The choice of the configuration, and the error if none is found."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_a_context_can_be_chosen(tmp_path: Path) -> None:
 
 
 def test_an_unknown_context_is_an_error_even_in_a_pod(home: dict[str, str], pod: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no context 'x'; known contexts: 'dev'"):
+    with pytest.raises(ConfigError, match="context 'x' does not exist; known contexts: 'dev'"):
         load(environ={**home, **IN_CLUSTER}, context="x", service_account=pod)
 
 

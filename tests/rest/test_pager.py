@@ -18,7 +18,7 @@ from kinform.rest.results import ListResult, Unreadable
 from kinform.testing import in_virtual_time
 
 DEVIATIONS: Final = {
-    "CG-P01": "a list does not tell whether it came in pages: who needs that reads pages() instead",
+    "CG-P01": "a list does not say whether it was paged: use pages() to see the pages",
     "CG-P02": "as CG-P01",
     "CG-P03": "as CG-P01",
 }

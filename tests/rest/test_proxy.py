@@ -1,4 +1,4 @@
-"""Which proxy is used: proxy-url, HTTPS_PROXY and NO_PROXY, read as Go reads them."""
+"""The choice of the proxy: proxy-url, HTTPS_PROXY and NO_PROXY, by Go's rules."""
 
 from __future__ import annotations
 

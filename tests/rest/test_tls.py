@@ -161,7 +161,7 @@ async def test_verification_can_be_switched_off_and_that_is_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     context = await context_of(insecure_skip_verify=True)
-    assert handshake(context, SERVER, hostname="whoever") is None
+    assert handshake(context, SERVER, hostname="any.example") is None
     assert [record.message for record in caplog.records] == [
         "the server's certificate is not verified"
     ]
@@ -472,7 +472,7 @@ async def test_a_ca_file_that_cannot_be_loaded_keeps_the_old_context(
 
 @in_virtual_time
 async def test_after_a_failed_verification_files_are_read_at_once(tmp_path: Path) -> None:
-    """Whatever their dates say: the size and time of the file are those of the old one."""
+    """Regardless of their dates: size and time of the file are those of the old one."""
     path = tmp_path / "ca.crt"
     path.write_bytes(OTHER.certificate.ljust(2000))
     source = TlsSource(config(ca_file=str(path)))

@@ -315,7 +315,7 @@ async def test_a_poison_object_is_an_error_that_names_it_and_costs_no_other() ->
 @pytest.mark.parametrize("is_list", [True, False])
 @in_virtual_time
 async def test_only_a_large_streamed_list_is_left_alone_between_two_reads(is_list: bool) -> None:
-    """Who waits for an event must not wait a moment longer, and small lists are there at once."""
+    """Events and small lists are delivered without delay."""
     plenty = ADDED * 6_000
     pieces = [ADDED, plenty, ADDED, ADDED, plenty, BOOKMARK, MODIFIED, MODIFIED]
     response = stream(*pieces)

@@ -34,14 +34,14 @@ from tests.cache.support_informer import quiet, source_of, thing, value_of
 from tests.runtime.support_controllers import MAPS, SECRETS, Log, controller, named, running, served
 
 DEVIATIONS: Final = {
-    "JO-C02": "what a transform returns is cached as it is; key and version are kept beside it",
-    "JO-C04": "there is no stop handler: `events` ends, and leaving the block waits for the end",
+    "JO-C02": "the result of a transform is cached; key and version are kept beside it",
+    "JO-C04": "instead of a stop handler, `events` ends, and leaving the block waits for it",
     "JO-P01": "the operator decides: wait_synced raises within its timeout, with the 403 as cause",
 }
 NOT_APPLICABLE: Final = {
-    "JO-C05": "the cache shows what the watch delivered; wait_until(version) waits for a write",
-    "JO-C06": "every change causes a reconcile, also one's own: predicates can leave some out",
-    "JO-C07": "the cache is never bounded by dropping objects: storage='zstd' and models shrink it",
+    "JO-C05": "the cache contains what the watch delivered; wait_until(version) waits for a write",
+    "JO-C06": "every change causes a reconcile, also local writes; predicates can filter them",
+    "JO-C07": "the cache never drops objects; storage='zstd' and models make it smaller",
 }
 
 

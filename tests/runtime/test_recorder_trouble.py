@@ -309,7 +309,7 @@ async def test_a_dead_server_holds_up_the_end_for_no_longer_than_its_grace(
                 assert s.recorder.statistics().waiting == 2
         assert time() == 5 + pause
         assert s.recorder.statistics().waiting == 2
-    assert "2 events were not sent" in caplog.text
+    assert "2 events not sent" in caplog.text
 
 
 @in_virtual_time

@@ -17,7 +17,7 @@ from kinform.sansio.deltas import Delta, DeltaType, Progress
 from kinform.sansio.queue import Batch
 
 DEVIATIONS: Final = {
-    "CG-D02": "no FIFO that keeps the newest alone: a key comes out once, with all its deltas",
+    "CG-D02": "kinform has no FIFO: a key comes out once, with all its deltas",
     "CG-D03": "as CG-D02",
 }
 

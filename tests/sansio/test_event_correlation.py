@@ -22,9 +22,9 @@ from kinform.sansio.event_correlation import (
 )
 
 DEVIATIONS: Final = {
-    "CG-H14": "the spam filter counts writes, not events: what is counted in an event that still "
-    "waits to be written costs nothing; and the first nine messages keep their own events once "
-    "others are combined, where client-go forgets any one of them",
+    "CG-H14": "the spam filter counts writes, not events: an event that is counted into a pending "
+    "write costs nothing; and the first nine messages keep their own events when later ones are "
+    "aggregated",
 }
 
 WEB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web-0", uid="u1")

@@ -13,8 +13,8 @@ from kinform.sansio.event_correlation import EventRecord, ObjectReference, Occur
 from kinform.sansio.event_series import EventSeries
 
 DEVIATIONS: Final = {
-    "CG-H15": "a series of which the server knows the whole count ends without another patch; the "
-    "number of series is bounded",
+    "CG-H15": "a series whose full count is on the server ends without another patch; the number "
+    "of series is bounded",
 }
 
 WEB = ObjectReference(api_version="v1", kind="Pod", namespace="shop", name="web-0", uid="u1")

@@ -277,9 +277,9 @@ ITEMS = b'"items":[]'
 BROKEN = {
     "empty": (b"", "empty"),
     "blank": (b" \r\n", "empty"),
-    "html": (b"<!DOCTYPE html><html></html>", "no JSON object"),
-    "array": (b"[]", "no JSON object"),
-    "null": (b"null", "no JSON object"),
+    "html": (b"<!DOCTYPE html><html></html>", "not a JSON object"),
+    "array": (b"[]", "not a JSON object"),
+    "null": (b"null", "not a JSON object"),
     "table": (b'{"kind":"Table","apiVersion":"meta.k8s.io/v1","rows":[]}', "got kind 'Table'"),
     "table, late": (b'{"rows":[],"items":[],"kind":"Table"}', "got kind 'Table'"),
     "single object": (b'{"kind":"Pod","apiVersion":"v1","metadata":{}}', "got kind 'Pod'"),

@@ -182,3 +182,21 @@ def test_list_metadata_of_another_type_is_refused() -> None:
     decoder.feed(LIST % (b'{"continue":7}', b"[]"))
     with pytest.raises(DecodeError, match=r"\$\.metadata\.continue"):
         decoder.finish()
+
+
+@pytest.mark.parametrize("damage", [b"\x01", b"\xff", b'"'])
+@pytest.mark.parametrize("labels", ["null", "7", "{}"])
+def test_damaged_bytes_behind_a_null_or_a_wrong_type_count_as_damaged(
+    labels: str, damage: bytes
+) -> None:
+    """The decoder stops at the first type error; an event that is damaged is asked for again."""
+    raw = f'{{"metadata":{{"name":"a","labels":{labels}}},"spec":{{"text":"?"}}}}'.encode()
+    with pytest.raises(DecodeError) as caught:
+        read_head(raw.replace(b"?", damage))
+    assert caught.value.is_damaged
+
+
+def test_a_wrong_type_in_whole_json_is_not_damage() -> None:
+    with pytest.raises(DecodeError) as caught:
+        read_head(b'{"metadata":{"name":"a","labels":7}}')
+    assert not caught.value.is_damaged

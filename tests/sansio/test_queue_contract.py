@@ -20,7 +20,7 @@ from kinform.sansio.real_fifo import RealFIFO
 
 DEVIATIONS: Final = {
     "CG-D05": "synced when the last item of the list is handled; popped is not enough",
-    "CG-D06": "a pop never waits: whoever waits for something to pop is told to look",
+    "CG-D06": "a pop never blocks: a waiting reader is woken by the close",
     "CG-F18": "as CG-D06",
 }
 

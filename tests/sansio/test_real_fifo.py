@@ -17,21 +17,21 @@ from kinform.sansio.queue import Batch
 from kinform.sansio.real_fifo import RealFIFO
 
 NOT_APPLICABLE: Final = {
-    "CG-F12": "a list is one item here; what it deletes and shows is told as CG-C09 says",
-    "CG-F27": "no key can fail: it is read with the metadata, before anything is queued",
+    "CG-F12": "a list is one item; its deletes and objects are delivered as in CG-C09",
+    "CG-F27": "a key is read with the metadata, before an item is queued, so it cannot fail",
 }
 
 DEVIATIONS: Final = {
     "CG-F02": "as CG-F03",
     "CG-F03": (
-        "there is only the atomic form, client-go's default since 1.36: a list is one item, and "
-        "what it deletes is found where it is applied"
+        "only the atomic form exists, client-go's default since 1.36: a list is one item, and "
+        "its deletes are computed when it is applied"
     ),
     "CG-F08": "as CG-F03",
     "CG-F10": "as CG-F03: a resync is one item too",
     "CG-F14": "as CG-F03",
-    "CG-F17": "a list has no key twice, for it is a mapping",
-    "CG-F24": "as CG-F03: no limit splits a list; of DeltaFIFO it does, and the test shows that",
+    "CG-F17": "a list is a mapping, so it cannot contain a key twice",
+    "CG-F24": "as CG-F03: no limit splits a list; in DeltaFIFO it does, and the test proves that",
     "CG-F26": "as CG-F24",
 }
 

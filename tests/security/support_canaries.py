@@ -1,7 +1,7 @@
-"""Secrets that must never be seen, and a witness who reads everything that is shown.
+"""Canary secrets that must never be shown, and a witness that reads everything that is shown.
 
-One reads along with every test there is (tests/conftest.py), so that every path that some test
-takes, whatever for, is one on which no secret is shown.
+A witness runs with every test (tests/conftest.py), so that no path covered by any test may show a
+secret.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ __all__ = [
 ]
 
 TOKEN = "canary-token-5f0c9a71d2"
-"""Whoever shows this has shown a credential."""
+"""A text with this shows a credential."""
 PASSWORD = "canary-password-77ab30ce"
 SECRET = "canary-secret-c41e8b6690"
-"""Whoever shows this has shown what a Secret holds."""
+"""A text with this shows the content of a Secret."""
 DRAWN = "canary-drawn-"
-"""How every token begins that an embedded server draws while tests run."""
+"""The prefix of every token that an embedded server generates during tests."""
 
 
 def encoded(text: str) -> str:
@@ -122,7 +122,7 @@ class Witness(logging.Handler):
         try:
             async with asyncio.timeout(within):
                 await work
-        except Exception as exc:  # noqa: BLE001 - whatever it is, it must not show a secret
+        except Exception as exc:  # noqa: BLE001 - no exception may show a secret
             self.show(exc)
 
     def leaks(self) -> list[str]:
@@ -132,7 +132,7 @@ class Witness(logging.Handler):
 
 @contextlib.contextmanager
 def witness() -> Generator[Witness]:
-    """Let a witness read everything that anybody logs; at the end it must have seen no canary."""
+    """Let a witness read every log record; at the end it must have seen no canary."""
     root, seeing = logging.getLogger(), Witness()
     before = root.level
     root.addHandler(seeing)

@@ -1,10 +1,9 @@
-"""Ears for what processes say that tests start: pipes are read along, whoever reads them.
+"""Capture of the output of processes that tests start: a tap on their pipes.
 
-Whoever starts a process to have it print a secret asks for the fixture ``ears`` and takes what it
-heard. A process that kinform itself starts is left alone: a plugin is there to print a credential
-(and is read by a protocol of kinform's own). What goes to the descriptors that a child has
-inherited, pytest captures together with the test's own. Not heard are files, terminals, and what
-nobody reads.
+A test that starts a process to print a secret uses the fixture ``ears`` and takes the captured
+text. A process that kinform itself starts is left alone: a plugin must print a credential (and is
+read by a protocol of kinform's own). pytest captures the output to inherited descriptors together
+with the test's own. Files, terminals and pipes that are never read are not captured.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ _GO_BETWEENS = ("subprocess", "asyncio", "contextlib", __name__)
 
 @final
 class Ears:
-    """Keeps what was said since it was last taken, each pipe by itself."""
+    """Keeps the output since it was last taken, separately for each pipe."""
 
     def __init__(self) -> None:
         self._started: WeakSet[subprocess.Popen[Any]] = WeakSet()
         self._said: dict[tuple[int, str], bytearray] = {}
 
     def take(self) -> list[str]:
-        """Return what was said, and forget it."""
+        """Return the captured output, and forget it."""
         said, self._said = self._said, {}
         return [text.decode(errors="replace") for text in said.values()]
 
-    def heed(self, process: subprocess.Popen[Any]) -> None:
-        """Listen to a process that has just been started, if a test has started it."""
+    def listen(self, process: subprocess.Popen[Any]) -> None:
+        """Capture the output of a new process, if a test has started it."""
         if _is_for_kinform(inspect.currentframe()):
             return
         self._started.add(process)
@@ -50,7 +49,7 @@ class Ears:
                 setattr(process, pipe, _overheard(stream, show))
 
     def hear(self, process: subprocess.Popen[Any], pipe: str, data: str | bytes | None) -> None:
-        """Take note of what came through a pipe by another way than its stream."""
+        """Keep data that was read from a pipe without its stream."""
         if data and process in self._started:
             self._note(process.pid, pipe, data.encode() if isinstance(data, str) else data)
 
@@ -59,7 +58,7 @@ class Ears:
 
 
 def _overheard(stream: Any, show: Callable[[bytes], None]) -> Any:
-    """Return the same stream, with somebody who listens at its lowest layer."""
+    """Return the same stream, with a tap at its lowest layer."""
     if isinstance(stream, io.TextIOWrapper):
         encoding, errors = stream.encoding, stream.errors
         return io.TextIOWrapper(_overheard(stream.detach(), show), encoding, errors)
@@ -69,7 +68,7 @@ def _overheard(stream: Any, show: Callable[[bytes], None]) -> Any:
 
 
 class _Tap(io.RawIOBase):
-    """A pipe, and somebody who is shown what is read from it."""
+    """A pipe that passes the data of each read to ``show``."""
 
     def __init__(self, pipe: io.FileIO, show: Callable[[bytes], None]) -> None:
         self._pipe = pipe
@@ -92,7 +91,7 @@ class _Tap(io.RawIOBase):
 
 
 def _is_for_kinform(frame: FrameType | None) -> bool:
-    """Whether it is kinform's code for which a process is being started."""
+    """Return whether kinform's code starts the process."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if module not in _GO_BETWEENS and not module.startswith("asyncio."):
@@ -110,7 +109,7 @@ def children_are_heard() -> Generator[Ears]:
 
     def started(self: subprocess.Popen[Any], *args: Any, **options: Any) -> None:
         start(self, *args, **options)
-        ears.heed(self)
+        ears.listen(self)
 
     def communicated(self: subprocess.Popen[Any], *args: Any, **options: Any) -> tuple[Any, Any]:
         try:

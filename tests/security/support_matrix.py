@@ -57,7 +57,7 @@ EFFECTS: dict[str, list[Make]] = {
     "restore": [lambda: faults.restore(by=2, times=None)],
     "clock_offset": [lambda: faults.clock_offset(-86_400)],
 }
-"""How each effect of the fault plan is brought about; a test sees to it that none is missing."""
+"""The faults for each effect of the fault plan; a test checks that none is missing."""
 
 
 class Unfit(msgspec.Struct):
@@ -94,7 +94,7 @@ OPERATIONS: dict[str, Operation] = {
     "list of an unfit model": lambda client: client.resource(UNFIT).list(),
     "watch": _watch,
     "create": lambda client: client.resource(SECRETS).create(secret("other")),
-    "create what is there": lambda client: client.resource(SECRETS).create(secret()),
+    "create an existing object": lambda client: client.resource(SECRETS).create(secret()),
     "create what is invalid": lambda client: client.resource(SECRETS).create(
         {**secret("invalid"), "data": {"no such key!": "not base64, but " + SECRET}}
     ),
@@ -115,7 +115,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def fragile(*_: object, **__: object) -> NoReturn:
-    """Fail on everything one is told."""
+    """Fail for every event."""
     raise RuntimeError("cannot be handled")
 
 
@@ -163,4 +163,4 @@ async def _elect(client: kinform.Client, seeing: Witness, seconds: float) -> Non
 
 
 CLIENTS = {"informer": _inform, "controller": _control, "leader election": _elect}
-"""What lives on a client for a while."""
+"""The long-running users of a client."""

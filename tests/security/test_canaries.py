@@ -73,7 +73,7 @@ async def test_nothing_that_lives_on_a_client_shows_a_secret(life: str, make: Ma
 
 @in_virtual_time
 async def test_a_witness_would_have_seen_it() -> None:
-    """What the tests above rest on: shown in any of these ways, a canary is found."""
+    """The basis of the tests above: a canary shown in any of these ways is found."""
     seeing = Witness()
     log = logging.getLogger("elsewhere")
     log.propagate = False  # another witness reads along with every test
@@ -90,9 +90,9 @@ async def test_a_witness_would_have_seen_it() -> None:
     for shown in (secret(), PASSWORD, kinform.ConfigError("x", source=SECRET)):
         seeing.show(shown)
     await seeing.attempt(_fail(), within=LONG)
-    told = [text for text in seeing.texts if "canary" in text or "Y2FuYXJ5" in text]
-    assert len(told) >= 8
-    assert seeing.leaks() == told
+    found = [text for text in seeing.texts if "canary" in text or "Y2FuYXJ5" in text]
+    assert len(found) >= 8
+    assert seeing.leaks() == found
 
 
 async def _fail() -> None:

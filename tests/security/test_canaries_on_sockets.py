@@ -58,7 +58,7 @@ async def _silence(request: WireRequest, conn: WireConnection) -> None:
 
 
 async def _echo(request: WireRequest, conn: WireConnection) -> None:
-    """Give back what came as what is no HTTP: an error that quotes it would show the token."""
+    """Send the request back as a response that is not HTTP: an error must not quote it."""
     await conn.write(request.head + request.body)
     await conn.fin()
 
@@ -110,13 +110,13 @@ async def test_what_a_peer_gives_back_is_not_quoted(
 @pytest.mark.slow
 @pytest.mark.parametrize("trouble", ["CA", "name", "expired", "client", "plain"])
 async def test_no_failure_of_tls_shows_a_secret(trouble: str, tmp_path: Path) -> None:
-    authority, stranger = Authority(), Authority()
+    authority, other = Authority(), Authority()
     pair = authority.issue(
         "other" if trouble == "name" else "localhost", expired=trouble == "expired"
     )
-    wants = stranger.certificate if trouble == "client" else None
+    wants = other.certificate if trouble == "client" else None
     tls = None if trouble == "plain" else pair.server_context(client_ca=wants)
-    trusted = stranger if trouble == "CA" else authority
+    trusted = other if trouble == "CA" else authority
     shown = authority.issue(common_name="me")
     with witness() as seeing:
         async with WireServer(answers(then=reply(200, json={})), tls=tls) as server:

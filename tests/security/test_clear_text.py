@@ -1,4 +1,4 @@
-"""Credentials without TLS stay on this machine, whatever proxy is configured."""
+"""Credentials without TLS stay on this machine, with any configured proxy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CREDENTIALS: Mapping[str, Config] = {
 @pytest.mark.parametrize("way", CREDENTIALS)
 @pytest.mark.parametrize("proxy", ELSEWHERE)
 def test_no_proxy_on_another_machine_reads_credentials(proxy: str, way: str) -> None:
-    """For an http server the proxy reads the request itself; there is no tunnel."""
+    """For an http server the proxy reads the request itself, without a tunnel."""
     config = replace(CREDENTIALS[way], proxy_url=proxy)
     with pytest.raises(ConfigError, match="on another machine, which would read") as caught:
         load(config, environ={})

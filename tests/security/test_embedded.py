@@ -10,7 +10,7 @@ import pytest
 
 import kinform
 from kinform.apiserver import APIServer
-from kinform.apiserver.browsers import refusal
+from kinform.apiserver.http import refusal
 
 PATHS = ["/version", "/readyz", "/api/v1/namespaces", "/~{token}/api/v1/namespaces", "/"]
 

@@ -420,7 +420,7 @@ def test_no_request_takes_longer_than_a_second(name: str) -> None:
 
 
 def test_an_object_as_large_as_real_ones_is_taken() -> None:
-    """A long text counts as one value, whatever is in it."""
+    """A long text counts as one value, with any content."""
     text = "a,b,{}\n" * 100_000
 
     created = send(application(), Step("POST", MAPS, CONFIGURATION | {"data": {"a": text}}))

@@ -49,7 +49,7 @@ async def send(
 
 
 async def user(server: APIServer, name: str, *rules: object) -> str:
-    """Return the token of a user who has these rules in the namespace ``default``."""
+    """Return the token of a user with these rules in the namespace ``default``."""
     role = {"metadata": {"name": name}, "rules": rules}
     binding = {
         "metadata": {"name": name},

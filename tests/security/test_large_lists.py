@@ -88,7 +88,7 @@ async def test_a_list_without_end_is_an_error_that_names_the_setting(page_size: 
 async def test_an_informer_takes_no_list_without_end(
     options: ReflectorOptions, made_by: str
 ) -> None:
-    endless, told = Endless(), asyncio.Queue[KinformError]()
+    endless, errors = Endless(), asyncio.Queue[KinformError]()
     async with (
         WireServer(endless) as server,
         kinform.connect(Config(server=server.url, max_list_size=LIMIT)) as client,
@@ -97,10 +97,10 @@ async def test_an_informer_takes_no_list_without_end(
         if made_by == "rest client":
             source = ListWatch.from_client(client.rest("v1"), "configmaps", namespace="here")
         informer = kinform.SharedInformer[Any](
-            source, options=options, watch_error_handler=told.put_nowait
+            source, options=options, watch_error_handler=errors.put_nowait
         )
         async with asyncio.timeout(20), informer:
-            error = await told.get()
+            error = await errors.get()
             assert not informer.has_synced
     assert isinstance(error, DecodeError)
     assert "Config.max_list_size" in str(error)
@@ -171,16 +171,16 @@ FORMS = {
 async def test_an_informer_says_what_is_wrong_and_asks_seldom_until_the_list_fits(
     form: str,
 ) -> None:
-    told: list[KinformError] = []
+    errors: list[KinformError] = []
     async with APIServer(port=None) as server, limited(server, 4000) as client:
         await fill(server, *"abcde")
-        informer = client.informer(MAPS, options=FORMS[form], watch_error_handler=told.append)
+        informer = client.informer(MAPS, options=FORMS[form], watch_error_handler=errors.append)
         async with informer:
             with pytest.raises(TimeoutError, match=NAMED) as caught:
                 await informer.wait_synced(MINUTE)
             assert isinstance(caught.value.__cause__, DecodeError)
-            assert told
-            assert {type(error) for error in told} == {DecodeError}
+            assert errors
+            assert {type(error) for error in errors} == {DecodeError}
             assert informer.statistics().reflector.lists <= 8
             assert informer.lister.list() == []
             async with server.connect() as direct:
@@ -195,19 +195,19 @@ async def test_an_informer_says_what_is_wrong_and_asks_seldom_until_the_list_fit
 async def test_what_watches_bring_is_not_counted_and_stays_when_a_list_is_too_large(
     form: str,
 ) -> None:
-    told: list[KinformError] = []
+    errors: list[KinformError] = []
     async with APIServer(port=None) as server, limited(server, 4000) as client:
         await fill(server, "a")
-        informer = client.informer(MAPS, options=FORMS[form], watch_error_handler=told.append)
+        informer = client.informer(MAPS, options=FORMS[form], watch_error_handler=errors.append)
         async with informer:
             await informer.wait_synced(MINUTE)
             await fill(server, *"bcdefgh")
             await informer.wait_for(lambda maps: len(maps.list()) == 8, MINUTE)
-            assert told == []
+            assert errors == []
             server.faults.add(faults.error_event(410, times=1))
             await fill(server, "i")
             await asyncio.sleep(10 * MINUTE)
-            assert any("Config.max_list_size" in str(error) for error in told)
+            assert any("Config.max_list_size" in str(error) for error in errors)
             assert {one.name for one in informer.lister.list()} >= {*"abcdefgh"}
             async with server.connect() as direct:
                 for name in "abcdefgh":

@@ -220,7 +220,7 @@ async def test_trailers_without_end_are_an_error() -> None:
     ],
 )
 async def test_an_answer_whose_length_is_a_matter_of_opinion_is_refused(head: bytes) -> None:
-    """Whoever disagrees about where an answer ends can be told another one (smuggling)."""
+    """Two parsers that disagree about the end of a response allow response smuggling."""
     body = b'{"kind":"Pod","metadata":{"name":"a"}}'
 
     async def ambiguous(request: WireRequest, conn: WireConnection) -> None:

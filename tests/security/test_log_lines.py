@@ -1,4 +1,4 @@
-"""A name with line breaks adds no line to a log: nobody can write there what did not happen."""
+"""A name with line breaks adds no line to a log: names cannot forge log records."""
 
 from __future__ import annotations
 
@@ -70,6 +70,13 @@ async def test_no_line_of_a_log_holds_more_than_one_line() -> None:
         log.setLevel(before)
         log.removeHandler(kept)
     about = [line for line in kept.lines if "all is lost" in line]
-    told = ("handler", "predicate", "index 'failing'", "cannot be read", "worked on", "reconciled")
-    assert all(any(word in line for line in about) for word in told), about
+    expected = (
+        "handler",
+        "predicate",
+        "index 'failing'",
+        "cannot be read",
+        "worked on",
+        "reconciled",
+    )
+    assert all(any(word in line for line in about) for word in expected), about
     assert [line for line in kept.lines if not line.isprintable()] == []

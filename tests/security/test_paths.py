@@ -1,7 +1,7 @@
 """Names and selectors stay in their place: the server sees the intended route, or nothing.
 
-kube-apiserver allows nearly everything in the names of some kinds, so whoever can create an
-object can choose what a controller asks for next.
+kube-apiserver allows nearly everything in the names of some kinds, so any user that can create an
+object can choose the name in a controller's next request.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def fuzzed(count: int, seed: int = SEED) -> Iterator[str]:
 
 
 def segments(target: str) -> list[str]:
-    """Return what a server makes of a path, whatever it does first: split or unescape."""
+    """Return the segments of a path as a server sees them, splitting or unescaping first."""
     path, _, _ = target.partition("?")
     assert path.startswith("/")
     assert not {"#", "\\", " "} & set(path)

@@ -33,7 +33,7 @@ def kubeconfig(command: object, **user: object) -> Entry:
 
 
 async def test_a_kubeconfig_from_elsewhere_runs_nothing(plugin: Plugin) -> None:
-    """Text, bytes or a dict: what is no file of the user's has its plugin denied."""
+    """Text, bytes or a dict: the plugin of an untrusted document is denied."""
     untrusted = kubeconfig(plugin.path)
     for form in (untrusted, json.dumps(untrusted), json.dumps(untrusted).encode()):
         with pytest.raises(ConfigError, match="may not run: the policy is DenyAll") as caught:
@@ -63,7 +63,7 @@ async def test_a_token_beside_the_plugin_needs_no_plugin(plugin: Plugin) -> None
 
 
 async def test_the_policy_also_holds_for_a_configuration_from_code(plugin: Plugin) -> None:
-    """Whoever starts the program asks the policy, however the configuration was put together."""
+    """The policy is checked when the program is started, for any origin of the configuration."""
     denied = replace(plugin.config(), credential_plugin_policy="DenyAll")
     also_a_certificate = replace(denied, tls=TlsConfig(cert_file="/x", key_file="/y"))
     for config in (denied, also_a_certificate):
@@ -193,10 +193,10 @@ async def test_a_command_is_never_looked_for_in_the_working_directory(
     (tmp_path / "elsewhere").mkdir()
     for command in ("plugin", "./plugin", "bin/../plugin"):
         path = write(tmp_path / "elsewhere/config", kubeconfig(command))
-        with pytest.raises(ConfigError, match="there is no program"):
+        with pytest.raises(ConfigError, match="not found; "):
             await exec_plugin.run(await offload(load, path))
     for command in ("./plugin", "../plugin", "a/plugin"):
-        with pytest.raises(ConfigError, match="is relative, and there is no folder"):
+        with pytest.raises(ConfigError, match="is relative; give an absolute path"):
             Config.from_kubeconfig(kubeconfig(command), credential_plugin_policy="AllowAll")
     assert plugin.runs == 0
 
@@ -204,7 +204,7 @@ async def test_a_command_is_never_looked_for_in_the_working_directory(
 async def test_no_shell_reads_a_command_or_its_arguments(plugin: Plugin, tmp_path: Path) -> None:
     trace = tmp_path / "trace"
     for command in (f"{plugin.path}; touch {trace}", f"$(touch {trace})", f"| touch {trace}"):
-        with pytest.raises(ConfigError, match="there is no program"):
+        with pytest.raises(ConfigError, match="not found; "):
             path = write(tmp_path / "config", kubeconfig(command))
             await exec_plugin.run(await offload(load, path))
     config = plugin.config(args=["; touch", str(trace), "`touch", f"{trace}`"])

@@ -1,4 +1,4 @@
-"""Redirects are errors: no verb follows one, and nobody else hears of the credentials."""
+"""Redirects are errors: no verb follows one, and no other server receives the credentials."""
 
 from __future__ import annotations
 

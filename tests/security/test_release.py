@@ -74,7 +74,7 @@ def test_one_wheel_has_one_bill_of_materials(metadata: Message) -> None:
 
 
 def test_versions_are_resolved_whole(metadata: Message) -> None:
-    """What the dependencies bring along counts, in the version that is installed and pinned."""
+    """Indirect dependencies are included, in the version that is installed and pinned."""
     found = {each.name: each for each in resolve(metadata)}
     assert {"aiohttp", "yarl", "multidict", "pyyaml", "click"} <= set(found)
     assert found["yarl"].is_required

@@ -1,4 +1,4 @@
-"""What the sources never do, and what they stand on: read from the files themselves."""
+"""Static checks of the source files: banned calls, and the declared dependencies."""
 
 from __future__ import annotations
 

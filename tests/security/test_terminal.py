@@ -1,4 +1,4 @@
-"""What others have named is shown, never obeyed: by no terminal, log viewer or YAML parser."""
+"""Names from the cluster are escaped: no terminal, log viewer or YAML parser interprets them."""
 
 from __future__ import annotations
 

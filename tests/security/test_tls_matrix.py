@@ -1,4 +1,4 @@
-"""Who is not the server that is meant hears nothing; what proves us is left nowhere."""
+"""TLS: the wrong server receives no request, and keys are left in no file."""
 
 from __future__ import annotations
 

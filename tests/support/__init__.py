@@ -1,1 +1,1 @@
-"""What tests of every layer share: no behaviour of kinform itself lives here."""
+"""Shared helpers for tests of every layer: no behaviour of kinform itself lives here."""

@@ -70,7 +70,7 @@ class Pair:
 
 
 class Authority:
-    """A certificate authority of its own, trusted by nobody else."""
+    """A certificate authority that only this test trusts."""
 
     def __init__(self, name: str = "kinform test CA") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())

@@ -1,4 +1,4 @@
-"""Is the cost of some work linear in its size? Told by a wide margin, for busy machines."""
+"""Checks that the cost of some work is linear in its size, with a wide margin for busy machines."""
 
 from __future__ import annotations
 

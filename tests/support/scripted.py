@@ -27,7 +27,7 @@ class Answer:
     stalls: bool = False
     given: list[bytes] = field(default_factory=list[bytes])
     gathered: list[float] = field(default_factory=list[float])
-    """How long each read wanted bytes to gather."""
+    """The ``gather`` argument of each read."""
 
     async def read_some(self, *, gather: float = 0.0) -> bytes:
         self.gathered.append(gather)

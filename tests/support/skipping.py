@@ -1,4 +1,4 @@
-"""Tests that cannot run everywhere: skipped at home, a failure in CI, where nobody would see it."""
+"""Tests that cannot run everywhere: skipped locally, a failure in CI."""
 
 from __future__ import annotations
 

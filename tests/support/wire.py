@@ -17,7 +17,7 @@
 
 The handler runs once per request, in the order of arrival on its connection; when it returns, the
 next request of that connection is read. What a handler raises is raised again by ``async with``
-(a client that went away is no error).
+(a client that disconnected is not an error).
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ class WireRequest:
     head: bytes = field(repr=False)
     """Request line and headers, exactly as on the wire."""
     connection: int
-    """Which of the server's connections it came on, from 0."""
+    """The index of the server's connection, from 0."""
 
     @property
     def path(self) -> str:
@@ -78,7 +78,7 @@ class WireConnection:
         self.gone = asyncio.Event()
         """Set when the connection is over: the client left, or the handler closed it."""
         self.saw_eof = False
-        """Whether the client closed its side (FIN or RST), as far as was read."""
+        """True if the client closed its side (FIN or RST), as far as was read."""
 
     async def write(self, data: bytes) -> None:
         """Send raw bytes."""
@@ -145,7 +145,7 @@ class WireConnection:
 
     @property
     def is_closing(self) -> bool:
-        """Whether this side has closed."""
+        """True if this side has closed."""
         return self.writer.is_closing()
 
     async def read_request(self) -> WireRequest | None:

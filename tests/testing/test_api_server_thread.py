@@ -104,9 +104,9 @@ def test_one_that_runs_cannot_be_started_again(kinform_apiserver: APIServerThrea
 
 
 def test_a_revision_that_never_was_is_told(kinform_apiserver: APIServerThread) -> None:
-    with pytest.raises(UsageError, match=r"there is no revision 99999: .* the current one "):
+    with pytest.raises(UsageError, match=r"revision 99999 does not exist: .* the current one "):
         kinform_apiserver.restore(99999)
-    with pytest.raises(UsageError, match=r"there is no revision 99999: .* the current one "):
+    with pytest.raises(UsageError, match=r"revision 99999 does not exist: .* the current one "):
         kinform_apiserver.compact(99999)
 
 

@@ -89,7 +89,7 @@ def test_every_exported_name_can_be_loaded() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'Nonsense'"):
-        _ = kinform.testing.Nonsense
+        _ = kinform.testing.Nonsense  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue]
 
 
 def test_importing_the_package_loads_none_of_its_modules() -> None:

@@ -89,8 +89,7 @@ async def test_everything_that_is_added_for_later_counts_as_a_retry() -> None:
 
 @in_virtual_time(timeout=None)
 async def test_no_timer_ticks_for_the_figures_before_or_after_a_shut_down() -> None:
-    """CG-Q22 differs: figures that grow with time are made when they are asked for, so there is
-    no ticker to stop."""
+    """CG-Q22 differs: durations are computed when they are read, so no ticker runs."""
     queue = WorkQueue[str](metrics=Recorded())
     queue.add("a")
     await queue.get()

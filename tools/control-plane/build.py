@@ -156,7 +156,7 @@ def locked(folder: Path) -> Generator[None]:
 
 
 class Manifest:
-    """Which binary of a folder was built from what, kept in ``manifest.json``."""
+    """The sources of each binary in a folder, kept in ``manifest.json``."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "manifest.json"

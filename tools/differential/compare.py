@@ -23,6 +23,10 @@ __all__ = ["LATER", "Difference", "compared", "lag", "normal_form", "staleness",
 Seen: TypeAlias = list[tuple[float, str]]
 """When, and which state."""
 
+SHOWN_AFTER: Final = 2.0
+"""Seconds after which what a list brought has been notified."""
+PAUSE: Final = 0.7
+"""Seconds before a request that failed is repeated: the shortest back-off of client-go is 0.8."""
 BUDGET: Final = 8
 """Lists in any rolling minute, and watches as well."""
 LATER: Final = 75.0
@@ -75,10 +79,14 @@ def compared(script: Script, ours: Outcome, theirs: Outcome) -> list[Difference]
     found = [*_grammar(ours)]
     if ours.unlike_plain:
         found.append(Difference("user code", text=ours.unlike_plain))
+    if ours.broken:
+        found.append(Difference("broken", text=ours.broken))
     found += _sequences(script, ours, theirs)
     found += _caches(script, ours, theirs)
     found += _times(script, ours, theirs)
+    found += _listed(script, ours)
     found += _requests(script, ours, theirs)
+    found += _manners(script, ours)
     return found
 
 
@@ -99,6 +107,9 @@ def _grammar(ours: Outcome) -> Iterator[Difference]:
             yield Difference("grammar", note.key, f"update to {note.state}, as before", note.at)
         elif note.what == "delete" and not before:
             yield Difference("grammar", note.key, f"delete of {note.state}, held nothing", note.at)
+        elif note.what == "delete" and note.unknown != (note.state == before):
+            text = f"delete of {note.state}, final state {'un' * note.unknown}known, held {before}"
+            yield Difference("grammar", note.key, text, note.at)
         held[note.key] = "" if note.what == "delete" else note.state
 
 
@@ -141,12 +152,12 @@ def _jumped(
     mine: Seen, other: Seen, *, since: Mapping[str, float], outcome: Outcome
 ) -> Iterator[tuple[str, float]]:
     """Find states that the other client saw and this one jumped over without a relist."""
-    known = {state for _, state in mine}
+    shown = {state: at for at, state in mine if state in since and state}
     lists = [asked.at for asked in outcome.asked if asked.kind in {"list", "stream", "page"}]
     for _, state in other:
-        if state and state in since and state not in known:
-            before = max((at for at, _ in mine if at <= since[state]), default=0.0)
-            after = min((at for at, _ in mine if at > since[state]), default=FOREVER)
+        if state and state in since and state not in shown:  # between which two states?
+            before = max((shown[one] for one in shown if since[one] < since[state]), default=0.0)
+            after = min((shown[one] for one in shown if since[one] > since[state]), default=FOREVER)
             if not any(before <= at <= after for at in lists):
                 yield state, since[state]
 
@@ -222,9 +233,36 @@ def _times(script: Script, ours: Outcome, theirs: Outcome) -> Iterator[Differenc
     elif theirs.synced is not None and ours.synced > theirs.synced + allowed:
         text = f"after {ours.synced:.0f} s, client-go after {theirs.synced:.0f} s"
         yield Difference("synced", text=text)
+    else:
+        wholes = [one.whole for one in ours.asked if one.whole]
+        if ours.synced + 0.001 < min(wholes, default=FOREVER):
+            yield Difference("synced", text="before any list had arrived whole")
     mine, its = staleness(script, ours), staleness(script, theirs)
     if mine > its + allowed:
         yield Difference("stale", text=f"for {mine:.0f} s, client-go for {its:.0f} s")
+
+
+def _listed(script: Script, ours: Outcome) -> Iterator[Difference]:
+    """Find lists that arrived whole, and whose objects are not what was shown then.
+
+    A list that is followed by another one may have been refused, so it does not count.
+    """
+    lists = [one for one in ours.asked if one.kind in {"list", "page", "stream"}]
+    seen, true = normal_form(ours.notes or ()), truth(script)
+    for place, one in enumerate(lists):
+        after = lists[place + 1].at if place + 1 < len(lists) else FOREVER
+        then = one.whole + SHOWN_AFTER
+        if not one.whole or after < one.whole + LATER or then > script.duration:
+            continue
+        if one.whole - one.at > SHOWN_AFTER or "v1" not in script.versions(then):
+            continue
+        for key, states in true.items():
+            shown = [state for at, state in seen.get(key, [(-1.0, "")]) if at <= then][-1]
+            had = [state for at, state in states if at <= one.at][-1:]
+            had += [state for at, state in states if one.at < at <= then]
+            if shown not in had:
+                text = f"{shown or 'absence'} is shown, the server had {' '.join(had) or 'none'}"
+                yield Difference("listed", key, text, one.at)
 
 
 # --- requests ---------------------------------------------------------------------------------
@@ -240,6 +278,46 @@ def _requests(script: Script, ours: Outcome, theirs: Outcome) -> Iterator[Differ
     allowed = its * 1.25 + MORE * (1 + len(script.faults))
     if mine > allowed:
         yield Difference("requests", text=f"{mine} lists and watches, client-go {its}")
+
+
+def _manners(script: Script, ours: Outcome) -> Iterator[Difference]:
+    """Find requests that no client should make: invalid, backwards, or too early."""
+    for one in ours.asked:
+        if one.invalid:
+            yield Difference("invalid request", text=f"{one.kind}: {one.invalid}", at=one.at)
+    yield from _backwards(script, ours)
+    asked = [one for one in ours.asked if one.kind != "discovery"]
+    for one, after in pairwise(asked):
+        if after.at < one.at + one.retry_after:
+            text = f"{after.kind} {after.at - one.at:.1f} s after Retry-After: {one.retry_after}"
+            yield Difference("too early", text=text, at=after.at)
+    yield from _refused(asked)
+    for kind in ("list", "stream", "watch"):
+        for one, after in pairwise(one for one in asked if one.kind == kind):
+            if one.failed and after.at < one.at + PAUSE:
+                text = f"{kind} again {after.at - one.at:.2f} s after it failed"
+                yield Difference("too early", text=text, at=after.at)
+
+
+def _refused(asked: Sequence[Asked]) -> Iterator[Difference]:
+    """Find requests that repeat the version which the server has just refused."""
+    for one, after in pairwise(one for one in asked if one.kind != "probe"):
+        same = (one.kind == "watch") == (after.kind == "watch") and one.version == after.version
+        if one.refused and after.at >= one.refused and same and one.version not in {"", "0"}:
+            text = f"{after.kind} from {one.version} again"
+            yield Difference("refused version", text=text, at=after.at)
+
+
+def _backwards(script: Script, outcome: Outcome) -> Iterator[Difference]:
+    """Find requests for a version older than one of an object that was shown before."""
+    if any(change.op == "restore" for change in script.changes):
+        return
+    notes = [(note.at, int(note.state.split("/")[1])) for note in outcome.notes or ()]
+    for one in outcome.asked:
+        newest = max((rv for at, rv in notes if at < one.at), default=0)
+        if one.version and int(one.version) < newest and one.kind != "probe":
+            text = f"{one.kind} from {one.version}, {newest} was shown"
+            yield Difference("older version", text=text, at=one.at)
 
 
 def _count(asked: Sequence[Asked]) -> int:

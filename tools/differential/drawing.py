@@ -27,6 +27,7 @@ from tools.differential.script import (
 __all__ = ["DURATION", "HEALED", "THEMES", "draw"]
 
 DURATION: Final = 1500.0
+CROWD: Final = 300
 HEALED: Final = 500.0
 """When the last fault that has an end is over."""
 
@@ -42,20 +43,27 @@ _CODES: Final = {
 _OLD_SERVER: Final = Fault("status", ("stream",), code=422, reason="Invalid")
 _EVERYTHING: Final[tuple[Verb, ...]] = ("list", "stream", "watch", "discovery")
 _WATCHES: Final[tuple[Verb, ...]] = ("stream", "watch")
+_ALL: Final[tuple[Verb, ...]] = ("list", "stream", "watch")
 
 
 def draw(seed: int) -> Script:
     """Return the script of a seed."""
     dice = random.Random(f"differential {seed}")
-    theme = dice.choice([*THEMES, "opening", "short", "versions"])  # where most was found
+    theme = dice.choice(
+        [*THEMES, "opening", "short", "versions", "restored"]
+    )  # where most was found
     parts = THEMES[theme](dice)
     changes = parts.pop("changes", None) or _changes(dice)
+    if theme in _RELISTED and dice.random() < 0.4:
+        forced = _relists(dice, changes)
+        parts |= forced | {"faults": [*forced["faults"], *parts.get("faults", ())]}
     style = Style(
         nulls=dice.random() < 0.25,
         pretty=dice.random() < 0.2,
         reordered=dice.random() < 0.2,
         unknown_fields=dice.random() < 0.2,
-        pieces=dice.choice((0, 0, 0, 0, 11, 40, 150)),
+        pieces=dice.choice((0, 0, 0, 0, 11, 40, 150)) if len(changes) < CROWD else 0,
+        gzip=dice.choice((0, 0, 0, 1, 3)),
     )
     handlers: tuple[Handler, ...] = ("plain", "taskgroup", "timeout", "thread")
     drawn = Script(
@@ -66,6 +74,7 @@ def draw(seed: int) -> Script:
         style=style,
         aggregated=dice.random() < 0.7,
         handler=dice.choices(handlers, (85, 5, 5, 5))[0],
+        spread=dice.choice((0.0, 0.0, 0.5, 5.0)),
         name=dice.choices(("example.dev/v1/widgets", "widgets"), (8, 2))[0],
     )
     return msgspec.structs.replace(drawn, **parts)
@@ -74,11 +83,17 @@ def draw(seed: int) -> Script:
 # --- objects ----------------------------------------------------------------------------------
 
 
-def _changes(dice: Dice, *, pace: float | None = None, restores: int = 0) -> list[Change]:
+def _changes(
+    dice: Dice, *, pace: float | None = None, restores: int = 0, objects: int = 0
+) -> list[Change]:
     """Draw a history: some objects at first, changes until after the last fault, one at the end."""
-    keys = [f"{dice.choice('ab')}/{name}" for name in ("x", "y", "z", "q")[: dice.randint(1, 4)]]
+    objects = objects or dice.choice((1, 2, 3, 4, 10))
+    keys = [f"{dice.choice('ab')}/{name}" for name in range(objects)]
     pace = pace or dice.choice((3.0, 15.0, 60.0, 200.0))
-    times = [-1.0] * dice.randint(0, 5)
+    times = [-1.0] * (dice.randint(0, 5) if objects < 10 else 2 * objects)
+    steps = dice.choice(
+        (1, 1, 1, 3) if restores else (1, 3)
+    )  # versions after a restore are those before, or others
     now = 0.0
     while (now := now + dice.expovariate(1 / pace)) < HEALED + 200:
         times.append(round(now, 3))
@@ -89,14 +104,14 @@ def _changes(dice: Dice, *, pace: float | None = None, restores: int = 0) -> lis
     for n, at in enumerate(times):
         while marks and marks[0] < at:
             rv = _restore(dice, changes, marks.pop(0))
-        rv += dice.randint(1, 3)
+        rv += dice.randint(1, steps)
         changes.append(_change(dice, changes, keys, at=at, rv=rv, n=n))
     return changes
 
 
 def _restore(dice: Dice, changes: list[Change], at: float) -> int:
     before = history(_bare(changes), at)
-    kept = before[: max(1, len(before) - dice.randint(0, 6))]
+    kept = before[: max(1, len(before) - dice.randint(0, 8))]
     rv = kept[-1].rv if kept else 1
     changes.append(Change(at, rv, "restore"))
     return rv
@@ -143,9 +158,9 @@ def _failure(dice: Dice, verbs: tuple[Verb, ...], when: Parts) -> Fault:
     what = dice.choice(ways)
     if what not in {"status", "page"}:
         return Fault(what, verbs, **when)
-    code = dice.choice(tuple(_CODES))
+    code = dice.choice((*_CODES, 403, 429, 503))
     if code == 429 or (code == 503 and dice.random() < 0.3):
-        when = {**when, "retry_after": dice.choice((0, 1, 10, 30))}
+        when = {**when, "retry_after": dice.choice((0, 1, 10, 30, 60))}
     return Fault(what, verbs, code=code, reason=_CODES[code], **when)
 
 
@@ -183,7 +198,7 @@ def _errors(dice: Dice) -> Parts:
 def _cuts(dice: Dice) -> Parts:
     """Bodies break, stall, crawl, or have wrong bytes in them, at any byte."""
     what = dice.choice(("cut", "broken", "broken", "stalled", "garbage", "slow"))
-    verbs: tuple[Verb, ...] = dice.choice((_WATCHES, _WATCHES, ("list", "stream", "watch")))
+    verbs: tuple[Verb, ...] = dice.choice((_WATCHES, _WATCHES, _ALL))
     size = dice.choice((1, dice.randint(1, 400), dice.randint(1, 3000)))
     after = dice.choice((0.05, 1.0, 7.0))
     fault = Fault(what, verbs, size=size, after=after, **_some(dice))
@@ -200,6 +215,15 @@ def _lost(dice: Dice) -> Parts:
 def _lists(dice: Dice) -> Parts:
     """A server that cannot stream lists, and whose lists fail; watches end now and then."""
     return {"faults": [_OLD_SERVER, _failure(dice, ("list",), _some(dice)), *_closed(dice)]}
+
+
+def _forbidden(dice: Dice) -> Parts:
+    """A role is taken away and given back, for some verbs or all; watches end then."""
+    verbs: tuple[Verb, ...] = dice.choice((("list",), ("list", "stream"), _ALL, _ALL))
+    when = _window(dice)
+    fault = Fault("status", verbs, code=403, reason="Forbidden", **when)
+    drops = [when["since"]] if when["since"] else []
+    return {"faults": [fault, *([_OLD_SERVER] if dice.random() < 0.5 else [])], "drops": drops}
 
 
 def _outage(dice: Dice) -> Parts:
@@ -235,19 +259,55 @@ def _discovery(dice: Dice) -> Parts:
 
 def _restored(dice: Dice) -> Parts:
     """The storage is restored from a backup: versions go back."""
-    changes = _changes(dice, restores=dice.randint(1, 2), pace=dice.choice((3.0, 15.0, 60.0)))
-    return {"changes": changes, "faults": [_OLD_SERVER] if dice.random() < 0.3 else []}
+    pace, objects = dice.choice((3.0, 15.0, 60.0)), dice.choice((1, 2, 4))
+    changes = _changes(dice, restores=dice.randint(1, 2), pace=pace, objects=objects)
+    faults = [_OLD_SERVER] if dice.random() < 0.3 else []
+    if dice.random() < 0.6:  # the server is away for a while, and then as new as before, or newer
+        times = [one.at for one in changes if one.op == "restore"]
+        away = [
+            Fault("refused", _EVERYTHING, at, at + dice.choice((1, 2, 4)) * pace) for at in times
+        ]
+        faults = [*away, *faults]
+    return {"changes": changes, "faults": faults}
 
 
 def _bookmarks(dice: Dice) -> Parts:
     """Bookmarks are missing or odd; streamed lists have no end."""
     what = dice.choice(("no bookmarks", "odd bookmarks", "odd bookmarks", "no end bookmark"))
     fault = Fault(what, _WATCHES, code=dice.randint(0, 3))
-    return {"faults": [*_expiring(dice), fault]}
+    lost = Fault("lost", _WATCHES, after=dice.uniform(20, 200), times=3, until=HEALED)
+    return {"faults": [lost, fault]}
 
 
-def _expiring(dice: Dice) -> list[Fault]:
-    return [Fault("lost", _WATCHES, after=dice.uniform(20, 200), times=3, until=HEALED)]
+def _damaged(dice: Dice) -> Parts:
+    """Events of one object arrive damaged: once, twice, or for a while."""
+    when: Parts = dice.choice(({"times": 1}, {"times": 2}, {"since": 0.0}))
+    verbs: tuple[Verb, ...] = dice.choice((("watch",), ("watch",), _WATCHES))
+    since: Parts = {"since": dice.uniform(0, 100), "until": HEALED}
+    code, key = dice.randint(0, 1), dice.randint(0, 9)
+    fault = Fault("damaged", verbs, code=code, size=key, **(since | when))
+    end = Fault("closed", ("stream",), after=dice.uniform(5, 60), until=HEALED)
+    return {"faults": [fault, end], "changes": _changes(dice, pace=dice.choice((15.0, 60.0)))}
+
+
+def _behind(dice: Dice) -> Parts:
+    """The watch cache of the server is behind its storage, and watches end meanwhile."""
+    since = round(dice.uniform(0, 200), 3)
+    until = round(since + dice.choice((5.0, 40.0, 200.0)), 3)
+    drops = [round(since + dice.uniform(0, until - since), 3) for _ in range(dice.randint(1, 3))]
+    faults = [_OLD_SERVER] if dice.random() < 0.5 else []
+    if dice.random() < 0.5:
+        faults.append(
+            Fault("status", ("watch",), since=since, until=until, code=410, reason="Expired")
+        )
+    return {"lags": [(since, until)], "drops": sorted(drops), "faults": faults}
+
+
+def _crowd(dice: Dice) -> Parts:
+    """So many objects that a list is not written in one go."""
+    changes = _changes(dice, pace=dice.choice((5.0, 20.0)), objects=CROWD)
+    faults = [_OLD_SERVER] if dice.random() < 0.5 else []
+    return {"changes": changes, "faults": faults, "page": dice.choice((0, 0, 100))}
 
 
 def _replayed(dice: Dice) -> Parts:
@@ -261,20 +321,26 @@ def _pages(dice: Dice) -> Parts:
     """Lists in pages, whose tokens expire."""
     fault = Fault("expired pages", ("list",), **_some(dice))
     faults = [_OLD_SERVER, *([fault] if dice.random() < 0.7 else []), *_closed(dice)]
-    return {"faults": faults, "page": dice.randint(1, 2)}
+    return {"faults": faults, "page": dice.randint(1, 4), "changes": _changes(dice, objects=10)}
 
 
 def _compacted(dice: Dice) -> Parts:
     """Watches break, and by the time that they are opened again their version has expired."""
     changes = _changes(dice, pace=dice.choice((3.0, 15.0)))
-    times = sorted(dice.uniform(10, HEALED) for _ in range(dice.randint(1, 3)))
-    newest = [max(one.rv for one in changes if one.at <= at) for at in times if changes[0].at <= at]
-    lost = Fault("lost", _WATCHES, after=dice.uniform(5, 15), until=HEALED)
-    away = [
-        _failure(dice, ("watch",), {"since": max(0.0, at - 40), "until": at + 1}) for at in times
-    ]
-    compactions = list(zip(times[-len(newest) :], newest, strict=True)) if newest else []
-    return {"changes": changes, "compactions": compactions, "faults": [*away, lost]}
+    return {"changes": changes, **_relists(dice, changes)}
+
+
+def _relists(dice: Dice, changes: list[Change]) -> Parts:
+    """Draw when watches end, fail for a while, and have expired by the time that they work."""
+    times = sorted(round(dice.uniform(10, HEALED - 50), 3) for _ in range(dice.randint(1, 3)))
+    faults: list[Fault] = []
+    compactions: list[tuple[float, int]] = []
+    for at in times:
+        until = round(at + dice.choice((5.0, 20.0, 40.0)), 3)
+        faults.append(_failure(dice, ("watch",), {"since": at, "until": until}))
+        newest = max((one.rv for one in changes if one.at <= until), default=1)
+        compactions.append((until, newest))
+    return {"drops": times, "compactions": compactions, "faults": faults}
 
 
 THEMES: Final[Mapping[str, Callable[[Dice], Parts]]] = {
@@ -293,4 +359,12 @@ THEMES: Final[Mapping[str, Callable[[Dice], Parts]]] = {
     "replayed": _replayed,
     "pages": _pages,
     "compacted": _compacted,
+    "damaged": _damaged,
+    "behind": _behind,
+    "crowd": _crowd,
+    "forbidden": _forbidden,
 }
+_RELISTED: Final = frozenset(
+    {"calm", "cuts", "lists", "bookmarks", "replayed", "pages", "damaged", "crowd"}
+)
+"""Themes to which relists are added: by themselves they list once."""

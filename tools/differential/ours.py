@@ -23,9 +23,10 @@ import kinform
 from kinform.errors import TransportError, TransportFailure
 from kinform.rest.config import Config
 from kinform.rest.transport import Chunk, Headers, HttpRequest
+from kinform.sansio.gzip import GzipDecoder
 from kinform.testing import VirtualTimeLoop
 from tools.differential.outcome import Note, Outcome
-from tools.differential.script import Script
+from tools.differential.script import TEXT, Script
 from tools.differential.server import Plan, Server
 
 _FAILURES = {
@@ -50,9 +51,13 @@ class _Transport:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.is_hot = asyncio.Event()
+        self.open: set[_Exchange] = set()
+        self.broken = ""
 
-    @contextlib.asynccontextmanager
-    async def send(self, request: HttpRequest) -> AsyncGenerator[_Response]:
+    def send(self, request: HttpRequest) -> _Exchange:
+        return _Exchange(self, request)
+
+    async def answer(self, request: HttpRequest) -> _Response:
         loop = asyncio.get_running_loop()
         if len(self.server.asked) >= MAX_REQUESTS:
             self.is_hot.set()
@@ -69,10 +74,33 @@ class _Transport:
             raise _error(request, "silence") from None
         if plan.fails:
             raise _error(request, plan.fails)
-        yield _Response(request, plan)
+        return _Response(request, plan)
 
     async def aclose(self) -> None:
-        """There is nothing to close."""
+        """Note what was left open."""
+        if self.open:
+            self.broken = self.broken or "an answer is left open at the end"
+
+
+@final
+class _Exchange:
+    """One request and its answer; only leaving the block closes it, not the garbage collector."""
+
+    def __init__(self, transport: _Transport, request: HttpRequest) -> None:
+        self._transport = transport
+        self._request = request
+        self.is_watch = "watch=true" in request.url
+
+    async def __aenter__(self) -> _Response:
+        opened = self._transport.open
+        if self.is_watch and any(one.is_watch for one in opened):
+            self._transport.broken = self._transport.broken or "a watch is opened beside another"
+        response = await self._transport.answer(self._request)
+        opened.add(self)
+        return response
+
+    async def __aexit__(self, *_: object) -> None:
+        self._transport.open.discard(self)
 
 
 @final
@@ -84,6 +112,7 @@ class _Response:
         self.headers: Mapping[str, str] = Headers(list(plan.headers().items()))
         self._request = request
         self._plan = plan
+        self._decoder = GzipDecoder() if plan.encoding else None
         self._began = asyncio.get_running_loop().time()
         self._next = 0
 
@@ -97,7 +126,10 @@ class _Response:
         if is_last and plan.end != "eof":
             raise _error(self._request, plan.end)
         self._next += 1
-        return b"" if is_last else plan.chunks[self._next - 1][1]
+        data = b"" if is_last else plan.chunks[self._next - 1][1]
+        if self._decoder is None or is_last:
+            return data
+        return b"".join(self._decoder.feed(data)) or await self.read_some()
 
     async def _wait(self, seconds: float, *, forever: bool) -> None:
         try:
@@ -126,7 +158,8 @@ class _Response:
 
 def _state(obj: Any) -> str:
     metadata = obj.metadata
-    return f"{metadata.uid}/{obj.resource_version}/{obj['spec']['n']}"
+    wrong = "" if obj["spec"]["text"] == TEXT else "/wrong text"
+    return f"{metadata.uid}/{obj.resource_version}/{obj['spec']['n']}{wrong}"
 
 
 async def _fail() -> None:
@@ -163,7 +196,8 @@ def _listen(informer: Any, notes: list[Note], mode: str) -> None:
         notes.append(Note(loop.time(), "update", str(e.key), _state(e.new), _state(e.old)))
 
     def delete(e: Any) -> None:
-        notes.append(Note(loop.time(), "delete", str(e.key), _state(e.obj)))
+        unknown = e.final_state_unknown
+        notes.append(Note(loop.time(), "delete", str(e.key), _state(e.obj), unknown=unknown))
 
     def asynchronous(note: Any) -> Any:
         async def call(e: Any) -> None:
@@ -186,20 +220,47 @@ async def _play(script: Script) -> Outcome:
     error, cache = "", dict[str, str]()
     loop = asyncio.get_running_loop()
     async with kinform.connect(Config(server="http://api.test"), transport=transport) as client:
-        informer = client.informer(script.name)
+        informer = client.informer(script.name, indexers={"last digit": _last_digit})
         _listen(informer, notes, script.handler)
         async with informer:
             with contextlib.suppress(TimeoutError, kinform.KinformError):
                 async with asyncio.timeout_at(script.duration):
                     await informer.wait_synced()
                     synced = loop.time()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout_at(script.duration):
-                    await transport.is_hot.wait()
+            while loop.time() < script.duration and not transport.is_hot.is_set():
+                transport.broken = transport.broken or _index_error(informer)
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(min(loop.time() + 20, script.duration)):
+                        await transport.is_hot.wait()
             error = "hot" if transport.is_hot.is_set() else ""
             error = "the informer has ended" if informer.is_stopped else error
+            ends = getattr(informer.statistics(), "unexpected_ends", 0)
+            transport.broken = transport.broken or (f"{ends} parts ended" if ends else "")
             cache = {str(name): _state(obj) for name, obj in _items(informer)}
-    return Outcome(notes=notes, cache=cache, synced=synced, error=error, asked=server.asked)
+    return Outcome(
+        notes=notes,
+        cache=cache,
+        synced=synced,
+        error=error,
+        asked=server.asked,
+        broken=transport.broken,
+    )
+
+
+def _last_digit(obj: Any) -> list[str]:
+    return [obj["spec"]["n"][-1]]
+
+
+def _index_error(informer: Any) -> str:
+    """Return how the index differs from what it is computed from: the objects in the cache."""
+    expected: dict[str, list[str]] = {digit: [] for digit in "0123456789"}
+    for key, obj in _items(informer):
+        expected[_last_digit(obj)[0]].append(key)
+    for digit, keys in expected.items():
+        found = [str(key) for key in informer.indexer.index_keys("last digit", digit)]
+        if sorted(found) != sorted(keys):
+            return f"index: {found} under {digit}, cached {keys}"
+    return ""
 
 
 def _items(informer: Any) -> list[tuple[str, Any]]:

@@ -22,6 +22,8 @@ class Note(Struct, frozen=True):
     """As `Change.state` has it; of a deletion, the last state."""
     old: str = ""
     """Of an update, the state before."""
+    unknown: bool = False
+    """Of a deletion: only a relist showed it, so the final state is unknown."""
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -35,5 +37,8 @@ class Outcome(Struct, frozen=True, kw_only=True):
     error: str = ""
     """Why the script was not played to its end; ``hot``: too many requests."""
     asked: Sequence[Asked] = ()
+    broken: str = ""
+    """Of our client: an invariant that did not hold while it ran, such as an index that is not
+    what the cache has, or a watch that was left open."""
     unlike_plain: str = ""
     """Of our client: what differs if its handlers do nothing but note."""

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 
 from tools.differential.compare import LATER, Difference, lag, staleness
 from tools.differential.outcome import Outcome
-from tools.differential.script import FOREVER, Fault, Script
+from tools.differential.script import FOREVER, Change, Fault, Script, damaged_key, history
 
 __all__ = ["RULES", "Case", "Rule", "explained"]
 
@@ -62,6 +62,24 @@ def _restored(case: Case, difference: Difference) -> bool:
     return bool(restores) and (told_again or difference.kind in _THEIRS)
 
 
+def _caught_up(case: Case, difference: Difference) -> bool:
+    """Whether versions were as high as before a restore by our first request that was answered."""
+    script = case.script
+    if difference.kind not in {"cache", "stale", "lost", "invented", "listed"}:
+        return False
+    for change in script.changes:
+        if change.op == "restore":
+            later = [one.at for one in case.ours.asked if one.at > change.at and not one.failed]
+            after = history(script, min(later, default=change.at))
+            if _newest(after) >= _newest(history(script, change.at - 0.001)):
+                return True
+    return False
+
+
+def _newest(changes: Sequence[Change]) -> int:
+    return max((change.rv for change in changes), default=0)
+
+
 def _silent(case: Case, difference: Difference) -> bool:
     silent = case.faults("silence", "mute", "stalled")
     if difference.kind == "stale":  # a watch is ended 10 s after its time-out at the latest
@@ -73,12 +91,31 @@ def _silent(case: Case, difference: Difference) -> bool:
 
 
 def _replayed(case: Case, difference: Difference) -> bool:
-    kinds = {"invented", "client-go invented"}
-    return difference.kind in kinds and bool(case.faults("replayed"))
+    comes_back = difference.kind == "invented" and difference.text.endswith("after absence")
+    is_theirs = difference.kind == "client-go invented"
+    return (is_theirs or comes_back) and bool(case.faults("replayed"))
 
 
 def _bookmarks(case: Case, difference: Difference) -> bool:
     return difference.kind == "client-go invented" and bool(case.faults("odd bookmarks"))
+
+
+def _endless(case: Case, difference: Difference) -> bool:
+    return difference.kind in _THEIRS and bool(case.faults("no end bookmark"))
+
+
+def _quarantined(case: Case, difference: Difference) -> bool:
+    for fault in case.faults("damaged"):
+        if difference.kind == "stale":
+            window = (fault.until - fault.since) if fault.times > 2 else 0.0
+            return lag(case.script, case.ours) <= window + LATER
+        key = damaged_key(case.script, fault)
+        if difference.kind == "client-go cache":
+            return case.theirs.cache.get(key, "").endswith("wrong text")
+        if difference.key == key:
+            is_absence = difference.kind == "invented" and difference.text.startswith("absence")
+            return is_absence or difference.kind in {"lost", "listed", *_THEIRS}
+    return False
 
 
 def _hot(case: Case, difference: Difference) -> bool:
@@ -96,7 +133,8 @@ def _discovery(case: Case, difference: Difference) -> bool:
         return False
     if case.ours.synced is None:  # the version was gone before discovery answered
         return "v1" not in case.script.versions(case.script.duration)
-    return 1 < case.ours.synced <= max(ends) + 2 * LATER
+    served = [at for at, names in case.script.served if "v1" in names]
+    return 1 < case.ours.synced <= max(*ends, *served) + 2 * LATER
 
 
 def _budget(case: Case, difference: Difference) -> bool:
@@ -162,6 +200,14 @@ RULES: Final[Sequence[Rule]] = (
         "versions before and after a restore cannot be compared (`Intake.distrust`).",
     ),
     Rule(
+        "restored and caught up",
+        "A server that was restored, and whose versions are as high as before when kinform reaches "
+        "it again. Nothing in its answers shows that its history is another "
+        "one: both clients go on from there. An object with the uid and the version that kinform "
+        "holds is the same object for it, also in a list.",
+        _caught_up,
+    ),
+    Rule(
         "silent",
         "An answer or a watch that never comes to an end and is never closed. client-go waits for "
         "it for ever (HTTP/2 pings, which the harness does not have, would only find a dead "
@@ -185,6 +231,20 @@ RULES: Final[Sequence[Rule]] = (
         "A bookmark with an older version. client-go takes that version and applies old events "
         "again after the next opening; kinform keeps its own version.",
         _bookmarks,
+    ),
+    Rule(
+        "no end bookmark",
+        "A streamed list that never comes to its end bookmark. client-go waits for it, and has "
+        "nothing; kinform gives up and lists plainly.",
+        _endless,
+    ),
+    Rule(
+        "damaged",
+        "Events of one object are damaged on their way, so that they are not JSON or not UTF-8. "
+        "client-go reads wrong UTF-8 as replacement characters, and lists everything after what "
+        "is not JSON. kinform asks for the event again; if it is damaged again, the object counts "
+        "as unreadable: it is reported as deleted, and listed again after 10 s or more.",
+        _quarantined,
     ),
     Rule(
         "no pause",

@@ -16,18 +16,22 @@ __all__ = [
     "FOREVER",
     "KIND",
     "PATH",
+    "TEXT",
     "Change",
     "Fault",
     "Handler",
     "Script",
     "Style",
     "Verb",
+    "damaged_key",
     "held",
     "history",
 ]
 
 Verb: TypeAlias = Literal["list", "stream", "watch", "discovery"]
 Handler: TypeAlias = Literal["plain", "taskgroup", "timeout", "thread"]
+TEXT = 'é\u2028\u0085\u20ac \\" {}[]'
+"""In every object: characters that are more than one byte, or look like JSON or ends of lines."""
 PATH = "/apis/example.dev/v1/widgets"
 KIND = "Widget"
 FOREVER = 1e9
@@ -59,6 +63,8 @@ class Style(Struct, frozen=True):
     unknown_fields: bool = False
     pieces: int = 0
     """Bodies arrive in pieces of so many bytes; 0: document by document."""
+    gzip: int = 0
+    """Lists are compressed, as so many gzip members; 0: they are not."""
 
 
 class Fault(Struct, frozen=True):
@@ -91,8 +97,14 @@ class Script(Struct, frozen=True):
     style: Style = Style()
     compactions: Sequence[tuple[float, int]] = ()
     """From that time on, watches from an older revision have expired."""
+    drops: Sequence[float] = ()
+    """When all open watches end cleanly, as in a restart of the server."""
+    lags: Sequence[tuple[float, float]] = ()
+    """From when until when the server's watch cache receives nothing from the storage."""
     served: Sequence[tuple[float, Sequence[str]]] = ((0.0, ("v1", "v2")),)
     """From that time on, the API versions that are served."""
+    spread: float = 0.0
+    """Seconds in which the objects of a streamed list are sent."""
     page: int = 0
     """Lists with a limit have so many objects per page; 0: all."""
     aggregated: bool = True
@@ -102,9 +114,23 @@ class Script(Struct, frozen=True):
     handler: Handler = "plain"
     """What our handlers do besides; it must make no difference."""
 
+    def cached(self, now: float) -> float:
+        """Return the time whose state the watch cache has at ``now``."""
+        return next((since for since, until in self.lags if since <= now < until), now)
+
+    def visible(self, at: float) -> float:
+        """Return when the watch cache receives what is written at ``at``."""
+        return next((until for since, until in self.lags if since < at < until), at)
+
     def versions(self, now: float) -> Sequence[str]:
         """Return the API versions that are served at ``now``."""
         return [names for at, names in self.served if at <= now][-1]
+
+
+def damaged_key(script: Script, fault: Fault) -> str:
+    """Return the object whose events a fault damages; ``""``: there are no objects."""
+    keys = sorted({change.key for change in script.changes if change.key})
+    return keys[fault.size % len(keys)] if keys else ""
 
 
 def history(script: Script, now: float) -> list[Change]:

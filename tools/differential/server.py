@@ -7,6 +7,7 @@ byte with its time. Both clients are served by this code; they only play what it
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 from bisect import bisect_right
 from collections import Counter
@@ -17,7 +18,18 @@ from urllib.parse import parse_qsl, urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tools.differential.script import KIND, PATH, Change, Fault, Script, Verb, held, history
+from tools.differential.script import (
+    KIND,
+    PATH,
+    TEXT,
+    Change,
+    Fault,
+    Script,
+    Verb,
+    damaged_key,
+    held,
+    history,
+)
 
 __all__ = ["Asked", "Plan", "Server"]
 
@@ -25,6 +37,10 @@ LATENCY: Final = 0.01
 BOOKMARK_PERIOD: Final = 60.0
 TOO_LARGE_AFTER: Final = 3.0
 GROUP: Final = "example.dev"
+_MODIFIERS: Final = frozenset(
+    {"no bookmarks", "odd bookmarks", "no end bookmark", "doubled", "replayed", "damaged"}
+)
+"""Faults that act beside others: the watch is opened, and ends as it would without them."""
 _ENDINGS: Final = frozenset({"closed", "lost", "mute", "error", "unknown type"})
 
 Json: TypeAlias = dict[str, Any]
@@ -37,6 +53,18 @@ class Asked(Struct, frozen=True):
     at: float
     kind: str
     """A verb; ``probe`` for a list of one object, ``page`` for a further page of a list."""
+    version: str = ""
+    """The resource version of the request."""
+    failed: bool = False
+    """Whether the answer was a failure from its head on."""
+    retry_after: int = 0
+    """What the answer asked for."""
+    whole: float = 0.0
+    """When all objects of a list had been sent; 0: they were not."""
+    refused: float = 0.0
+    """When the server has said that the version is too old or too large; 0: it did not."""
+    invalid: str = ""
+    """Why an API server refuses such a request, or client-go never sends it."""
 
 
 class Plan(Struct, frozen=True):
@@ -48,16 +76,22 @@ class Plan(Struct, frozen=True):
     status: int = 200
     content_type: str = "application/json"
     retry_after: int = 0
+    encoding: str = ""
     chunks: Sequence[tuple[float, bytes]] = ()
     end: str = "eof"
     """``eof``, ``reset``, ``cut`` (the connection ends before the body does) or ``silence``."""
     ends: float = 0.0
     """When, after the head; not before the last chunk."""
+    whole: float | None = None
+    """When, after the head, the last object of a list has been sent; None: not in this answer."""
+    refuses: float | None = None
+    """When, after the head, the server says that the version is too old or too large."""
 
     def headers(self) -> dict[str, str]:
         """Return the head's fields."""
         again = {"Retry-After": str(self.retry_after)} if self.retry_after else {}
-        return {"Content-Type": self.content_type, **again}
+        encoding = {"Content-Encoding": self.encoding} if self.encoding else {}
+        return {"Content-Type": self.content_type, **again, **encoding}
 
     def to_json(self) -> bytes:
         """Return the plan as a line for the Go program."""
@@ -92,27 +126,53 @@ class Server:
             kind = "page"
         elif verb == "list" and query.get("limit") == "1":
             kind = "probe"
-        self.asked.append(Asked(now, kind))
-        fault = self._fault(verb, now)
-        if fault is not None and (plan := _refusal(fault)) is not None:
-            return plan
-        if verb == "discovery":
-            return self._discovery(parts.path, now, aggregated="apidiscovery" in accept)
-        if "v1" not in self.script.versions(now):
-            return _NO_PAGE
-        if verb == "list":
-            plan = self._list(query, now, fault)
+        fault, modifiers = self._faults(verb, now)
+        if fault is not None and (refusal := _refusal(fault)) is not None:
+            plan = refusal
+        elif verb == "discovery":
+            plan = self._discovery(parts.path, now, aggregated="apidiscovery" in accept)
+        elif "v1" not in self.script.versions(now):
+            plan = _NO_PAGE
         else:
-            plan = self._watch(query, now, fault, is_list=verb == "stream")
-        return _damaged(plan, fault) if fault is not None else plan
+            if verb == "list":
+                plan = self._list(query, now, fault)
+            else:
+                plan = self._watch(query, now, fault, modifiers=modifiers, is_list=verb == "stream")
+            plan = self._packed(plan if fault is None else _damaged(plan, fault))
+        self._note(plan, kind, query, now=now)
+        return plan
 
-    def _fault(self, verb: Verb, now: float) -> Fault | None:
+    def _note(self, plan: Plan, kind: str, query: Mapping[str, str], *, now: float) -> None:
+        is_whole = plan.whole is not None and plan.whole <= plan.ends
+        asked = Asked(
+            now,
+            kind,
+            version=query.get("resourceVersion", ""),
+            failed=bool(plan.fails) or plan.status >= 400,
+            retry_after=plan.retry_after,
+            whole=now + plan.delay + (plan.whole or 0.0) if is_whole else 0.0,
+            refused=0.0 if plan.refuses is None else now + plan.delay + plan.refuses,
+            invalid=_invalid(kind, query),
+        )
+        self.asked.append(asked)
+
+    def _faults(self, verb: Verb, now: float) -> tuple[Fault | None, dict[str, Fault]]:
+        """Return the first fault that acts on a request, and by name those that act beside it."""
+        first: Fault | None = None
+        modifiers: dict[str, Fault] = {}
         for index, fault in enumerate(self.script.faults):
-            if verb in fault.verbs and fault.since <= now < fault.until:
-                self._matched[index] += 1
-                if fault.skip < self._matched[index] <= fault.skip + fault.times:
-                    return fault
-        return None
+            is_modifier = fault.what in _MODIFIERS
+            if verb not in fault.verbs or not fault.since <= now < fault.until:
+                continue
+            if first is not None and not is_modifier:
+                continue
+            self._matched[index] += 1
+            if fault.skip < self._matched[index] <= fault.skip + fault.times:
+                if is_modifier:
+                    modifiers[fault.what] = fault
+                else:
+                    first = fault
+        return first, modifiers
 
     def _history(self, now: float) -> list[Change]:
         place = bisect_right(self._times, now)
@@ -147,7 +207,7 @@ class Server:
         if self.script.style.nulls:
             absent = ("labels", "annotations", "finalizers", "ownerReferences", "managedFields")
             metadata |= dict.fromkeys((*absent, "deletionTimestamp", "generateName"))
-        spec = {"n": str(change.n), "text": 'é\u2028\u0085\u20ac \\" {}[]'}
+        spec = {"n": str(change.n), "text": TEXT}
         return {"apiVersion": f"{GROUP}/v1", "kind": KIND, "metadata": metadata, "spec": spec}
 
     def _bookmark(self, rv: str, *, ends_list: bool = False) -> bytes:
@@ -160,15 +220,17 @@ class Server:
     # --- lists
 
     def _list(self, query: Mapping[str, str], now: float, fault: Fault | None) -> Plan:
-        changes = self._history(now)
+        version = query.get("resourceVersion", "")
+        # Without a version it is the storage that answers, else the watch cache.
+        changes = self._history(self.script.cached(now) if version else now)
         newest, start = _newest(changes), 0
         if token := query.get("continue"):
             if fault is not None and fault.what == "expired pages":
                 return _status(410, "Expired", "the provided continue parameter is too old")
             listed, start = (int(part) for part in token.split("."))
-            changes = [change for change in changes if change.rv <= listed]
+            changes = [change for change in self._history(now) if change.rv <= listed]
             newest = listed
-        elif int(query.get("resourceVersion") or 0) > newest:
+        elif int(version or 0) > newest:
             return _too_large(newest)
         items = sorted(held(changes).values(), key=lambda change: change.key)
         limit = int(query.get("limit", 0))
@@ -185,16 +247,23 @@ class Server:
             "metadata": metadata,
             "items": [self._object(change) for change in items[start : start + size]],
         }
-        return self._paced(Plan(chunks=[(0.0, self._write(document))]))
+        whole = None if metadata.get("continue") else 0.0
+        return self._paced(Plan(chunks=[(0.0, self._write(document))], whole=whole))
 
     # --- watches
 
     def _watch(
-        self, query: Mapping[str, str], now: float, fault: Fault | None, *, is_list: bool
+        self,
+        query: Mapping[str, str],
+        now: float,
+        fault: Fault | None,
+        *,
+        modifiers: Mapping[str, Fault],
+        is_list: bool,
     ) -> Plan:
-        script, changes = self.script, self._history(now)
+        script, changes = self.script, self._history(self.script.cached(now))
         newest, version = _newest(changes), int(query.get("resourceVersion") or 0)
-        if is_list and version > newest:
+        if is_list and max(version, _newest(self._history(now))) > newest:
             return _too_large(newest)
         oldest = max((rv for at, rv in script.compactions if at <= now), default=0)
         if not is_list and 0 < version < oldest:
@@ -202,42 +271,70 @@ class Server:
         limit = float(query.get("timeoutSeconds", 3600))
         restores = [one.at - now for one in script.changes if one.op == "restore" and one.at > now]
         unserved = [at - now for at, names in script.served if at > now and "v1" not in names]
-        ends = min([limit, *restores, *unserved])
+        drops = [at - now for at in script.drops if at > now]
+        ends = min([limit, *restores, *unserved, *drops])
         if fault is not None and fault.what in _ENDINGS:
             ends = min(ends, fault.after + LATENCY)  # no need to know what would have come later
         chunks: Chunks = []
-        start = newest
+        start, whole = newest, None
+        damaged = modifiers.get("damaged")
         if is_list or not version:  # begins with the objects that exist
-            items = sorted(held(changes).values(), key=lambda change: change.key)
-            chunks += [(0.0, self._event("ADDED", self._object(one))) for one in items]
-            if is_list and not (fault and fault.what == "no end bookmark"):
-                chunks.append((0.0, self._bookmark(str(newest), ends_list=True)))
+            items = [replace(one, op="ADDED") for _, one in sorted(held(changes).items())]
+            events = [self._change(one, damaged) for one in items]
+            if "odd bookmarks" in modifiers:  # one that does not end the list
+                events.insert(len(events) // 2, self._bookmark(str(newest)))
+            if is_list and "no end bookmark" not in modifiers:
+                events.append(self._bookmark(str(newest), ends_list=True))
+                whole = script.spread if len(events) > 1 else 0.0
+            pause = script.spread / max(1, len(events) - 1)
+            chunks += [(place * pause, event) for place, event in enumerate(events)]
         else:
-            start = version - (fault.size if fault and fault.what == "replayed" else 0)
-            chunks += [(0.0, self._change(one)) for one in changes if one.rv > start]
-        future = [one for one in script.changes if now < one.at < now + ends and one.rv > start]
-        chunks += [(one.at - now, self._change(one)) for one in future if one.op != "restore"]
-        chunks += self._bookmarks(now, ends, start=max(start, version), fault=fault)
+            start = version - (modifiers["replayed"].size if "replayed" in modifiers else 0)
+            chunks += [(0.0, self._change(one, damaged)) for one in changes if one.rv > start]
+        cached = script.cached(now)
+        for one in script.changes:
+            if cached < one.at and one.rv > start and one.op != "restore":
+                after = chunks[-1][0] if chunks else 0.0
+                if (at := max(script.visible(one.at) - now, after)) < ends:
+                    chunks.append((at, self._change(one, damaged)))
+        chunks += self._bookmarks(now, ends, start=max(start, version), modifiers=modifiers)
         chunks.sort(key=lambda chunk: chunk[0])
-        plan = Plan(chunks=chunks, end="reset" if ends in restores else "eof", ends=ends)
+        if "doubled" in modifiers:
+            chunks = [chunk for chunk in chunks for _ in range(2)]
+        plan = Plan(chunks=chunks, ends=ends, whole=whole)
+        plan = self._restored(plan) if ends in restores else plan
         return self._paced(self._disturbed(plan, fault) if fault is not None else plan)
 
-    def _change(self, change: Change) -> bytes:
+    def _restored(self, plan: Plan) -> Plan:
+        """End a watch as a server does that is restored: without a word, or with one."""
+        if self.script.seed % 2:
+            return replace(plan, end="reset")
+        error = self._event("ERROR", _failure(410, "Expired", "etcd was restored"))
+        return replace(plan, chunks=[*plan.chunks, (plan.ends, error)], refuses=plan.ends)
+
+    def _change(self, change: Change, damage: Fault | None) -> bytes:
         if change not in self._events:
             self._events[change] = self._event(change.op, self._object(change))
-        return self._events[change]
+        event = self._events[change]
+        if damage is not None and change.key == damaged_key(self.script, damage):
+            # No JSON, or no UTF-8.
+            event = event.replace("é".encode(), b"\x01" if damage.code % 2 else b"\xff")
+        return event
 
-    def _bookmarks(self, now: float, ends: float, *, start: int, fault: Fault | None) -> Chunks:
-        if fault is not None and fault.what == "no bookmarks":
+    def _bookmarks(
+        self, now: float, ends: float, *, start: int, modifiers: Mapping[str, Fault]
+    ) -> Chunks:
+        if "no bookmarks" in modifiers:
             return []
+        odd = modifiers.get("odd bookmarks")
         chunks: Chunks = []
         after = BOOKMARK_PERIOD
         while after < ends:
-            newest = _newest(self._history(now + after))
+            newest = _newest(self._history(self.script.cached(now + after)))
             if newest >= start:  # a real server sends no bookmark from before the watch
                 rv = str(newest)
-                if fault is not None and fault.what == "odd bookmarks":
-                    rv = ("", "0", "1", str(max(1, newest - 3)))[fault.code % 4]
+                if odd is not None:
+                    rv = ("", "0", "1", str(max(1, newest - 3)))[odd.code % 4]
                 chunks.append((after, self._bookmark(rv)))
             after += BOOKMARK_PERIOD
         return chunks
@@ -247,7 +344,7 @@ class Server:
         if self.script.seed % 2:
             return _status(410, "Expired", message)
         error = _failure(410, "Expired", message)
-        return Plan(chunks=[(0.0, self._event("ERROR", error))])
+        return Plan(chunks=[(0.0, self._event("ERROR", error))], refuses=0.0)
 
     def _disturbed(self, plan: Plan, fault: Fault) -> Plan:
         """Apply what happens in the events of a watch."""
@@ -262,15 +359,25 @@ class Server:
             case "error":
                 document = _failure(fault.code, fault.reason, "as the script says")
                 event = (fault.after, self._event("ERROR", document))
-                return replace(plan, chunks=[*sent, event], end="eof", ends=fault.after)
+                refuses = fault.after if fault.code == 410 else None
+                sent.append(event)
+                return replace(plan, chunks=sent, end="eof", ends=fault.after, refuses=refuses)
             case "unknown type":
                 event = (fault.after, self._event("SHRUGGED", {"kind": KIND}))
                 return replace(plan, chunks=[*sent, event], end="eof", ends=fault.after)
-            case "doubled":
-                doubled = [chunk for chunk in plan.chunks for _ in range(2)]
-                return replace(plan, chunks=doubled)
             case _:
                 return plan
+
+    def _packed(self, plan: Plan) -> Plan:
+        """Compress the body of a list."""
+        members = self.script.style.gzip
+        if not members or plan.whole is None or plan.ends or plan.end != "eof":
+            return plan
+        body = b"".join(data for _, data in plan.chunks)
+        size = max(1, -(-len(body) // members))
+        parts = [body[start : start + size] for start in range(0, len(body), size)]
+        packed = b"".join(gzip.compress(part, 1, mtime=0) for part in parts)
+        return self._paced(replace(plan, encoding="gzip", chunks=[(0.0, packed)]))
 
     def _paced(self, plan: Plan) -> Plan:
         size = self.script.style.pieces
@@ -326,6 +433,27 @@ def _verb(path: str, query: Mapping[str, str]) -> Verb:
     return "stream" if query.get("sendInitialEvents") == "true" else "watch"
 
 
+def _invalid(kind: str, query: Mapping[str, str]) -> str:
+    """Return what an API server's validation says of a request, or what client-go never sends."""
+    version, match = query.get("resourceVersion", ""), query.get("resourceVersionMatch", "")
+    if kind == "discovery":
+        return ""
+    if kind in {"list", "probe", "page"}:
+        if match and (not version or "continue" in query):
+            return "resourceVersionMatch without resourceVersion, or with continue"
+        if "continue" in query and version not in {"", "0"}:
+            return "resourceVersion with continue"
+        return "sendInitialEvents without watch" if "sendInitialEvents" in query else ""
+    if (kind == "stream") != (match == "NotOlderThan"):
+        return f"resourceVersionMatch={match} for a {kind}"
+    if kind == "watch" and version in {"", "0"}:
+        return "a watch from no version"
+    if query.get("allowWatchBookmarks") != "true":
+        return "no bookmarks are asked for"
+    seconds = int(query.get("timeoutSeconds", 0))
+    return "" if 300 <= seconds <= 600 else f"a watch of {seconds} s"
+
+
 def _discovered(versions: Sequence[str]) -> Json:
     resource = {
         "resource": "widgets", "scope": "Namespaced", "singularResource": "widget",
@@ -354,7 +482,8 @@ def _status(code: int, reason: str, message: str, *, retry_after: int = 0) -> Pl
     if retry_after:
         document["details"] = {"retryAfterSeconds": retry_after}
     chunks = [(0.0, json.dumps(document).encode())]
-    return Plan(status=code, retry_after=retry_after, chunks=chunks)
+    refuses = 0.0 if code == 410 else None
+    return Plan(status=code, retry_after=retry_after, chunks=chunks, refuses=refuses)
 
 
 def _too_large(newest: int) -> Plan:
@@ -362,7 +491,7 @@ def _too_large(newest: int) -> Plan:
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     document["details"] = {"causes": [cause], "retryAfterSeconds": 1}
     chunks = [(0.0, json.dumps(document).encode())]
-    return Plan(delay=TOO_LARGE_AFTER, status=504, chunks=chunks)
+    return Plan(delay=TOO_LARGE_AFTER, status=504, chunks=chunks, refuses=0.0)
 
 
 _NO_PAGE: Final = Plan(
@@ -403,18 +532,22 @@ def _damaged(plan: Plan, fault: Fault) -> Plan:
         if fault.what != "slow":
             return plan
         at, data = 0.0, b""
+    whole = plan.whole if plan.whole is not None and plan.whole < at else None
     match fault.what:
-        case "cut" | "broken":
-            end = "cut" if fault.what == "cut" else "reset"
-            return replace(plan, chunks=[*chunks, (at, data[:left])], end=end, ends=at)
-        case "stalled":
-            return replace(plan, chunks=[*chunks, (at, data[:left])], end="silence", ends=at)
+        case "cut" | "broken" | "stalled":
+            end = {"cut": "cut", "broken": "reset", "stalled": "silence"}[fault.what]
+            left_of = [*chunks, (at, data[:left])]
+            return replace(plan, chunks=left_of, end=end, ends=at, whole=whole)
         case "garbage":
             wrong = data[:left] + b'\x00{"type":"' + data[left:]
-            return replace(plan, chunks=[*chunks, (at, wrong)], end="eof", ends=at)
+            return replace(plan, chunks=[*chunks, (at, wrong)], end="eof", ends=at, whole=whole)
         case "slow":
             late = [(max(at, n * fault.after), data) for n, (at, data) in enumerate(plan.chunks)]
             ends = max(plan.ends, late[-1][0] if late else 0.0)
-            return replace(plan, chunks=late, end=plan.end, ends=ends)
+            last = [
+                at for at, old in zip(late, plan.chunks, strict=True) if old[0] <= (plan.whole or 0)
+            ]
+            whole = last[-1][0] if last and plan.whole is not None else None
+            return replace(plan, chunks=late, end=plan.end, ends=ends, whole=whole)
         case _:
             return plan

@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     names: list[str] = options.targets or [*targets.TARGETS]
     if unknown := [name for name in names if name not in targets.TARGETS]:
-        parser.error(f"there is no target {unknown[0]!r}; choose from {', '.join(targets.TARGETS)}")
+        parser.error(f"unknown target {unknown[0]!r}; choose from {', '.join(targets.TARGETS)}")
     if options.replay:
         if len(names) != 1:
             parser.error("--replay needs one TARGET")

@@ -1,8 +1,8 @@
-"""The engine: mutate, run, keep what reaches new code, and report what must not happen.
+"""The fuzzing engine: mutate inputs, run the target, keep inputs that reach new code.
 
-Rule 1: one seed, one run. All chance comes from it; time decides only when to stop.
-Rule 2: a target's exception is a finding, whatever it is; so is CPU time out of proportion.
-Rule 3: findings that fail at the same place are one, and are made small before they are told.
+Rule 1: one seed, one run. All randomness comes from it; time only decides when to stop.
+Rule 2: any exception of a target is a finding; so is CPU time out of proportion to the input.
+Rule 3: findings that fail at the same place are one, and are minimized before they are reported.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Slow(AssertionError):
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What is fuzzed: a function of bytes that raises if, and only if, something is wrong."""
+    """A fuzz target: a function of bytes that raises if, and only if, something is wrong."""
 
     name: str
     run: Callable[[bytes], None]
@@ -74,7 +74,7 @@ class Fuzzer:
         self.executions = 0
         self.findings: dict[tuple[str, ...], Finding] = {}
         self.corpus: list[bytes] = []
-        """What reached something new, in the order in which it was found."""
+        """Inputs that reached new code, in the order in which they were found."""
         self.coverage: Final = Coverage(target.files)
         self._random = Random(f"{seed}/{target.name}")
         self._seeds = [*seeds] or [b""]
@@ -123,7 +123,7 @@ def finding(target: Target, data: bytes, coverage: Coverage | None = None) -> Fi
             spent = time.process_time() - began
         if spent > target.limit:
             _check_time(target, data)
-    except (Exception, Hang) as exc:  # noqa: BLE001 - whatever it is, it is a finding
+    except (Exception, Hang) as exc:  # noqa: BLE001 - any exception is a finding
         return Finding(data, _place(exc), "".join(traceback.format_exception(exc, limit=-12)))
     return None
 
@@ -183,9 +183,9 @@ def _limited() -> Generator[None]:
 
 @final
 class Coverage:
-    """Which lines of some files follow each other, and how often, in one run of a function.
+    """Line coverage: which lines of some files follow each other in a run, and how often.
 
-    Under another tracer (``coverage run``, a debugger) nothing is seen, and fuzzing is blind.
+    Under another tracer (``coverage run``, a debugger) there is no coverage to guide the fuzzer.
     """
 
     def __init__(self, files: tuple[str, ...]) -> None:
@@ -217,7 +217,7 @@ class Coverage:
         return len(self.seen) > before
 
     def _number(self, code: CodeType) -> int:
-        """Return what the numbers of a file's lines begin with; -1: it is not looked at."""
+        """Return the prefix for the line numbers of a file; -1 if the file is not traced."""
         name = code.co_filename.replace("\\", "/")
         number = -1
         if name.endswith(self._files):

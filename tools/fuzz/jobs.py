@@ -14,7 +14,7 @@ _INTERVAL: Final = 20.0
 
 
 class Job(NamedTuple):
-    """What one process is to do: fuzz one target until it has had its time or its number."""
+    """The work of one process: fuzz one target for a time or a number of executions."""
 
     target: str
     seed: int
@@ -23,30 +23,30 @@ class Job(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of it."""
+    """The result of a job."""
 
     target: str
     executions: int
     seconds: float
     inputs: int
-    """How many inputs reached something new, seeds included."""
+    """The number of inputs that reached new code, seeds included."""
     grown: int
-    """How much more was reached than by the seeds, as a number of steps."""
+    """The number of new steps compared with the seeds."""
     reached: int
     findings: tuple[Finding, ...]
 
 
 def fuzz(job: Job) -> Outcome:
-    """Do one job; says now and then how far it is."""
+    """Run one job and print its progress."""
     fuzzer = Fuzzer(targets.TARGETS[job.target], targets.seeds(job.target), seed=job.seed)
-    began = told = time.monotonic()
+    began = reported = time.monotonic()
     fuzzer.start()
     first = len(fuzzer.coverage.seen)
     while _goes_on(job, fuzzer.executions, time.monotonic() - began):
         fuzzer.step()
-        if time.monotonic() - told > _INTERVAL:
-            told = time.monotonic()
-            rate = fuzzer.executions / (told - began)
+        if time.monotonic() - reported > _INTERVAL:
+            reported = time.monotonic()
+            rate = fuzzer.executions / (reported - began)
             reached = len(fuzzer.coverage.seen)
             line = f"{job.target}: {fuzzer.executions} executions ({rate:.0f}/s), reached {reached}"
             print(f"{line}, {len(fuzzer.findings)} findings", flush=True)

@@ -39,7 +39,7 @@ class Churn:
 
     @contextlib.asynccontextmanager
     async def pausing(self) -> AsyncGenerator[None]:
-        """Let nobody write while the block runs; it begins when all writes have ended."""
+        """Pause all writers during the block; it begins when running writes have ended."""
         self._may_write.clear()
         async with self._idle:
             await self._idle.wait_for(lambda: not self._writing)

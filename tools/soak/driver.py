@@ -1,4 +1,4 @@
-"""One run: a server, writers, a bad network, and a process under test at the other end of it."""
+"""A soak run: a server, writers, a faulty network, and a process under test behind it."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tools.soak.targets import NAMESPACE, TARGETS, Target, Trouble
 __all__ = ["SubjectLost", "soak"]
 
 PATIENCE: Final = 90.0
-"""Seconds within which everybody must know what the server has, once all is well again.
+"""Seconds within which all caches must equal the server after the faults have ended.
 
-A watch that has fallen silent is given up after 50 seconds; the longest wait is 8.
+A silent watch is closed after 50 seconds; the longest backoff is 8.
 """
 _WRITERS: Final = 4
 _END: Final = 20.0

@@ -1,4 +1,4 @@
-"""What the process under test and the one that torments it say to each other, as lines of JSON."""
+"""Messages between the process under test and the driver, as lines of JSON."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import msgspec
 __all__ = ["Address", "Said", "Sample", "State", "Views"]
 
 Views = dict[str, dict[str, str]]
-"""What each part of the process under test believes there is: uid and version, by name."""
+"""The contents of each cache of the process under test: uid and version, by name."""
 
 
 class Address(msgspec.Struct, kw_only=True):
-    """Where the server is, and how to get in. Sent once, through a pipe."""
+    """The address and credentials of the server. Sent once, through a pipe."""
 
     url: str
     namespace: str
@@ -22,7 +22,7 @@ class Address(msgspec.Struct, kw_only=True):
 
 
 class Sample(msgspec.Struct, tag="sample", kw_only=True):
-    """How the process under test stands; said every second."""
+    """Resource usage of the process under test; sent every second."""
 
     at: float
     """Seconds since it was started."""
@@ -37,11 +37,11 @@ class Sample(msgspec.Struct, tag="sample", kw_only=True):
 
 
 class State(msgspec.Struct, tag="state", kw_only=True):
-    """What it believes; said when it is asked."""
+    """The contents of its caches; sent on request."""
 
     views: Views
     complaints: list[str]
-    """What its handlers should never have been told."""
+    """Invalid notifications that its handlers received."""
 
 
 Said = Sample | State

@@ -1,4 +1,4 @@
-"""What a run has found, and what is wrong with it."""
+"""The record of a run, and the checks of it."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ __all__ = ["Checkpoint", "Fault", "Record", "differences", "problems", "trends",
 _MOST: Final = 5
 
 _WARM_UP: Final[Mapping[str, float]] = {"rss": 180.0}
-"""Seconds that memory takes to settle at least, and for as long it is then looked at."""
+"""Seconds until memory has settled; it is then checked for at least as long."""
 
 GROWTH: Final[Mapping[str, tuple[float, float]]] = {
     "rss": (50e3, 1024 * 1024.0),
     "tasks": (0.0, 1.0),
     "descriptors": (0.0, 1.0),
 }
-"""How much a figure may grow in an hour, and by how much it may differ at the end of any run."""
+"""The allowed growth per hour, and the allowed difference at the end of any run."""
 
 
 class Checkpoint(msgspec.Struct, kw_only=True):
-    """A moment in which nobody wrote and nothing was broken."""
+    """A pause in which no client wrote and no fault was active."""
 
     at: float
     took: float
-    """Seconds until everybody knew what the server has."""
+    """Seconds until all caches equalled the server."""
     objects: int
     tasks: int
     wrong: list[str]
 
 
 class Fault(msgspec.Struct, kw_only=True):
-    """Something that was done to the network or to the server."""
+    """A fault of the network or of the server."""
 
     at: float
     took: float
@@ -59,7 +59,7 @@ class Record(msgspec.Struct, kw_only=True):
     writes: int = 0
     refused: int = 0
     broken: list[str] = msgspec.field(default_factory=list[str])
-    """What ended the run before its time."""
+    """Errors that ended the run early."""
 
 
 def differences(state: State, truth: Views) -> list[str]:
@@ -89,7 +89,7 @@ def trends(record: Record) -> dict[str, Trend | None]:
 
 
 def problems(record: Record, found: Mapping[str, Trend | None]) -> Iterator[str]:
-    """Yield whatever makes the run a failure."""
+    """Yield every reason for which the run has failed."""
     yield from record.broken
     for checkpoint in record.checkpoints:
         for wrong in checkpoint.wrong:

@@ -42,7 +42,7 @@ def state_of(obj: Object) -> str:
 
 @final
 class Handler:
-    """Adds up what it is told, and complains of what does not add up."""
+    """Builds its own state from notifications, and records inconsistent ones."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -51,7 +51,7 @@ class Handler:
         self.events = 0
 
     def listen(self, informer: SharedInformer[Object], *, pause: float = 0.0) -> None:
-        """Be told by an informer; take ``pause`` seconds for each event."""
+        """Add itself to an informer; take ``pause`` seconds for each event."""
         if not pause:
             informer.add_event_handler(
                 on_add=self.on_add, on_update=self.on_update, on_delete=self.on_delete
@@ -81,7 +81,7 @@ class Handler:
         """Take note of another state of the same object."""
         self.events += 1
         if self.believed.get(event.old.name) != state_of(event.old):
-            self._complain(f"{event.old.name} was updated from a state nobody had heard of")
+            self._complain(f"{event.old.name} was updated from a state that was never delivered")
         if event.old.uid != event.new.uid:
             self._complain(f"{event.old.name} was updated to another object")
         self.believed[event.new.name] = state_of(event.new)

@@ -27,10 +27,10 @@ WATCHES: Final[faults.MatchOptions] = {"verb": "watch", "resource": "configmaps"
 
 
 class Target(Protocol):
-    """A server, to which there are two ways: one for the writers, one for who is under test."""
+    """A server with two addresses: one for the writers, one for the process under test."""
 
     port: int
-    """Where the relay for the process under test leads to."""
+    """The port to which the relay of the process under test connects."""
 
     def connect(self) -> Client:
         """Return a client that goes round all trouble."""

@@ -26,18 +26,18 @@ _HOUR: Final = 3600.0
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trend:
-    """How a figure changed in an hour, with 95 % certainty between ``low`` and ``high``."""
+    """The change of a value per hour, with 95 % confidence between ``low`` and ``high``."""
 
     slope: float
     low: float
     high: float
     hours: float
-    """How long it was looked at, without the warm-up."""
+    """The observed time, without the warm-up."""
 
     def grows(self, *, per_hour: float, resolution: float) -> bool:
-        """Whether it surely grew: by more than is allowed in an hour, and by more than noise.
+        """Return whether the value grew by more than the allowed slope and by more than noise.
 
-        ``resolution`` is what a figure may differ by from beginning to end of any run: within
+        ``resolution`` is the allowed difference between start and end of any run: within
         minutes, a slope says little.
         """
         return self.low > max(per_hour, resolution / self.hours)

@@ -12,7 +12,7 @@ import (
 // the memory.
 const journalLimit = 20_000
 
-// journal is what the handlers of all informers were told: what, key, uid and version of each.
+// journal has the notifications of all informers: type, key, uid and version of each.
 type journal struct {
 	mutex   sync.Mutex
 	entries [][4]string
@@ -46,7 +46,7 @@ func (j *journal) follow(informer *informer) error {
 
 // content answers with version, uid and stamp of each object in the cache, and, if it is
 // asked for, with the journal.
-func (p *peer) content(c *conversation, told bool) error {
+func (p *peer) content(c *conversation, delivered bool) error {
 	kept := map[string][3]string{}
 	for _, informer := range p.informers {
 		for _, obj := range informer.shared.GetStore().List() {
@@ -56,11 +56,11 @@ func (p *peer) content(c *conversation, told bool) error {
 			kept[key] = [3]string{pod.ResourceVersion, string(pod.UID), stamp}
 		}
 	}
-	answer := answer{"content": kept, "told": nil, "restarts": 0}
-	if told && p.journal != nil {
+	answer := answer{"content": kept, "delivered": nil, "restarts": 0}
+	if delivered && p.journal != nil {
 		p.journal.mutex.Lock()
 		defer p.journal.mutex.Unlock()
-		answer["told"] = p.journal.entries
+		answer["delivered"] = p.journal.entries
 	}
 	return c.answer(answer)
 }

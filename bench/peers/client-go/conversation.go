@@ -11,12 +11,12 @@ import (
 
 // command is one line of the runner.
 type command struct {
-	Do      string `json:"do"`
-	Objects int    `json:"objects"`
-	Events  int    `json:"events"`
-	Rounds  int    `json:"rounds"`
-	Items   int    `json:"items"`
-	Told    bool   `json:"told"`
+	Do        string `json:"do"`
+	Objects   int    `json:"objects"`
+	Events    int    `json:"events"`
+	Rounds    int    `json:"rounds"`
+	Items     int    `json:"items"`
+	Delivered bool   `json:"delivered"`
 }
 
 // answer is one line to the runner.

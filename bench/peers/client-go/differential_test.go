@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,9 @@ var resource = schema.GroupVersionResource{Group: "example.dev", Version: "v1", 
 // maxRequests ends the script of a client that repeats requests without a pause.
 const maxRequests = 3000
 
+// text is in every object; see TEXT in tools/differential/script.py.
+const text = "é\u2028\u0085\u20ac \\\" {}[]"
+
 type script struct {
 	Seed     int64   `json:"seed"`
 	Duration float64 `json:"duration"`
@@ -68,6 +72,9 @@ type note struct {
 	Key   string  `json:"key"`
 	State string  `json:"state"`
 	Old   string  `json:"old"`
+
+	// Unknown says that the final state of a deleted object is unknown.
+	Unknown bool `json:"unknown"`
 }
 
 type outcome struct {
@@ -106,11 +113,11 @@ func TestDifferential(t *testing.T) {
 }
 
 func read(in *bufio.Reader, into any) error {
-	text, err := in.ReadBytes('\n')
+	line, err := in.ReadBytes('\n')
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, into)
+	return json.Unmarshal(line, into)
 }
 
 func write(l line) error {
@@ -180,6 +187,7 @@ func (r *recorder) add(what string, obj, old any) {
 	if old != nil {
 		_, n.Old = describe(old)
 	}
+	_, n.Unknown = obj.(cache.DeletedFinalStateUnknown)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.notes = append(r.notes, n)
@@ -200,6 +208,9 @@ func describe(obj any) (string, string) {
 		return "", ""
 	}
 	n, _, _ := unstructured.NestedString(u.Object, "spec", "n")
+	if content, _, _ := unstructured.NestedString(u.Object, "spec", "text"); content != text {
+		n += "/wrong text"
+	}
 	return u.GetNamespace() + "/" + u.GetName(),
 		string(u.GetUID()) + "/" + u.GetResourceVersion() + "/" + n
 }
@@ -250,8 +261,13 @@ func (h *harness) RoundTrip(r *http.Request) (*http.Response, error) {
 		header.Set(name, value)
 	}
 	b := &body{ctx: r.Context(), plan: p, began: time.Now(), closed: make(chan struct{})}
+	var content io.ReadCloser = b
+	if header.Get("Content-Encoding") == "gzip" { // net/http's own transport does this too
+		header.Del("Content-Encoding")
+		content = &unpacked{body: b}
+	}
 	return &http.Response{
-		StatusCode: p.Status, Status: http.StatusText(p.Status), Header: header, Body: b, Request: r,
+		StatusCode: p.Status, Status: http.StatusText(p.Status), Header: header, Body: content, Request: r,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, ContentLength: -1,
 	}, nil
 }
@@ -293,6 +309,23 @@ func (b *body) until(at float64) error {
 func (b *body) Close() error {
 	b.once.Do(func() { close(b.closed) })
 	return nil
+}
+
+// unpacked reads a compressed body, like the gzipReader of net/http.
+type unpacked struct {
+	*body
+	reader *gzip.Reader
+}
+
+func (u *unpacked) Read(into []byte) (int, error) {
+	if u.reader == nil {
+		reader, err := gzip.NewReader(u.body)
+		if err != nil {
+			return 0, err
+		}
+		u.reader = reader
+	}
+	return u.reader.Read(into)
 }
 
 func wait(ctx context.Context, closed <-chan struct{}, d time.Duration) error {

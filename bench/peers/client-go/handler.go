@@ -6,13 +6,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// telling counts what the handlers of all informers were told, and calls what is armed.
+// telling counts the notifications of all informers, and calls what is armed.
 type telling struct {
 	fields  bool
 	count   atomic.Int64
 	target  atomic.Int64
 	reached chan struct{}
-	// also is called with each object told of, before it is counted. It may be called by several
+	// also is called with each received object, before it is counted. It may be called by several
 	// informers at a time.
 	also atomic.Pointer[func(*corev1.Pod)]
 	// read is what was read from the objects, so that reading is not optimised away.

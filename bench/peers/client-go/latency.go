@@ -47,7 +47,7 @@ func (p *peer) latency(c *conversation, events int) error {
 	if err := c.answer(answer{"expecting": events}); err != nil {
 		return err
 	}
-	if err := p.told(c, events); err != nil {
+	if err := p.delivered(c, events); err != nil {
 		return err
 	}
 	if broken := l.broken.Load(); broken != nil {
@@ -55,10 +55,10 @@ func (p *peer) latency(c *conversation, events int) error {
 	}
 	slices.Sort(l.taken)
 	return c.answer(answer{
-		"told": events,
-		"p50":  percentile(l.taken, 0.5),
-		"p99":  percentile(l.taken, 0.99),
-		"p999": percentile(l.taken, 0.999),
-		"max":  l.taken[len(l.taken)-1],
+		"delivered": events,
+		"p50":       percentile(l.taken, 0.5),
+		"p99":       percentile(l.taken, 0.99),
+		"p999":      percentile(l.taken, 0.999),
+		"max":       l.taken[len(l.taken)-1],
 	})
 }

@@ -35,7 +35,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.lists, "lists", "stream", "whole, pages or stream")
 	flags.BoolVar(&o.fields, "fields", false, "the handler reads node name, phase and labels")
 	flags.IntVar(&o.namespaces, "namespaces", 0, "one informer for each of this many namespaces")
-	flags.BoolVar(&o.journal, "journal", false, "write down what the handler is told")
+	flags.BoolVar(&o.journal, "journal", false, "record every notification")
 	flags.BoolVar(&o.compression, "compression", false, "ask for gzip, as client-go does by itself")
 	timeout := flags.Float64("timeout", 900, "the longest wait for anything, in seconds")
 	if err := flags.Parse(args); err != nil {

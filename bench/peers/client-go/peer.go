@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// peer is the informers and what the handler was told.
+// peer is the informers and the state of the handler.
 type peer struct {
 	informers []*informer
 	telling   *telling
@@ -79,7 +79,7 @@ func versions() map[string]string {
 	return found
 }
 
-// serve says that it is ready and does what it is told until it is told to quit, or stdin ends.
+// serve reports that it is ready and executes commands until quit, or until stdin ends.
 func (p *peer) serve(c *conversation) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -122,7 +122,7 @@ func (p *peer) do(ctx context.Context, c *conversation, cmd command) error {
 	case "queue":
 		return queue(c, cmd.Items)
 	case "content":
-		return p.content(c, cmd.Told)
+		return p.content(c, cmd.Delivered)
 	case "stop":
 		return p.stop(c)
 	case "controller":
@@ -131,14 +131,14 @@ func (p *peer) do(ctx context.Context, c *conversation, cmd command) error {
 	return c.answer(answer{"unsupported": true})
 }
 
-// start answers when all informers have synced and the handler was told of all objects. An object
-// is in the store before the handler is told of it.
+// start answers when all informers have synced and the handler has received all objects. An object
+// is in the store before the handler receives it.
 func (p *peer) start(ctx context.Context, c *conversation, objects int) error {
 	p.telling.arm(objects, nil)
 	for _, informer := range p.informers {
 		informer.start(ctx)
 	}
-	if err := p.told(c, objects); err != nil {
+	if err := p.delivered(c, objects); err != nil {
 		return err
 	}
 	for _, informer := range p.informers {
@@ -146,7 +146,7 @@ func (p *peer) start(ctx context.Context, c *conversation, objects int) error {
 			return err
 		}
 	}
-	return c.answer(answer{"synced": true, "objects": p.objects(), "told": p.telling.count.Load()})
+	return c.answer(answer{"synced": true, "objects": p.objects(), "delivered": p.telling.count.Load()})
 }
 
 func (p *peer) expect(c *conversation, events int) error {
@@ -154,14 +154,14 @@ func (p *peer) expect(c *conversation, events int) error {
 	if err := c.answer(answer{"expecting": events}); err != nil {
 		return err
 	}
-	if err := p.told(c, events); err != nil {
+	if err := p.delivered(c, events); err != nil {
 		return err
 	}
-	return c.answer(answer{"told": events})
+	return c.answer(answer{"delivered": events})
 }
 
-// told waits until the handler was told as many times as armed.
-func (p *peer) told(c *conversation, events int) error {
+// delivered waits until the handler has received as many events as armed.
+func (p *peer) delivered(c *conversation, events int) error {
 	return c.wait(p.telling.reached, func() string {
 		missing := p.telling.target.Load() - p.telling.count.Load()
 		return fmt.Sprintf(

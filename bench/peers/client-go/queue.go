@@ -50,7 +50,7 @@ func cpuTime() time.Duration {
 // controller takes events through handler, work queue and one worker that does nothing.
 //
 // A key that is added while it waits is worked on once, so there may be fewer reconciles than
-// events. It is done when the handler was told of all and the queue has nothing left.
+// events. It is done when the handler has received all and the queue has nothing left.
 func (p *peer) controller(c *conversation, events int) error {
 	q := newQueue()
 	p.telling.arm(events, func(pod *corev1.Pod) {
@@ -61,7 +61,7 @@ func (p *peer) controller(c *conversation, events int) error {
 	if err := c.answer(answer{"expecting": events}); err != nil {
 		return err
 	}
-	if err := p.told(c, events); err != nil {
+	if err := p.delivered(c, events); err != nil {
 		return err
 	}
 	p.telling.also.Store(nil)

@@ -35,7 +35,7 @@ func (p *peer) relisted(c *conversation) error {
 	return c.answer(answer{"relisted": true, "objects": p.objects()})
 }
 
-// join adds a second handler to each informer and waits until it was told of all that is there.
+// join adds a second handler to each informer and waits until it has received all existing objects.
 func (p *peer) join(c *conversation) error {
 	second := newTelling(p.telling.fields)
 	second.target.Store(-1)
@@ -56,6 +56,6 @@ func (p *peer) join(c *conversation) error {
 	}
 	took := time.Since(began)
 	return c.answer(answer{
-		"joined_ms": float64(took.Nanoseconds()) / 1e6, "told": second.count.Load(),
+		"joined_ms": float64(took.Nanoseconds()) / 1e6, "delivered": second.count.Load(),
 	})
 }

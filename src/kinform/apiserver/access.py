@@ -1,4 +1,4 @@
-"""Who may make a request: authentication, impersonation and authorization, in this order."""
+"""Access control: authentication, impersonation and authorization of a request, in this order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["PREFIX", "USER", "Access", "attributes", "refusal"]
 USER: ContextVar[User] = ContextVar("USER", default=ADMIN)
 """Whose request is being answered."""
 PREFIX: Final = "/~"
-"""What a path begins with that has the token in it."""
+"""The beginning of a path that contains the token."""
 _PUBLIC: Final = frozenset({"/healthz", "/livez", "/readyz", "/version"})
 _TABLES: Final = tuple(
     f"{plural}.{GROUP}"
@@ -45,12 +45,12 @@ _AUTHENTICATION: Final = "authentication.k8s.io"
 
 @final
 class Access:
-    """Decides who may do what on one server.
+    """Authenticates and authorizes the requests of one server.
 
     Args:
-        cluster: Whose roles and bindings are looked at.
-        token: Who sends this bearer token may do everything; None: everybody may.
-        has_rbac: Others may come, too, with what rights the roles give them.
+        cluster: The cluster whose roles and bindings apply.
+        token: The bearer token that allows everything; None: every client may do everything.
+        has_rbac: Other users are accepted too, with the rights that roles give them.
     """
 
     def __init__(self, cluster: Cluster, *, token: str | None, has_rbac: bool = False) -> None:
@@ -61,12 +61,11 @@ class Access:
         self._policy: Policy | None = None
         self._epoch = -1
         self._old_impersonators: set[str] = set()
-        cluster.storage.observe(self._note)
+        cluster.storage.observe(self._note, resources=_TABLES)
 
     def _note(self, resource: str, change: Change) -> None:
-        del change
-        if resource in _TABLES:
-            self._policy = None
+        del resource, change
+        self._policy = None
 
     @property
     def policy(self) -> Policy:
@@ -84,17 +83,19 @@ class Access:
     def admit(self, request: Request) -> Request:
         """Return the request without its token in the path, if it may be made.
 
-        From here on `USER` is who makes it. A token in front of the path is for kubectl and all
-        that is made of client-go: they keep their tokens to themselves where there is no TLS.
+        Sets `USER`. A token at the beginning of the path is for kubectl and other clients made with
+        client-go: they do not send tokens without TLS.
 
         Raises:
-            StatusError: nobody knows who asks, or they may not.
+            StatusError: the user is unknown, or may not make the request.
         """
         sent = request.headers.get("authorization", "")
         is_prefixed = request.path.startswith(PREFIX)
         if not is_prefixed and self.identities.is_admin(sent):  # most requests by far
-            user = self._impersonated(request, ADMIN) if self.has_rbac else ADMIN
-            return self._authorized(request, user)
+            if self.has_rbac:
+                return self._authorized(request, self._impersonated(request, ADMIN))
+            USER.set(ADMIN)
+            return request
         given = _given(request)
         if is_prefixed:
             rest = request.path.removeprefix(PREFIX).partition("/")[2]
@@ -108,17 +109,15 @@ class Access:
         return self._authorized(request, self._impersonated(request, user))
 
     def knows(self, request: Request) -> bool:
-        """Tell whether a request has a token of this server, whatever it may do with that."""
+        """Return whether a request has a token of this server. Its rights do not matter here."""
         return not self._has_token or self.identities.of(_given(request)) is not None
 
     def takes_body(self, request: Request) -> bool:
-        """Tell whether a request, whose body has not been read, gets as far as its body.
+        """Return whether the body of a request without a known token is worth reading.
 
-        A request with a token does. One without a token does only if roles allow it to
-        ``system:anonymous``; otherwise it is answered from its head alone.
+        It is only if roles allow the request to ``system:anonymous``; otherwise the request is
+        answered from its head alone.
         """
-        if self.knows(request):
-            return True
         if not self.has_rbac or _given(request):
             return False
         try:
@@ -140,7 +139,7 @@ class Access:
         return user
 
     def decide(self, user: User, asked: Attributes) -> Decision:
-        """Tell whether a user may do something."""
+        """Return whether a user may do something."""
         return _MASTERS_MAY if user.is_master else self.policy.decide(user, asked)
 
     def check(self, user: User, asked: Attributes) -> None:
@@ -167,7 +166,7 @@ class Access:
     # --- impersonation
 
     def _impersonated(self, request: Request, user: User) -> User:
-        """Return whom a user wants to be taken for, if they may; without such a wish, the user."""
+        """Return the user to impersonate, if the user of the request may; else that user."""
         other = identity.impersonated(request)
         if other is None:
             return user
@@ -274,7 +273,7 @@ def _of_collection(request: Request, verb: str) -> tuple[str, str]:
 
 
 def refusal(user: User, asked: Attributes, *, why: str = "") -> StatusError:
-    """Return the answer to somebody who may not do something."""
+    """Return the refusal of something that a user may not do."""
     why = f": {why}" if why else ""
     who = f'User "{user.name}" cannot {asked.verb}'
     if asked.path:

@@ -1,4 +1,4 @@
-"""Addresses and ports of services: which are taken, and which a service gets."""
+"""The allocator of Services' cluster addresses and node ports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WITH_PORTS: Final = frozenset({"NodePort", "LoadBalancer"})
 
 @final
 class Addresses:
-    """What the services of a cluster have, known without looking at all of them each time."""
+    """An index of the addresses and node ports of a cluster's Services."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -30,7 +30,7 @@ class Addresses:
         self._held: dict[str, tuple[str, set[int]]] = {}
         self._is_stale = True
         self._given = 0
-        cluster.storage.observe(self._note)
+        cluster.storage.observe(self._note, resources={_SERVICES})
 
     def rebuild(self) -> None:
         """Look at all services again, after the storage was loaded or restored."""
@@ -67,7 +67,8 @@ class Addresses:
         self._is_stale = False
 
     def _note(self, resource: str, change: Change) -> None:
-        if resource != _SERVICES or self._is_stale:
+        del resource
+        if self._is_stale:
             return
         address, ports = self._held.pop(change.key, ("", set[int]()))
         self._addresses.pop(address, None)

@@ -1,4 +1,4 @@
-"""Admission: what a new object needs of others that are there already."""
+"""Admission: the defaults and checks of a new object that depend on other objects."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final
 from kinform.apiserver import status
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.json import Json, as_dict
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.rendering import decode
 
 __all__ = ["admit"]
@@ -29,7 +29,7 @@ def admit(cluster: Cluster, kind: Kind, obj: Json) -> None:
 
 
 def _prioritize(cluster: Cluster, kind: Kind, obj: Json) -> None:
-    """Give a pod the priority of its class, or of the class that is everybody's."""
+    """Give a pod the priority of its class, or of the global default class."""
     spec = as_dict(obj.get("spec"))
     found = _priority_class(cluster, kind, obj, spec=spec)
     value = found.get("value", 0)

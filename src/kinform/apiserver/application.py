@@ -1,30 +1,19 @@
 """The application: from a `Request` to a `Response`, without sockets.
 
-Everything that is wrong with a request ends here, as a Status. After each request that may have
-written, what controllers would do about it is done (see `kinform.apiserver.collecting`).
+Every error of a request becomes a Status here. After each request the controllers run that react to
+its writes (see `kinform.apiserver.collecting`).
 """
 
 from __future__ import annotations
 
 import logging
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
 import msgspec
 
-from kinform.apiserver import (
-    data,
-    escalation,
-    judging,
-    paths,
-    rbac_objects,
-    rendering,
-    reviews,
-    status,
-    system,
-    work,
-)
+from kinform.apiserver import data, escalation, paths, rendering, reviews, status, system, work
 from kinform.apiserver.access import PREFIX, Access
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.collecting import Collector
@@ -34,13 +23,12 @@ from kinform.apiserver.fault_answers import Faults
 from kinform.apiserver.fault_kinds import Subject
 from kinform.apiserver.fault_plan import FaultPlan
 from kinform.apiserver.json import Json
-from kinform.apiserver.negotiation import Form, negotiate
 from kinform.apiserver.objects import Objects
 from kinform.apiserver.openapi import OpenApi
 from kinform.apiserver.options import ListOptions, boolean, list_options, version
 from kinform.apiserver.paths import NoSuchPath, Route, route
 from kinform.apiserver.reading import Page, page
-from kinform.apiserver.rendering import Renderer
+from kinform.apiserver.rendering import Form, Renderer, negotiate
 from kinform.apiserver.replica import READS
 from kinform.apiserver.selecting import Selection, Term
 from kinform.apiserver.status import StatusError
@@ -69,10 +57,10 @@ class Application:
 
     Args:
         cluster: Its state.
-        token: Who sends this bearer token may do everything; None: everybody may.
-        rbac: Others may come, too, with what rights roles and bindings give them.
-        address: Where clients reach the server, ``host:port``.
-        faults: What is to go wrong.
+        token: The bearer token that allows everything; None: every client may do everything.
+        rbac: Other users are accepted too, with the rights that roles and bindings give them.
+        address: The address of the server for clients, ``host:port``.
+        faults: The faults to inject.
     """
 
     def __init__(
@@ -96,6 +84,11 @@ class Application:
         self._subresources = Subresources(
             cluster, objects=self.objects, deletion=self.deletion, writing=self.writing
         )
+        self._writes: Mapping[str, Callable[[Request, Route], Written]] = {
+            "create": self.writing.create,
+            "update": self.writing.put,
+            "patch": self.writing.patch,
+        }
         self._discovery = Discovery(cluster.kinds)
         self._openapi = OpenApi(cluster.kinds)
         system.follow_definitions(cluster)
@@ -108,30 +101,30 @@ class Application:
         """Create what every cluster has: its first namespaces."""
         system.create_first_objects(self.objects, self.cluster)
         if self.access.has_rbac:
-            rbac_objects.create_first_roles(self.objects, self.cluster)
+            system.create_first_roles(self.objects, self.cluster)
         self.collector.settle()
         self._faults.floor = self.cluster.storage.revision
         self.plan.start()
 
     def reload(self) -> None:
-        """Learn anew what follows from the storage, after it was loaded or restored."""
+        """Rebuild the state that is derived from the storage, after it was loaded or restored."""
         system.load_definitions(self.cluster)
         self.collector.rebuild()
 
     async def handle(self, request: Request) -> Response:
-        """Answer one request. What goes wrong is the answer, too.
+        """Answer one request. An error is answered, too.
 
         Raises:
             Broken: there is to be no answer; the connection ends.
         """
         if self.cluster.gate.is_shut:
             await self.cluster.gate.passed()
-        if self.plan:
+        if self.plan.active:
             return await self._faults.answer(request)
         return await self._handled(request)
 
     def _subject(self, request: Request) -> Subject:
-        """Tell what a request is about, as far as it is about objects."""
+        """Return the subject of a request; empty if it is not about objects."""
         try:
             where = route(self.cluster.kinds, _without_token(request.path))
         except (StatusError, NoSuchPath, paths.Unreadable):
@@ -144,9 +137,8 @@ class Application:
             response = await self._answered(request)
         except StatusError as exc:
             response = _refusal(request, exc)
-        except paths.Unreadable as exc:
-            text = f'Internal Server Error: "{request.target}": {exc}\n'
-            response = Response(status=500, headers=dict(_PLAIN), body=text.encode())
+        except paths.Unreadable:
+            response = _unreadable(request)
         except NoSuchPath:
             response = Response(status=404, headers=dict(_TEXT), body=b"404 page not found\n")
         except Broken:
@@ -156,50 +148,49 @@ class Application:
         except RecursionError:
             response = _refusal(request, status.bad_request("the body is nested too deeply"))
         except Exception as exc:
-            log.exception("%s %s failed", request.method, _without_token(request.path))
+            path = _without_token(request.path)
+            log.exception(
+                "request failed: %s %s",
+                request.method,
+                path,
+                extra={"method": request.method, "path": path},
+            )
             response = _refusal(request, status.internal(f"{type(exc).__name__}: see the log"))
-        self._settle()
-        try:
-            await self.cluster.storage.saved()  # what a crash could undo is told to nobody
-        except Unsaved as exc:
-            response = _refusal(request, status.internal(str(exc)))
-        return await _compressed(request, response)
-
-    def _settle(self) -> None:
-        """Do what controllers would; if that fails, it is not the client's fault."""
-        try:
-            self.collector.settle()
-        except Exception:
-            log.exception("what follows from a write could not be done")
+        self.collector.settle()
+        if self.cluster.storage.journal is not None:
+            try:  # a write that a crash could undo is not answered
+                await self.cluster.storage.journal.saved()
+            except Unsaved as exc:
+                response = _refusal(request, status.internal(str(exc)))
+        if isinstance(response.body, bytes) and len(response.body) >= _COMPRESSED:
+            await _compress(request, response, response.body)
+        return response
 
     async def _answered(self, request: Request) -> Response:
         request = self.access.admit(request)
         work.begin()
         if len(request.body) > BODY_LIMIT:
             raise status.too_large()
-        if request.path.startswith("/openapi"):
-            await offload(data.documents)  # from a file, the first time
-            await offload(data.custom_template)
-        found = self._of_system(request)
-        if found is not None:
-            return found
-        where = route(self.cluster.kinds, request.path, target=request.target)
+        path = request.path.rstrip("/") or "/"
+        if path.count("/") <= 3 or not path.startswith("/api"):
+            found = await self._of_system(request, path)
+            if found is not None:
+                return found
+        where = route(self.cluster.kinds, request.path)
         try:
-            response = await self._of_object(request, where)
+            if where.subresource is not None and where.subresource.name != "status":
+                answer = self._subresources.answer(request, where)
+                response = self._written(request, where, answer)
+            else:
+                response = await self._of_resource(request, where)
         except StatusError as exc:
             response = _refusal(request, exc)
-        response.warnings[:0] = system.deprecations(where.kind)
+        if where.kind.deprecation:
+            response.warnings.insert(0, where.kind.deprecation)
         return response
 
-    async def _of_object(self, request: Request, where: Route) -> Response:
-        if where.subresource is not None and where.subresource.name != "status":
-            answer = self._subresources.answer(request, where)
-            return self._written(request, where, answer)
-        return await self._of_resource(request, where)
-
-    def _of_system(self, request: Request) -> Response | None:
-        """Answer what is about the server and not about an object."""
-        path = request.path.rstrip("/") or "/"
+    async def _of_system(self, request: Request, path: str) -> Response | None:
+        """Answer a request about the server itself: health, version, discovery, OpenAPI."""
         if (plain := system.health(path, request)) is not None:
             return plain
         if path == "/version":
@@ -209,8 +200,10 @@ class Application:
         if path == "/":
             return Response(headers=dict(_JSON), body=rendering.encode(system.paths(self.cluster)))
         if path.startswith("/openapi"):
+            await offload(data.documents)  # from a file, the first time
+            await offload(data.custom_template)
             return self._openapi.answer(request)
-        if path.count("/") > 3 or not path.startswith("/api"):
+        if not path.startswith("/api"):
             return None
         found = self._discovery.answer(request)
         if found is not None:
@@ -255,14 +248,9 @@ class Application:
             return self._written(request, where, answer)
         if where.kind.storage in reviews.REVIEWS:
             answer = reviews.review(request, where, self.cluster)
-            judging.judge(self.access, request, answer.obj)
+            reviews.judge(self.access, request, answer.obj)
             return self._written(request, where, answer)
-        verbs: dict[str, Callable[[Request, Route], Written]] = {
-            "create": self.writing.create,
-            "update": self.writing.put,
-            "patch": self.writing.patch,
-        }
-        write = verbs[verb]
+        write = self._writes[verb]
         if self.access.has_rbac:
             escalation.check(
                 self.access,
@@ -276,7 +264,7 @@ class Application:
 
     @property
     def _reads(self) -> Cluster:
-        """What reads are answered from."""
+        """The cluster that answers reads: a replica, or the server's own."""
         return READS.get() or self.cluster
 
     async def _get(self, request: Request, where: Route) -> Response:
@@ -450,15 +438,20 @@ def _document(value: Json, form: Form) -> bytes:
     return rendering.document(value, form)
 
 
-async def _compressed(request: Request, response: Response) -> Response:
-    """Compress a large body for a client that takes it so."""
-    body = response.body
-    if not isinstance(body, bytes) or len(body) < _COMPRESSED:
-        return response
+async def _compress(request: Request, response: Response, body: bytes) -> None:
+    """Compress a large body for a client that accepts gzip."""
     accepted = request.headers.get("accept-encoding", "").split(",")
     if request.method != "GET" or "gzip" not in (it.strip() for it in accepted):
-        return response
+        return
     packer = zlib.compressobj(level=1, wbits=31)
     response.body = await offload(lambda: packer.compress(body) + packer.flush())
     response.headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    return response
+
+
+def _unreadable(request: Request) -> Response:
+    target = request.target
+    text = (
+        f'Internal Server Error: "{target}": failed to create RequestInfo: '
+        f"unable to determine kind and namespace from url, {target}\n"
+    )
+    return Response(status=500, headers=dict(_PLAIN), body=text.encode())

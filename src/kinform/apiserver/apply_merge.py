@@ -1,4 +1,4 @@
-"""Objects and configurations: merge one into the other, take fields away, find mistakes.
+"""Merging for server-side apply: merge a configuration, remove fields, find type errors.
 
 The parts of server-side apply that work on values. None of them changes its arguments; results
 share with them what did not change.
@@ -9,8 +9,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from kinform.apiserver.field_sets import SELF, FieldSet, is_dict, is_list, paths
-from kinform.apiserver.field_shapes import LEAF, LIST, MAP, Shape, item_name
+from kinform.apiserver.field_sets import (
+    LEAF,
+    LIST,
+    MAP,
+    SELF,
+    FieldSet,
+    Shape,
+    is_dict,
+    is_list,
+    item_name,
+    paths,
+)
 from kinform.apiserver.json import Json, JsonValue, as_list
 
 __all__ = ["merge", "mistakes", "remove"]
@@ -191,7 +201,7 @@ def _without_key(shape: Shape, item: JsonValue) -> str:
 
 
 def _wrong_scalar(wanted: str, value: JsonValue) -> str:
-    """Return what is wrong with a scalar, in the server's words for it."""
+    """Return the errors of a scalar, in the server's words for it."""
     if wanted == "string" and not isinstance(value, str):
         return f"expected string, got &value.valueUnstructured{{Value:{_in_full(value)}}}"
     if wanted == "boolean" and not isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""What an `APIServer` can be made of, and what is said about the rest. Pure."""
+"""Checks of the arguments of `APIServer`. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LAST_PORT: Final = 65_535
 
 
 def check_port(port: object) -> None:
-    """Refuse what is no port.
+    """Check a port number.
 
     Raises:
         UsageError: it is none.
@@ -27,7 +27,7 @@ def check_port(port: object) -> None:
 
 
 def check_token(token: object) -> None:
-    """Refuse what nobody could send as a token.
+    """Check that a token can be sent in a header.
 
     Raises:
         UsageError: it is empty, or no text. The message does not hold it.
@@ -41,7 +41,7 @@ def check_token(token: object) -> None:
 
 
 def check_faults(faults: object) -> None:
-    """Refuse what is no plan.
+    """Check a fault plan.
 
     Raises:
         UsageError: it is none.
@@ -63,7 +63,7 @@ def check_revision(revision: object, *, first: int, current: int) -> None:
         raise UsageError(f"revision: expected a number, got {revision!r}")
     if not first <= revision <= current:
         raise UsageError(
-            f"there is no revision {revision}: the first is {first}, the current one {current}"
+            f"revision {revision} does not exist: the first is {first}, the current one {current}"
         )
 
 

@@ -1,4 +1,4 @@
-"""Autoscalers in their two forms: as version 2 stores them, and as version 1 shows them.
+"""Conversion of HorizontalPodAutoscalers between v1 and the stored v2.
 
 Version 1 has a field for the use of processors only. All else that version 2 says is there as
 annotations, so that nothing is lost on the way there and back.
@@ -67,26 +67,26 @@ _SEEN: Final[Mapping[str, _Paths]] = {
 def to_first(obj: Json) -> Json:
     """Return a stored autoscaler as version 1 shows it; what is given is not changed."""
     spec, status = dict(as_dict(obj.get("spec"))), dict(as_dict(obj.get("status")))
-    told: dict[str, str] = {}
+    kept: dict[str, str] = {}
     share, metrics = _without_share(as_list(spec.pop("metrics", None)), "target")
     if share is not None:
         spec[_SHARE] = share
     if metrics:
-        told[_METRICS] = _text([_renamed(metric, _WANTED) for metric in metrics])
+        kept[_METRICS] = _text([_renamed(metric, _WANTED) for metric in metrics])
     behavior = spec.pop("behavior", None)
     if behavior is not None:
-        told[_BEHAVIOR] = _text(_internal(behavior))
+        kept[_BEHAVIOR] = _text(_internal(behavior))
     seen = as_list(status.pop("currentMetrics", None))
     share, _ = _without_share(seen, "current")
     if share is not None:
         status[_CURRENT_SHARE] = share
     if seen:
-        told[_CURRENT] = _text([_renamed(metric, _SEEN) for metric in seen])
+        kept[_CURRENT] = _text([_renamed(metric, _SEEN) for metric in seen])
     conditions = status.pop("conditions", None)
     if conditions:
-        told[_CONDITIONS] = _text(conditions)
+        kept[_CONDITIONS] = _text(conditions)
     status.setdefault("currentReplicas", 0)
-    return {**obj, "metadata": _annotated(obj["metadata"], told), "spec": spec, "status": status}
+    return {**obj, "metadata": _annotated(obj["metadata"], kept), "spec": spec, "status": status}
 
 
 def to_second(obj: Json) -> Json:
@@ -114,9 +114,9 @@ def to_second(obj: Json) -> Json:
     return {**obj, "metadata": _annotated(obj["metadata"], {}), "spec": spec, "status": status}
 
 
-def _annotated(metadata: Json, told: dict[str, str]) -> Json:
+def _annotated(metadata: Json, kept: dict[str, str]) -> Json:
     held = as_dict(metadata.get("annotations"))
-    annotations = {key: value for key, value in held.items() if key not in _ALL} | told
+    annotations = {key: value for key, value in held.items() if key not in _ALL} | kept
     others = {key: value for key, value in metadata.items() if key != "annotations"}
     return {**others, "annotations": annotations} if annotations else others
 

@@ -1,4 +1,4 @@
-"""Checking a decoded object against its kind: what it is, what is unknown, what is mistyped."""
+"""Strict decoding: checks of an object's kind, unknown fields and types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 
 from kinform.apiserver import field_errors, kinds, schemas, shapes, status, type_errors
 from kinform.apiserver.json import Json, JsonValue, as_list, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.schemas import Schema
 from kinform.apiserver.shapes import Walk, Wrong, written
 from kinform.apiserver.status import StatusError
@@ -37,7 +37,7 @@ _MOVED: Final = {
 _OTHER_SCHEMES: Final = {"apiextensions.k8s.io", "apiregistration.k8s.io"}
 """Groups that a part of the server serves which knows no others."""
 _SCHEME: Final = 'in scheme "pkg/runtime/scheme.go:111"'
-_NOBODY: Final = Kind(
+_NO_KIND: Final = Kind(
     group="", version="", kind="", plural="", singular="", namespaced=False, verbs=()
 )
 
@@ -59,45 +59,34 @@ class Duplicate(str):
 
 @final
 class Checked(msgspec.Struct, frozen=True):
-    """What is to be said of an object that can be taken."""
+    """The result of checking an object that can be accepted."""
 
     complaints: list[str]
     """Unknown and duplicate fields, in the server's order: ``unknown field "spec.foo"``."""
 
 
 @final
-class Patched:
-    """What a refusal of a patch shows: the object that came out, or a strategic merge patch.
+class Patched(msgspec.Struct, frozen=True):
+    """The result of a patch, or a strategic merge patch itself, as a refusal shows it."""
 
-    It is taken down at once, because `check` changes what it looks at.
-    """
-
-    __slots__ = ("_is_custom", "_taken", "_written", "is_strategic")
-
-    def __init__(
-        self,
-        value: JsonValue,
-        *,
-        is_strategic: bool = False,
-        is_custom: bool = False,
-        written: str = "",
-    ) -> None:
-        self._written: Final = written
-        self._taken: Final = msgspec.json.encode(value)
-        self._is_custom: Final = is_custom
-        self.is_strategic: Final = is_strategic
+    raw: bytes
+    """As JSON, because `check` changes the decoded object."""
+    is_strategic: bool = False
+    is_custom: bool = False
+    written: str = ""
+    """The text to show; empty: it is made from ``raw``."""
 
     @property
     def text(self) -> str:
-        """Return it as the server shows it."""
-        if self._written:
-            return self._written
-        value: JsonValue = msgspec.json.decode(self._taken)
+        """Return the text that kube-apiserver shows."""
+        if self.written:
+            return self.written
+        value: JsonValue = msgspec.json.decode(self.raw)
         if self.is_strategic:
             return type_errors.go_format(value)
         if not isinstance(value, dict):
-            return self._taken.decode()
-        if self._is_custom:
+            return self.raw.decode()
+        if self.is_custom:
             return msgspec.json.encode(value, order="sorted").decode()
         # What the patch has gone through is a map; below, fields are as their structs have them.
         obj = cast("Json", value)
@@ -105,7 +94,7 @@ class Patched:
 
     def refusal(self, why: str) -> StatusError:
         """Return the refusal of the patch."""
-        return status.invalid(_NOBODY, "", [field_errors.invalid("patch", self.text, why)])
+        return status.invalid(_NO_KIND, "", [field_errors.invalid("patch", self.text, why)])
 
 
 def check(
@@ -120,7 +109,7 @@ def check(
 
     Of a built-in kind unknown fields and nulls are dropped, times and quantities get their
     canonical form, and ``apiVersion`` and ``kind`` are filled in. Of a custom kind that is so of
-    the metadata; the rest is only looked at. ``duplicates`` are those of `decoding.decode`;
+    the metadata; the rest is only inspected. ``duplicates`` are those of `decoding.decode`;
     ``patched`` says that the object is the result of a patch.
 
     Raises:
@@ -172,7 +161,7 @@ def complain(
 ) -> list[str]:
     """Return what is to be warned of, at a level of the ``fieldValidation`` parameter.
 
-    `kinform.apiserver.write_options` has seen to it that there is such a level.
+    `kinform.apiserver.options` has seen to it that there is such a level.
 
     Raises:
         StatusError: the level is ``Strict`` and there is something to complain about.
@@ -217,7 +206,7 @@ def _check_identity(obj: Json, *, is_strategic: bool) -> None:
             "couldn't get version/kind; json parse error: json: cannot unmarshal "
             f"{given} into Go struct field .{name} of type string"
         )
-    version = text(obj, "apiVersion")
+    version: str = obj.get("apiVersion") or ""
     if version.count("/") > 1:
         raise Wrong(f"unexpected GroupVersion string: {version}")
     if version.startswith("/"):
@@ -291,7 +280,7 @@ def _registered(kind: Kind, gvk: GroupVersionKind) -> Kind | None:
     if gvk.group != kind.group and {gvk.group, kind.group} & _OTHER_SCHEMES:
         return None
     if gvk.kind == "Status" and not gvk.group:
-        return _NOBODY
+        return _NO_KIND
     known = kinds.builtin().by_gvk
     item = GroupVersionKind(gvk.group, gvk.version, gvk.kind.removesuffix("List"))
     return known(gvk) or known(item)

@@ -1,4 +1,4 @@
-"""The state of a server that is not stored: kinds, time, randomness, and who waits for what."""
+"""The state of a server that is not stored: kinds, time, randomness, and waiters for a revision."""
 
 from __future__ import annotations
 
@@ -11,14 +11,41 @@ from typing import final
 
 from kinform import clock
 from kinform.apiserver import kinds
-from kinform.apiserver.gate import Gate
 from kinform.apiserver.kinds import Kinds
 from kinform.apiserver.storage import Change, Storage
 
-__all__ = ["Cluster"]
+__all__ = ["Cluster", "Gate"]
 
 _SUFFIX = "bcdfghjklmnpqrstvwxz2456789"
-"""What the server makes names of: no vowels, so no words."""
+"""The characters of generated suffixes: no vowels, so that they form no words."""
+
+
+@final
+class Gate:
+    """Holds back every answer of a paused server."""
+
+    def __init__(self) -> None:
+        self.is_shut: bool = False
+        """The server is paused: answers wait for `passed`."""
+        self._opened: asyncio.Event | None = None
+
+    def shut(self) -> None:
+        """Hold back all answers from now on."""
+        if self._opened is None:
+            self._opened = asyncio.Event()
+            self.is_shut = True
+
+    def open(self) -> None:
+        """Release all waiting answers."""
+        if self._opened is not None:
+            self._opened.set()
+            self._opened = None
+            self.is_shut = False
+
+    async def passed(self) -> None:
+        """Wait until the gate is open."""
+        while self._opened is not None:
+            await self._opened.wait()
 
 
 @final
@@ -49,7 +76,8 @@ class Cluster:
 
     def timestamp(self) -> str:
         """Return the time as objects carry it, in whole seconds."""
-        return self.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        wall = clock.current().wall() + self.clock_offset
+        return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def uid(self) -> str:
         """Return a new uid."""

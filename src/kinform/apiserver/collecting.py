@@ -1,4 +1,4 @@
-"""What a cluster's controllers do about ownership: garbage, namespaces, definitions.
+"""The controllers that clean up: garbage collection, namespaces, definitions.
 
 kube-controller-manager does this some time after a write. Here it is done before the answer to
 the write is sent, so that a test never has to wait for it.
@@ -7,21 +7,20 @@ the write is sent, so that a test never has to wait for it.
 from __future__ import annotations
 
 import logging
-from collections import deque
-from collections.abc import Callable, Iterator
-from typing import Final, final
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple, final
 
-from kinform.apiserver import conditions, custom_objects, managed_fields
+from kinform.apiserver import custom_objects, managed_fields
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.custom_objects import DEFINITIONS
 from kinform.apiserver.deletion import FOREGROUND, ORPHAN, DeleteOptions, Deletion
 from kinform.apiserver.json import Json, as_dict, as_list, text
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.kinds import Kind, schema_of
 from kinform.apiserver.objects import Objects
+from kinform.apiserver.options import WriteOptions
 from kinform.apiserver.rendering import decode
 from kinform.apiserver.storage import Change, Stored
-from kinform.apiserver.write_options import Intent
 
 __all__ = ["Collector"]
 
@@ -55,7 +54,7 @@ class Collector:
         cluster.storage.observe(self._note)
 
     def rebuild(self) -> None:
-        """Learn everything anew, after the storage was loaded or restored.
+        """Rebuild the index, after the storage was loaded or restored.
 
         What was left to be done then is left to be done now: a backup may have been made between
         the end of an owner and the end of what it owned.
@@ -77,8 +76,13 @@ class Collector:
             resource, change = self._waiting.popleft()
             try:
                 self._react(resource, change)
-            except Exception:  # as a controller would: what fails is told, and the rest goes on
-                log.exception("%s %s: what follows from a change failed", resource, change.key)
+            except Exception:  # as in a controller: a failure is logged, and the rest goes on
+                log.exception(
+                    "controller failed to handle a change of %s %s",
+                    resource,
+                    change.key,
+                    extra={"resource": resource, "key": change.key},
+                )
 
     # --- the index
 
@@ -247,7 +251,7 @@ class Collector:
             return
         account: Json = {"kind": "ServiceAccount", "apiVersion": "v1"}
         account["metadata"] = {"name": "default"}
-        self._objects.create(kind, account, Intent(manager=_MANAGER), namespace=namespace)
+        self._objects.create(kind, account, WriteOptions(manager=_MANAGER), namespace=namespace)
 
     def _empty_namespace(self, kind: Kind, stored: Stored) -> None:
         for child, held in self._content(f"{stored.key}/"):
@@ -256,7 +260,7 @@ class Collector:
         left = list(self._content(f"{stored.key}/"))
 
         def report(obj: Json) -> None:
-            conditions.report(obj, left, self._cluster.timestamp())
+            _report(obj, left, self._cluster.timestamp())
 
         def release(obj: Json) -> None:
             spec = as_dict(obj.get("spec"))
@@ -298,7 +302,7 @@ class Collector:
 
 
 def _is_unfinished(stored: Stored) -> bool:
-    """Tell whether something may follow from what it is."""
+    """Return whether something may follow from what it is."""
     return bool(stored.owners) or b'"deletionTimestamp"' in stored.raw
 
 
@@ -307,4 +311,83 @@ def _blocks(kind: Kind, stored: Stored, owner: str) -> bool:
     return any(
         as_dict(it).get("uid") == owner and as_dict(it).get("blockOwnerDeletion")
         for it in references
+    )
+
+
+# --- the conditions of a namespace that is being deleted
+
+
+class _Fine(NamedTuple):
+    """A namespace condition that has nothing to report."""
+
+    type: str
+    reason: str
+    message: str
+
+
+_CONTENT: Final = _Fine(
+    "NamespaceContentRemaining", "ContentRemoved", "All content successfully removed"
+)
+_FINALIZERS: Final = _Fine(
+    "NamespaceFinalizersRemaining",
+    "ContentHasNoFinalizers",
+    "All content-preserving finalizers finished",
+)
+_ALL: Final = (
+    _Fine(
+        "NamespaceDeletionDiscoveryFailure",
+        "ResourcesDiscovered",
+        "All resources successfully discovered",
+    ),
+    _Fine(
+        "NamespaceDeletionGroupVersionParsingFailure",
+        "ParsedGroupVersions",
+        "All legacy kube types successfully parsed",
+    ),
+    _Fine(
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+    _CONTENT,
+    _FINALIZERS,
+)
+
+
+def _report(obj: Json, left: Sequence[tuple[Kind, Stored]], now: str) -> None:
+    """Write into a namespace's status what is left in it, in place."""
+    resources: Counter[str] = Counter()
+    finalizers: Counter[str] = Counter()
+    for kind, stored in left:
+        resources[f"{kind.plural}.{kind.group}"] += 1
+        finalizers.update(as_list(decode(kind, stored.raw)["metadata"].get("finalizers")))
+    said: dict[_Fine, tuple[str, str]] = {}
+    if resources:
+        message = f"Some resources are remaining: {_listed(resources, 'has')}"
+        said[_CONTENT] = ("SomeResourcesRemain", message)
+    if finalizers:
+        message = "Some content in the namespace has finalizers remaining"
+        message = f"{message}: {_listed(finalizers, 'in')}"
+        said[_FINALIZERS] = ("SomeFinalizersRemain", message)
+    state = as_dict(obj.get("status"))
+    known = {each["type"]: each for each in as_list(state.get("conditions"))}
+    for fine in _ALL:
+        reason, message = said.get(fine, (fine.reason, fine.message))
+        old = as_dict(known.get(fine.type))
+        value = "True" if fine in said else "False"
+        if old.get("status") != value or old.get("message") != message:
+            since = now if old.get("status") != value else old["lastTransitionTime"]
+            known[fine.type] = {
+                "type": fine.type,
+                "status": value,
+                "lastTransitionTime": since,
+                "reason": reason,
+                "message": message,
+            }
+    obj["status"] = {**state, "conditions": list(known.values())}
+
+
+def _listed(counts: Counter[str], word: str) -> str:
+    return ", ".join(
+        f"{name} {word} {count} resource instances" for name, count in sorted(counts.items())
     )

@@ -1,4 +1,4 @@
-"""Objects that one table keeps and several groups or versions serve, each in its own form.
+"""Conversion between the stored form of an object and that of a served version.
 
 Events are one such case: ``events.k8s.io`` calls by other names what the core group stores.
 Autoscalers are the other one: version 1 is narrower than version 2, which is stored. All other
@@ -11,9 +11,9 @@ from typing import Final
 
 from kinform.apiserver import autoscalers
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
-__all__ = ["is_converted", "to_served", "to_stored"]
+__all__ = ["to_served", "to_stored"]
 
 _EVENTS: Final = {
     "involvedObject": "regarding",
@@ -24,36 +24,23 @@ _EVENTS: Final = {
     "count": "deprecatedCount",
     "reportingComponent": "reportingController",
 }
-"""What the core group calls the fields of an event, and what ``events.k8s.io`` does."""
+"""The fields of an event in the core group, and their names in ``events.k8s.io``."""
 _STORED: Final = {served: stored for stored, served in _EVENTS.items()}
 _OMITTED_EMPTY: Final = frozenset({"reportingController", "reportingInstance"})
 """Fields that the core group always shows, and ``events.k8s.io`` only if there is something."""
 
 
-def is_converted(kind: Kind) -> bool:
-    """Tell whether objects of a kind are stored in another form than they are served."""
-    return kind.group == "events.k8s.io" or _is_first_autoscaler(kind)
-
-
-def _is_first_autoscaler(kind: Kind) -> bool:
-    return kind.group == "autoscaling" and kind.version == "v1"
-
-
 def to_served(kind: Kind, obj: Json) -> Json:
-    """Return a stored object in the form of ``kind``."""
-    if not is_converted(kind):
-        return obj
-    if _is_first_autoscaler(kind):
+    """Return a stored object in the form of ``kind``, of which ``is_converted`` is true."""
+    if kind.group == "autoscaling":
         return autoscalers.to_first(obj)
     found = {_EVENTS.get(field, field): value for field, value in obj.items()}
     return {k: v for k, v in found.items() if v != "" or k not in _OMITTED_EMPTY}
 
 
 def to_stored(kind: Kind, obj: Json) -> Json:
-    """Return an object of ``kind`` in the form in which it is stored."""
-    if not is_converted(kind):
-        return obj
-    if _is_first_autoscaler(kind):
+    """Return an object of ``kind``, of which ``is_converted`` is true, in its stored form."""
+    if kind.group == "autoscaling":
         return autoscalers.to_second(obj)
     found = {_STORED.get(field, field): value for field, value in obj.items()}
     return {"reportingComponent": "", "reportingInstance": "", **found}

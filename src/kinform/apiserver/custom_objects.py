@@ -1,4 +1,4 @@
-"""Objects of custom kinds, and the definitions of these kinds, on their way to the storage."""
+"""Custom objects and their definitions: the steps between decoding and storage."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.crd import defaulting, definitions, establishing, kinds, pruning, validating
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
-from kinform.apiserver.kind import CustomVersion, Kind
+from kinform.apiserver.kinds import CustomVersion, Kind
 from kinform.apiserver.rendering import decode
 
 __all__ = [
+    "ADVISED",
     "DEFINITIONS",
     "advice",
     "complete",
@@ -32,6 +33,8 @@ __all__ = [
 _WRITTEN_OUT: Final = 1e21
 """From here on numbers are written with an exponent."""
 DEFINITIONS: Final = "customresourcedefinitions.apiextensions.k8s.io"
+ADVISED: Final = frozenset({DEFINITIONS, "secrets"})
+"""The resources about whose objects `advice` has something to say."""
 kinds_of: Final[Callable[[Json], list[Kind]]] = kinds.kinds_of
 
 
@@ -46,7 +49,7 @@ def complete(kind: Kind, obj: Json) -> None:
 
 
 def _make_whole(value: JsonValue) -> None:
-    """Make whole numbers of floats that are none but in writing, in place: 2.0 is kept as 2."""
+    """Make integers of floats with a whole value, in place: 2.0 is stored as 2."""
     if isinstance(value, dict):
         entries = as_dict(cast("object", value))
         for key, item in entries.items():
@@ -68,13 +71,13 @@ def _whole(number: float) -> int | float:
 
 
 def validate(kind: Kind, obj: Json) -> list[FieldError]:
-    """Return what is wrong with a new custom object, its metadata aside."""
+    """Return the errors of a new custom object, its metadata aside."""
     custom = _custom(kind)
     return validating.validate(kind, custom.schema, obj)
 
 
 def validate_update(kind: Kind, new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of a custom object, its metadata aside."""
+    """Return the errors of a change of a custom object, its metadata aside."""
     custom = _custom(kind)
     return validating.validate_update(kind, custom.schema, new, old)
 

@@ -1,4 +1,4 @@
-"""OpenAPI documents of custom kinds, made from the recorded one of two made-up kinds.
+"""OpenAPI documents of custom kinds, made from the recorded document of two sample kinds.
 
 The made-up kinds, one in namespaces and one not, have every subresource and names that occur
 nowhere else. Another kind's paths are theirs with the names exchanged, so operations, parameters
@@ -16,7 +16,7 @@ import msgspec
 
 from kinform.apiserver import data
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = ["definition_name", "document"]
 

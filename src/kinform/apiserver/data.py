@@ -1,7 +1,7 @@
-"""What a real kube-apiserver answered, kept as package data (see ``tools/record_api.py``).
+"""Recorded answers of a real kube-apiserver, as package data (see ``tools/record_api.py``).
 
-Each file is read once, when something in it is first asked for; importing reads nothing. What
-these functions return is shared: nobody may change it.
+Each file is read once, on first use; importing reads nothing. Returned values are shared: callers
+must not change them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FOLDER: Final = Path(__file__).with_name("data")
 
 @final
 class Api(msgspec.Struct, frozen=True, kw_only=True):
-    """What the server serves, and how it calls itself."""
+    """The groups, versions and kinds of the server, and its version."""
 
     version: Json
     """The answer of ``/version``."""
@@ -33,14 +33,14 @@ class Api(msgspec.Struct, frozen=True, kw_only=True):
     columns: dict[str, list[Json]]
     """The column definitions of a kind's table, by ``group/version/plural``."""
     storage_hashes: dict[str, str]
-    """What discovery calls ``storageVersionHash``, by ``group/version/plural``."""
+    """The ``storageVersionHash`` of discovery, by ``group/version/plural``."""
     definitions: dict[str, str]
     """The name of a kind's schema, by ``group/version/kind``; also of ``Scale`` and its like."""
 
 
 @final
 class Document(msgspec.Struct, frozen=True, kw_only=True):
-    """One OpenAPI document, its schemas set apart."""
+    """One OpenAPI document, with its schemas in a field of their own."""
 
     hash: str
     document: Json
@@ -70,7 +70,7 @@ def blanks() -> dict[str, Json]:
 
 @functools.cache
 def zones() -> frozenset[str]:
-    """Return the names of all time zones: what a CronJob may name, whatever this host knows."""
+    """Return the names of all time zones that a CronJob may use, independent of this host."""
     return frozenset(_read("zones.json.xz", list[str]))
 
 

@@ -1,4 +1,4 @@
-"""Request bodies: bytes to objects, as far as the server trusts them.
+"""Decoding of request bodies: from bytes to validated objects.
 
 `decode` reads a body, `check` holds the object against its kind, `complain` decides what becomes
 of unknown and duplicate fields. For a create or an update that is::
@@ -21,7 +21,7 @@ from typing import Final, TypedDict, cast, final
 
 import msgspec
 
-from kinform.apiserver import json_syntax, protobuf, repeats, status, type_errors, yaml_bodies
+from kinform.apiserver import protobuf, repeats, status, type_errors, yaml_bodies
 from kinform.apiserver.checking import (
     Checked,
     Duplicate,
@@ -30,7 +30,7 @@ from kinform.apiserver.checking import (
     complain,
     convert,
 )
-from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
+from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, syntax_error, too_deep
 from kinform.apiserver.json import text as json_text
 from kinform.apiserver.shapes import written
 
@@ -51,10 +51,10 @@ __all__ = [
 ]
 
 BODIES: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
-"""What the server reads, as its refusals list it."""
+"""The media types that the server reads, as its refusals list them."""
 
 MAX_VALUES: Final = 40_000
-"""How many values an object or a patch may have; texts of any length count as one.
+"""The most values that an object or a patch may have; texts of any length count as one.
 
 kube-apiserver accepts some objects with more. The limit keeps a write below a second here.
 """
@@ -74,7 +74,7 @@ _ESCAPE: Final = re.compile(
 )
 """An escape; half of a pair that has no other half is ``lone``."""
 _LOOSE: Final = re.compile(rb'"[ \t\r\n]+:|\\u')
-"""What keeps fields from being counted by the marks that end their names."""
+"""Texts in which fields cannot be counted by the characters that end their names."""
 _LONGEST: Final = 400
 
 
@@ -90,12 +90,12 @@ def decode(
     api_version: str = "",
     is_custom: bool = False,
 ) -> tuple[Json, list[str]]:
-    """Return the object in a body, and what to say of fields that are there twice.
+    """Return the object in a body, and complaints about repeated fields.
 
-    ``kind`` is what the body has to be, for the refusal; without it the text is the bare one
-    that DeleteOptions get. A custom object must name its kind, and cannot be protobuf; another
-    one in protobuf is of that ``kind`` and ``api_version`` if it does not say so itself. Without
-    a content type a body is JSON. The complaints go to `check`, which knows which of them count.
+    ``kind`` is the expected kind, for the refusal; without it the refusal has the short text that
+    DeleteOptions get. A custom object must name its kind, and cannot be protobuf. A protobuf body
+    without a kind gets ``kind`` and ``api_version``. Without a content type a body is JSON. The
+    complaints go to `check`, which drops those about fields that are not read.
 
     Raises:
         StatusError: 415 for a form that cannot be read, 400 for a body that has no object in it.
@@ -123,24 +123,29 @@ def decode(
     return obj, complaints
 
 
-def check_size(value: JsonValue) -> None:
-    """Refuse an object, or a patch, of very many values: each costs time at every step.
+def check_size(value: JsonValue) -> bytes:
+    """Return an object, or a patch, as JSON, unless it has too many values.
 
-    The managedFields of an object do not count.
+    Each value costs time at every step. The managedFields of an object do not count.
 
     Raises:
         StatusError: 413, there are more than `MAX_VALUES`.
     """
-    obj = as_dict(cast("object", value))
+    raw = msgspec.json.encode(value)
+    # A comma stands between any two values. Few objects have as many, so few are counted exactly.
+    if raw.count(b",") >= MAX_VALUES and _commas(cast("object", value)) >= MAX_VALUES:
+        raise status.too_large(f"limit is {MAX_VALUES} values")
+    return raw
+
+
+def _commas(value: object) -> int:
+    """Count the commas between the values, without those in texts and in managedFields."""
+    obj = as_dict(value)
     meta = as_dict(obj.get("metadata"))
     if "managedFields" in meta:
         kept = {name: it for name, it in meta.items() if name != "managedFields"}
         value = {**obj, "metadata": kept}
-    raw = msgspec.json.encode(value)
-    # A comma stands between any two values; most texts have few, so they are rarely taken out.
-    if raw.count(b",") < MAX_VALUES or _TEXT.sub(b"", raw).count(b",") < MAX_VALUES:
-        return
-    raise status.too_large(f"limit is {MAX_VALUES} values")
+    return _TEXT.sub(b"", msgspec.json.encode(value)).count(b",")
 
 
 def decode_patch(body: bytes, content_type: str) -> tuple[JsonValue, list[str]]:
@@ -149,7 +154,7 @@ def decode_patch(body: bytes, content_type: str) -> tuple[JsonValue, list[str]]:
     Which of the three it is says the media type; whether the resource takes it is for the caller.
 
     Raises:
-        StatusError: 400 for what is no such patch, 413 for too many operations.
+        StatusError: 400 for a body that is not such a patch, 413 for too many operations.
     """
     media = content_type.partition(";")[0].strip().lower()
     prefix = "" if media == _STRATEGIC else "error decoding patch: "
@@ -165,7 +170,7 @@ def decode_patch(body: bytes, content_type: str) -> tuple[JsonValue, list[str]]:
         given = type_errors.json_kind(value)
         text = f"json: cannot unmarshal {given} into Go value of type map[string]interface {{}}"
         raise status.bad_request(prefix + text)
-    return as_dict(cast("object", value)), list[str](duplicates)
+    return cast("Json", value or {}), list[str](duplicates)
 
 
 def duplicate(path: tuple[str | int, ...]) -> Duplicate:
@@ -192,7 +197,7 @@ def decode_apply(body: bytes) -> tuple[Json, list[str]]:
 
 
 def _operations(value: JsonValue) -> list[Json]:
-    """Return the operations of a JSON patch; what they say is not looked at yet."""
+    """Return the operations of a JSON patch, not yet validated."""
     wrong = "error decoding patch: json: cannot unmarshal "
     if value is None:
         return []
@@ -307,9 +312,9 @@ def _json(body: bytes, *, merges: bool, keeps: bool = False) -> tuple[JsonValue,
             return value, []
         text = body.decode()
     except RecursionError as exc:
-        raise _Unreadable(json_syntax.too_deep(body)) from exc
+        raise _Unreadable(too_deep(body)) from exc
     except ValueError as exc:
-        if problem := json_syntax.syntax_error(body):
+        if problem := syntax_error(body):
             raise _Unreadable(problem) from exc
         text = _LONE_BYTES.sub("\ufffd", body.decode(errors="surrogateescape"))
         text = _ESCAPE.sub(lambda it: r"\ufffd" if it["lone"] else it[0], text)

@@ -1,7 +1,7 @@
-"""Deleting one object: preconditions, grace, finalizers, and what becomes of its dependents.
+"""Deletion of one object: preconditions, grace period, finalizers, and its dependents.
 
-Here an object is removed, or marked so that somebody else removes it: a client that takes its
-finalizer off, or `kinform.apiserver.collecting`, which knows owners and namespaces.
+An object is removed here, or marked so that it is removed later: when a client removes its last
+finalizer, or by `kinform.apiserver.collecting`, which knows owners and namespaces.
 """
 
 from __future__ import annotations
@@ -15,15 +15,14 @@ from kinform.apiserver import decoding, field_errors, schemas, shapes, status
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.custom_objects import DEFINITIONS, mark_deleting
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import Objects, spec_finalizers
-from kinform.apiserver.options import integer, invalid_options
+from kinform.apiserver.options import dry_run_problem, integer, invalid_options
 from kinform.apiserver.rendering import decode
 from kinform.apiserver.shapes import Walk
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Stored
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import dry_run_problem
 
 __all__ = ["FOREGROUND", "ORPHAN", "DeleteOptions", "Deleted", "Deletion", "delete_options"]
 
@@ -54,7 +53,7 @@ _LONGEST: Final = 100 * 365 * 24 * 3600
 
 @final
 class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a deletion says beside the name."""
+    """The options of a deletion."""
 
     grace: int | None = None
     policy: str = ""
@@ -66,12 +65,12 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Deleted(NamedTuple):
-    """What came of it."""
+    """The result of a deletion."""
 
     obj: Json
     is_gone: bool
     is_returned: bool
-    """Whether clients of this kind expect the object and not a Status."""
+    """Clients of this kind expect the object instead of a Status."""
 
     def answer(self, kind: Kind) -> Json:
         """Return the body of the answer."""
@@ -165,7 +164,7 @@ class Deletion:
         """Delete an object, or mark it as being deleted.
 
         Raises:
-            StatusError: there is no such object, or it is not the one that was meant.
+            StatusError: the object does not exist, or its preconditions fail.
         """
         if kind.storage == "namespaces" and key in _IMMORTAL:
             raise status.forbidden(kind, key, "this namespace may not be deleted")

@@ -1,4 +1,4 @@
-"""Discovery: which groups, versions and resources there are, in the two forms clients ask for.
+"""Discovery: the groups, versions and resources of the server, in both forms of the API.
 
 The older form is one document per group and per version; the aggregated form, which kubectl and
 client-go prefer, is one for ``/api`` and one for ``/apis``. Both are made from the kinds alone.
@@ -17,8 +17,7 @@ import msgspec
 from kinform.apiserver import data, status
 from kinform.apiserver.decoding import BODIES
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind, Subresource
-from kinform.apiserver.kinds import Kinds, version_priority
+from kinform.apiserver.kinds import Kind, Kinds, Subresource, version_priority
 from kinform.apiserver.wire import Request, Response
 from kinform.meta import GroupVersion
 
@@ -32,7 +31,7 @@ _PARAMETERS: Final = frozenset({"g=apidiscovery.k8s.io", "v=v2", "as=APIGroupDis
 
 
 def wants_aggregated(accept: str) -> bool:
-    """Tell whether an ``Accept`` header names the aggregated form, wherever in it.
+    """Return whether an ``Accept`` header names the aggregated form.
 
     >>> wants_aggregated("application/json, " + AGGREGATED), wants_aggregated("*/*")
     (True, False)
@@ -46,7 +45,7 @@ def _names_aggregated(entry: str) -> bool:
 
 
 def _wants_unknown(accept: str) -> bool:
-    """Tell whether an ``Accept`` header names nothing but forms that there are not."""
+    """Return whether an ``Accept`` header names nothing but forms that there are not."""
     entries = [entry for entry in accept.split(",") if entry.strip()]
     return bool(entries) and all(";" in entry and "as=" in entry for entry in entries)
 
@@ -61,7 +60,7 @@ def document(kinds: Kinds, path: str, *, address: str) -> Json | None:
         kinds: what is served.
         path: ``/api``, ``/apis``, ``/api/v1``, ``/apis/apps`` or ``/apis/apps/v1``; a slash at
             the end does not matter.
-        address: this server's own ``host:port``, which ``/api`` tells its clients.
+        address: this server's own ``host:port``, which ``/api`` shows to clients.
     """
     parts = path.strip("/").split("/")
     match parts:
@@ -220,7 +219,7 @@ def _verbs(kind: Kind) -> list[str]:
 
 
 def _groups(kinds: Sequence[Kind]) -> Mapping[str, Mapping[str, list[Kind]]]:
-    """Return the kinds by group and version, in the order in which the server tells them.
+    """Return the kinds by group and version, in the order of discovery.
 
     Groups it brings along come first, in its own order; then custom ones, by name.
     """
@@ -236,12 +235,12 @@ def _groups(kinds: Sequence[Kind]) -> Mapping[str, Mapping[str, list[Kind]]]:
 
 
 def _subresources(kind: Kind) -> Iterable[Subresource]:
-    # The server tells ``status`` before ``scale`` for custom kinds, all others by name.
+    # For custom kinds the server lists ``status`` before ``scale``, all others by name.
     return sorted(kind.subresources.values(), key=lambda it: it.name, reverse=bool(kind.custom))
 
 
 def _is_own(kind: Kind, subresource: Subresource) -> bool:
-    """Tell whether a subresource's bodies are of the kind's own group and version."""
+    """Return whether a subresource's bodies are of the kind's own group and version."""
     is_unsaid = not subresource.version
     return is_unsaid or (subresource.group, subresource.version) == (kind.group, kind.version)
 
@@ -261,9 +260,9 @@ class Discovery:
         self._bodies: dict[str, _Body] = {}
 
     def answer(self, request: Request) -> Response | None:
-        """Answer a request that wants the aggregated form; None if it does not, or cannot.
+        """Answer a request for the aggregated form; None if it asks for another form.
 
-        A client that has the answer already, by its ETag, is told so.
+        A client that already has the answer, by its ETag, gets a 304.
 
         Raises:
             StatusError: the client accepts other forms only.

@@ -1,4 +1,4 @@
-"""Nobody gives away, by writing roles or bindings, what they do not have themselves."""
+"""Privilege escalation checks: users cannot grant rights that they do not have."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kinform.apiserver.access import USER, Access
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.identity import User
 from kinform.apiserver.json import Json, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.paths import Route
 from kinform.apiserver.rbac import GROUP, Attributes, Rule, TooManyRules, rules_in
 from kinform.apiserver.rendering import decode as decode_stored
@@ -27,7 +27,7 @@ _EVERYTHING: Final = (
     Rule(verbs=("*",), urls=("*",)),
 )
 _OF_COLLECTOR: Final = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
-"""What may be changed in any role: its rights stay what they are."""
+"""Metadata that may be changed in any role: its rights do not change."""
 
 
 def check(

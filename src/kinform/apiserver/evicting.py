@@ -1,4 +1,4 @@
-"""The ``eviction`` subresource: a deletion of a pod that disruption budgets have a say in."""
+"""The ``eviction`` subresource: deletion of a pod within its disruption budgets."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from kinform.apiserver import parts, status
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.deletion import DeleteOptions, Deletion
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import Objects
+from kinform.apiserver.options import WriteOptions, write_options
 from kinform.apiserver.paths import Route
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import Intent, intent
 from kinform.selectors.labels import LabelSelector
 
 __all__ = ["Evicting"]
 
-_SERVER: Final = Intent(manager="kube-apiserver")
+_SERVER: Final = WriteOptions(manager="kube-apiserver")
 _VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL: Final = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
@@ -42,10 +42,10 @@ class Evicting:
         """Delete a pod, if its budget allows it, which has one disruption less then.
 
         Raises:
-            StatusError: there is no such pod, the body is no eviction, or the budget is against.
+            StatusError: the pod does not exist, the body is invalid, or a budget forbids it.
         """
         body = parts.body(request, parts.EVICTION)
-        wish = intent(request, "CreateOptions")
+        given_options = write_options(request, "CreateOptions")
         if text(body, "metadata", "name") != route.name:
             raise status.bad_request("name in URL does not match name in Eviction object")
         given = as_dict(body.get("deleteOptions"))
@@ -54,7 +54,7 @@ class Evicting:
             policy=given.get("propagationPolicy") or "",
             uid=text(given, "preconditions", "uid"),
             version=text(given, "preconditions", "resourceVersion"),
-            is_dry=bool(given.get("dryRun")) or wish.is_dry,
+            is_dry=bool(given.get("dryRun")) or given_options.is_dry,
         )
         pod = self._objects.load(route.kind, route.key)
         budgets = self._budgets(route, pod)
@@ -103,11 +103,11 @@ class Evicting:
             return obj
 
         key = f"{meta['namespace']}/{name}"
-        self._objects.update(kind, key, change, intent=_SERVER, subresource="status")
+        self._objects.update(kind, key, change, options=_SERVER, subresource="status")
 
 
 def _is_spared(pod: Json, budget: Json) -> bool:
-    """Tell whether a pod can go without being counted: it is not healthy anyway."""
+    """Return whether a pod can go without being counted: it is not healthy anyway."""
     conditions = map(as_dict, as_list(at(pod, "status", "conditions")))
     if any(it.get("type") == "Ready" and it.get("status") == "True" for it in conditions):
         return False

@@ -1,4 +1,4 @@
-"""Faults as they happen: between a request and its answer.
+"""Fault injection between a request and its answer.
 
 Before the answer, faults wait, change the server's state, or put themselves in its place; behind
 it, they change the body. See `kinform.apiserver.faults` for what each of them means.
@@ -55,14 +55,14 @@ _ENDINGS: Final[dict[type[object], Ending]] = {
 
 @final
 class Faults:
-    """Lets the faults of a plan happen to one application.
+    """Injects the faults of a plan into one application.
 
     Args:
-        plan: Which they are.
-        cluster: The state they may change.
-        answer: What answers requests without faults.
-        subject: What tells what a request is about.
-        reload: To be called after the storage was restored.
+        plan: The faults.
+        cluster: The state that they may change.
+        answer: Answers a request without faults.
+        subject: Returns the subject of a request.
+        reload: Called after the storage was restored.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Faults:
         """Answer a request with what its faults leave of the answer.
 
         Raises:
-            Broken: there is no answer.
+            Broken: the connection ends without an answer.
         """
         if self._plan.is_refusing:
             raise Broken(Ending.REFUSED)
@@ -201,7 +201,7 @@ class Faults:
 
     def _spoil_events(self, response: Response, effect: kinds.Effect) -> None:
         if effect == kinds.Gzip(together=True):
-            return  # what is there at the same time stays together
+            return  # events that are sent together stay together
         chunks = _chunks(response)
         match effect:
             case kinds.DuplicateEvents():
@@ -251,7 +251,7 @@ class Faults:
 
 
 def _is_behind(effect: kinds.Effect, request: Request) -> bool:
-    """Tell whether a replica that is behind answers a read."""
+    """Return whether a replica that is behind answers a read."""
     if isinstance(effect, kinds.StaleCache):
         return bool(request.option("resourceVersion"))
     return isinstance(effect, kinds.Stale)
@@ -289,7 +289,7 @@ def _status(
     reason = _REASONS.get(code, "") if effect.reason is None else effect.reason
     message = effect.message
     if message is None:
-        message = f"the server answers {code}, as a fault tells it to"
+        message = f"the server answers {code}: injected by fault plan"
     return StatusError(code, reason, message, details=dict(details) if details else None)
 
 

@@ -8,8 +8,16 @@ from typing import Final, cast
 import msgspec
 import yaml
 
-from kinform.apiserver.fault_kinds import EFFECTS, VERBS, Effect, Fault, Match
-from kinform.apiserver.fault_texts import about_verb, hint, told
+from kinform.apiserver.fault_kinds import (
+    EFFECTS,
+    VERBS,
+    Effect,
+    Fault,
+    Match,
+    about_verb,
+    described,
+    hint,
+)
 from kinform.errors import UsageError
 
 __all__ = ["dump", "load"]
@@ -24,12 +32,12 @@ def load(text: str, *, source: str = "faults") -> list[Fault]:
     [faults.close(verb='watch', after_events=3)]
 
     Raises:
-        UsageError: that is no list of faults; says which entry and which key.
+        UsageError: it is not a list of faults; the message names the entry and the key.
     """
     try:
         document: object = yaml.safe_load(text)
     except yaml.YAMLError as exc:
-        raise UsageError(f"{source}: this is no YAML: {_first_line(exc)}") from exc
+        raise UsageError(f"{source}: this is not YAML: {_first_line(exc)}") from exc
     if document is None:
         return []
     if not isinstance(document, list):
@@ -65,7 +73,7 @@ def _fault(entry: object, where: str) -> Fault:
     [(name, given)] = cast("dict[object, object]", entry).items()
     effect = EFFECTS.get(str(name))
     if effect is None:
-        raise UsageError(f"{where}: there is no fault {str(name)!r}{hint(str(name), EFFECTS)}")
+        raise UsageError(f"{where}: unknown fault {str(name)!r}{hint(str(name), EFFECTS)}")
     where = f"{where} ({name})"
     if given is None:
         given = {}
@@ -75,7 +83,7 @@ def _fault(entry: object, where: str) -> Fault:
     known = [*effect.__struct_fields__, *Match.__struct_fields__]
     for key in options:
         if key not in known:
-            raise UsageError(f"{where}: {key}: there is no such option{hint(key, known)}")
+            raise UsageError(f"{where}: {key}: unknown option{hint(key, known)}")
     if problem := about_verb(options.get("verb"), VERBS):
         raise UsageError(f"{where}: {problem}")
     try:
@@ -83,7 +91,7 @@ def _fault(entry: object, where: str) -> Fault:
         own = {key: value for key, value in options.items() if key not in _MATCH}
         made: Effect = msgspec.convert(own, effect)
     except msgspec.ValidationError as exc:
-        raise UsageError(f"{where}: {told(exc)}") from exc
+        raise UsageError(f"{where}: {described(exc)}") from exc
     try:
         return Fault(made, match)
     except UsageError as exc:

@@ -1,4 +1,4 @@
-"""What a fault is: which requests it hits, and what it does to them. Pure data.
+"""Faults: the requests that they match, and their effects. Pure data.
 
 The effects are what the file format and the constructors of `kinform.apiserver.faults` have in
 common: the name of a class in small letters with underscores is the name of the fault.
@@ -6,12 +6,13 @@ common: the name of a class in small letters with underscores is the name of the
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from typing import Final, Literal, TypeAlias, TypedDict, final, get_args
 
 import msgspec
 
-from kinform.apiserver.fault_texts import about_verb, told
 from kinform.errors import UsageError
 
 __all__ = [
@@ -23,6 +24,9 @@ __all__ = [
     "MatchOptions",
     "Subject",
     "Verb",
+    "about_verb",
+    "described",
+    "hint",
 ]
 
 Verb: TypeAlias = Literal[
@@ -33,7 +37,7 @@ VERBS: Final[tuple[str, ...]] = get_args(Verb)
 
 @final
 class Subject(msgspec.Struct, frozen=True, gc=False):
-    """What a request is about. All is empty where it is not about objects: discovery, health."""
+    """The subject of a request. Empty for requests without objects: discovery, health."""
 
     verb: str = ""
     plural: str = ""
@@ -54,19 +58,18 @@ class MatchOptions(TypedDict, total=False):
 
 @final
 class Match(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Which requests a fault hits."""
+    """The requests that a fault applies to."""
 
     verb: Verb | None = None
-    """None: whatever they do, and those about no object as well."""
+    """None: all verbs, and requests without objects too."""
     resource: str | None = None
-    """``pods`` or ``deployments.apps``; without a group it may be of any. None: whatever."""
+    """``pods`` or ``deployments.apps``; without a group it matches any group. None: all."""
     namespace: str | None = None
     """None: any; requests over all namespaces are in none."""
     nth: int | None = None
     """Counting from 1, the first request of these that is hit; those before it are spared."""
     times: int | msgspec.UnsetType | None = msgspec.UNSET
-    """How many are hit, from there on; None: all. Not given: one if there is an ``nth``, else all.
-    """
+    """The number of requests to hit; None: all. Not given: one if ``nth`` is given, else all."""
 
     @property
     def is_everything(self) -> bool:
@@ -75,13 +78,13 @@ class Match(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
 
     @property
     def count(self) -> int | None:
-        """How many are hit; None: no end of them."""
+        """The number of requests to hit; None: no limit."""
         if isinstance(self.times, msgspec.UnsetType):
             return None if self.nth is None else 1
         return self.times
 
     def covers(self, subject: Subject) -> bool:
-        """Tell whether a request is one of those that are counted."""
+        """Return whether a request is one of those that are counted."""
         if self.verb is not None and self.verb != subject.verb:
             return False
         if self.namespace is not None and self.namespace != subject.namespace:
@@ -92,7 +95,7 @@ class Match(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=Fa
         return plural == subject.plural and group in {"", subject.group}
 
     def hits(self, number: int) -> bool:
-        """Tell whether the request of this number, among those covered, is hit."""
+        """Return whether the request of this number, among those covered, is hit."""
         first, count = self.nth or 1, self.count
         return number >= first and (count is None or number < first + count)
 
@@ -324,7 +327,7 @@ class Fault:
     Two of them are never equal: each counts for itself.
 
     Raises:
-        UsageError: an argument makes no sense.
+        UsageError: an argument is invalid.
     """
 
     __slots__ = ("effect", "hits", "match", "seen")
@@ -340,13 +343,13 @@ class Fault:
             match = msgspec.structs.replace(match, times=1)
         self.match: Final = match
         self.seen: int = 0
-        """How many requests it could have hit so far."""
+        """The number of requests that matched so far."""
         self.hits: int = 0
-        """How many requests it has hit so far."""
+        """The number of requests that were hit so far."""
 
     @property
     def name(self) -> str:
-        """What it is called in a file."""
+        """The name of the fault in a file."""
         return _name(type(self.effect))
 
     def strikes(self, subject: Subject) -> bool:
@@ -391,7 +394,7 @@ def _check_types(name: str, part: Effect | Match) -> None:
     try:
         msgspec.convert(given, type(part))
     except msgspec.ValidationError as exc:
-        raise UsageError(f"{name}: {told(exc)}") from exc
+        raise UsageError(f"{name}: {described(exc)}") from exc
 
 
 def _check(name: str, effect: Effect, match: Match) -> None:
@@ -416,3 +419,45 @@ def _check(name: str, effect: Effect, match: Match) -> None:
         effect.after_bytes,
     }:
         raise UsageError(f"{name}: give `after_events` or `after_bytes`, not both")
+
+
+# --- messages about faults that cannot be used
+
+_PATH: Final = re.compile(r"^(?P<why>.*?)(?: - at `\$\.?(?P<key>[^`]*)`)?$")
+
+
+def hint(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence about a name that is unknown: the nearest one, or all.
+
+    >>> hint("clos", ["close", "gzip"])
+    "; did you mean 'close'?"
+    >>> hint("xyz", ["close", "gzip"])
+    '; expected one of close, gzip'
+    """
+    nearest = difflib.get_close_matches(name, known, n=1)
+    if nearest:
+        return f"; did you mean {nearest[0]!r}?"
+    return f"; expected one of {', '.join(sorted(known))}"
+
+
+def about_verb(verb: object, known: Iterable[str]) -> str | None:
+    """Return the errors of a verb, with all there are; None: nothing.
+
+    >>> about_verb("lst", ["get", "list"])
+    "verb: there is no 'lst', did you mean 'list'? There are get, list"
+    """
+    known = list(known)
+    if verb is None or verb in known:
+        return None
+    nearest = difflib.get_close_matches(str(verb), known, n=1)
+    guess = f", did you mean {nearest[0]!r}? There" if nearest else "; there"
+    return f"verb: there is no {verb!r}{guess} are {', '.join(known)}"
+
+
+def described(error: msgspec.ValidationError) -> str:
+    """Return what is wrong, with the key in front."""
+    found = _PATH.match(str(error))
+    if found is None:
+        return str(error)
+    why = found["why"].replace("Expected", "expected", 1).replace("Object missing", "missing")
+    return f"{found['key']}: {why}" if found["key"] else why

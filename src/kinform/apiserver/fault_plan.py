@@ -1,4 +1,4 @@
-"""Which faults there are, which of them hit a request, and what ends with them."""
+"""The fault plan of a server: its faults, the requests that they hit, and their removal."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ class FaultPlan:
 
     def __init__(self, faults: Iterable[Fault] = (), *, seed: int = 0) -> None:
         self.random: Final = random.Random(seed)
-        self._ends: dict[Fault, asyncio.Event] = {}
+        self.active: Final[dict[Fault, asyncio.Event]] = {}
+        """The faults of the plan, each with the event that its removal sets. Changed here only."""
         self._undo: dict[Fault, list[Callable[[], None]]] = {}
         self._refusals: dict[Fault, asyncio.TimerHandle | None] = {}
         self._is_running = False
@@ -50,10 +51,10 @@ class FaultPlan:
             self.add(fault)
 
     def __len__(self) -> int:
-        return len(self._ends)
+        return len(self.active)
 
     def __iter__(self) -> Iterator[Fault]:
-        return iter(tuple(self._ends))
+        return iter(tuple(self.active))
 
     def __repr__(self) -> str:
         return f"FaultPlan({list(self)!r})"
@@ -67,15 +68,15 @@ class FaultPlan:
         """Let a fault happen from now on; return it.
 
         Raises:
-            UsageError: it is in the plan already, or is no fault.
+            UsageError: it is in the plan already, or is not a fault.
         """
         _check(fault)
         return self._at_home(lambda: self._add(fault))
 
     def _add(self, fault: Fault) -> Fault:
-        if fault in self._ends:
+        if fault in self.active:
             raise UsageError(f"{fault!r} is in the plan already; make another one")
-        self._ends[fault] = asyncio.Event()
+        self.active[fault] = asyncio.Event()
         if self._is_running:
             self._begin(fault)
         return fault
@@ -89,9 +90,9 @@ class FaultPlan:
         self._at_home(lambda: self._remove(fault))
 
     def _remove(self, fault: Fault) -> None:
-        if fault not in self._ends:
+        if fault not in self.active:
             raise UsageError(f"{fault!r} is not in the plan")
-        end = self._ends.pop(fault)
+        end = self.active.pop(fault)
         self._admit(fault)
         for undo in self._undo.pop(fault, []):
             undo()
@@ -126,13 +127,13 @@ class FaultPlan:
     def start(self) -> None:
         """Begin: what needs no request to happen happens now."""
         self._is_running = True
-        with contextlib.suppress(RuntimeError):  # no event loop: nobody else can reach it
+        with contextlib.suppress(RuntimeError):  # without an event loop there are no other threads
             self._loop, self._thread = asyncio.get_running_loop(), threading.get_ident()
         for fault in self:
             self._begin(fault)
 
     def stop(self) -> None:
-        """End with the server: nobody waits for a fault any more."""
+        """Stop with the server: release everything that waits for a fault to end."""
         self.is_over.set()
         self._loop = None
         self.clear()
@@ -143,14 +144,14 @@ class FaultPlan:
 
     def when_removed(self, fault: Fault, undo: Callable[[], None]) -> None:
         """Call ``undo`` once the fault is removed, at once if it was."""
-        if fault in self._ends:
+        if fault in self.active:
             self._undo.setdefault(fault, []).append(undo)
         else:
             undo()
 
     async def wait_removed(self, fault: Fault, *, within: float | None = None) -> None:
         """Wait until the fault is removed, or for so long."""
-        end = self._ends.get(fault)
+        end = self.active.get(fault)
         if end is None:
             return
         try:
@@ -163,7 +164,7 @@ class FaultPlan:
 
     @property
     def is_refusing(self) -> bool:
-        """Nobody is let in."""
+        """New connections are refused."""
         return bool(self._refusals)
 
     def when_refusing(self, changed: Callable[[], None]) -> None:
@@ -171,8 +172,8 @@ class FaultPlan:
         self._doors.append(changed)
 
     def refuse(self, fault: Fault, effect: fault_kinds.Refuse) -> None:
-        """Let nobody in, as a fault says."""
-        if fault not in self._ends or fault in self._refusals:
+        """Refuse new connections because of a fault."""
+        if fault not in self.active or fault in self._refusals:
             return
         timer: asyncio.TimerHandle | None = None
         if effect.duration is not None:
@@ -204,7 +205,7 @@ class FaultPlan:
 def _check(fault: object) -> None:
     if not isinstance(fault, Fault):
         raise UsageError(
-            f"{fault!r} is no fault; make one with faults.close(...) and the like, "
+            f"{fault!r} is not a fault; make one with faults.close(...) and the like, "
             "or of YAML with faults.load(text)"
         )
 
@@ -217,11 +218,10 @@ def _is_at_once(fault: Fault) -> bool:
 def random_plan(*, seed: int, size: int = 8, resource: str | None = None) -> FaultPlan:
     """Return a plan of ``size`` faults of most kinds, at random: the same seed, the same faults.
 
-    Each happens a few times at most, early among the requests it is about, and none lasts for
-    ever: a client that waits long enough gets through. Left to be added by hand is what does
-    last (a clock that is wrong), and a restore, which no client can notice once new writes have
-    overtaken it; and what only some servers do: tell older events, or bookmarks of the past, and
-    answer from a cache that is behind. ``str(plan)`` is what a file of the same faults has in it.
+    Each happens a few times at most, early among the matching requests, and none lasts forever: a
+    client that retries long enough succeeds. Not included are permanent faults (a wrong clock),
+    restores, which no client can detect after newer writes, and faults of some servers only: older
+    events, bookmarks of the past, and stale caches. ``str(plan)`` is the text of a fault file.
 
     Args:
         resource: What they are about; None: everything.

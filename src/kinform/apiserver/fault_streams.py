@@ -1,9 +1,9 @@
-"""What faults make of bodies: chunk streams in, chunk streams out.
+"""Faults in bodies: they transform one stream of chunks into another.
 
 A watch has one event in each chunk; a whole body is one chunk. Transformations of events stand
 before those of bytes, which no longer know where an event ends.
 
-Rule 1: whoever closes the outer stream closes the inner one.
+Rule 1: closing the outer stream closes the inner one.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ async def corrupted(chunks: Chunks, event: int) -> Chunks:
 
 
 def damaged(chunk: bytes) -> bytes:
-    """Return a chunk whose middle is no UTF-8, and as long as it was."""
+    """Return a chunk of the same length whose middle is not UTF-8."""
     middle = len(chunk) // 2
     return chunk[:middle] + b"\xff" + chunk[middle + 1 :]
 
@@ -157,16 +157,16 @@ def _event(chunk: bytes) -> _Event | None:
 
 async def with_older(chunks: Chunks) -> Chunks:
     """Yield behind every change of an object the event about it before that."""
-    told: dict[str, bytes] = {}
+    sent: dict[str, bytes] = {}
     async with contextlib.aclosing(chunks):
         async for chunk in chunks:
             yield chunk
             event = _event(chunk)
             if event is None:
                 continue
-            before = told.pop(event.object.metadata.uid, None)
+            before = sent.pop(event.object.metadata.uid, None)
             if event.type != "DELETED":
-                told[event.object.metadata.uid] = chunk
+                sent[event.object.metadata.uid] = chunk
                 if before is not None:
                     yield before
 
@@ -191,7 +191,7 @@ def _bookmark(obj: _Object, revisions: int) -> bytes:
 
 
 async def without_bookmarks(chunks: Chunks, *, initial_end: bool) -> Chunks:
-    """Leave bookmarks out; the one behind the initial events only if told so."""
+    """Leave bookmarks out; the one behind the initial events only if sent so."""
     async with contextlib.aclosing(chunks):
         async for chunk in chunks:
             is_end = _END in chunk[-200:] or _END in chunk[:400]

@@ -1,13 +1,13 @@
-"""Faults: what may go wrong between a client and its API server, at will.
+"""Fault injection: errors between a client and its API server, on request.
 
 .. code-block:: python
 
     server.faults.add(faults.close(verb="watch", resource="pods", after_events=3, nth=2))
 
-Every function takes, beside its own, the keywords that say which requests are hit: ``verb``,
-``resource``, ``namespace``, ``nth`` and ``times``; see `Match`. Several faults may hit one
-request: what happens before the answer happens in the order in which they were added, and the
-first that gives an answer of its own, or ends the connection, is the last of them.
+Every function also takes the keywords that select the requests to hit: ``verb``, ``resource``,
+``namespace``, ``nth`` and ``times``; see `Match`. Several faults may hit one request. They take
+effect in the order in which they were added; the first one that sends an answer of its own or ends
+the connection is the last to take effect.
 
 In a file the same faults are a list, in YAML:
 
@@ -66,12 +66,12 @@ __all__ = [
 
 
 def refuse(*, duration: float | None = None, **match: Unpack[MatchOptions]) -> Fault:
-    """Nobody listens: connections are refused, for ``duration`` or until the fault is removed.
+    """The server does not listen: connections are refused, for ``duration`` or until removal.
 
-    If it says which requests it hits, it begins with such a one, whose connection is reset, and
-    once unless ``times`` is given; else it begins when it is added. While it lasts every new
-    connection is refused, and every request on one that is open resets it; answers under way go
-    on.
+    With keywords of `Match` it begins with the first matching request, whose connection is reset,
+    and happens once unless ``times`` is given. Without them it begins when it is added. While it
+    lasts, new connections are refused, and a request on an open connection resets it. Answers that
+    are being sent continue.
     """
     return Fault(fault_kinds.Refuse(duration=duration), Match(**match))
 
@@ -82,7 +82,7 @@ def reset(
     after_bytes: int | None = None,
     **match: Unpack[MatchOptions],
 ) -> Fault:
-    """The connection is reset: before the answer, or after so many events or bytes of its body."""
+    """The connection is reset: before the answer, or after this many events or bytes of it."""
     effect = fault_kinds.Reset(after_events=after_events, after_bytes=after_bytes)
     return Fault(effect, Match(**match))
 
@@ -93,10 +93,10 @@ def close(
     after_bytes: int | None = None,
     **match: Unpack[MatchOptions],
 ) -> Fault:
-    """The connection is closed in order, but too early.
+    """The connection is closed cleanly, but too early.
 
-    Without an answer, or after so many events or bytes of its body: the last chunk is missing,
-    by which a client sees that this was not the end.
+    Before the answer, or after this many events or bytes of its body. The final chunk is missing,
+    so a client can detect the truncation.
     """
     effect = fault_kinds.Close(after_events=after_events, after_bytes=after_bytes)
     return Fault(effect, Match(**match))
@@ -108,7 +108,7 @@ def close_watch(
     after_bytes: int | None = None,
     **match: Unpack[MatchOptions],
 ) -> Fault:
-    """The same as `close`, of watches alone."""
+    """The same as `close`, for watches only."""
     match["verb"] = "watch"
     return close(after_events=after_events, after_bytes=after_bytes, **match)
 
@@ -119,17 +119,17 @@ def half_open(
     after_bytes: int | None = None,
     **match: Unpack[MatchOptions],
 ) -> Fault:
-    """The answer begins and then is silent for ever, and the connection stays.
+    """The answer begins, then nothing more is sent, and the connection stays open.
 
-    After so many events or bytes of its body; without either, the headers are all that comes.
-    To remove the fault does not bring back what is silent.
+    After this many events or bytes of its body; without either, only the headers are sent.
+    Removing the fault does not resume the answer.
     """
     effect = fault_kinds.HalfOpen(after_events=after_events, after_bytes=after_bytes)
     return Fault(effect, Match(**match))
 
 
 def stall(*, duration: float | None = None, **match: Unpack[MatchOptions]) -> Fault:
-    """No answer for ``duration``, or until the fault is removed; then the request is done."""
+    """No answer for ``duration``, or until the fault is removed; then the request is handled."""
     return Fault(fault_kinds.Stall(duration=duration), Match(**match))
 
 
@@ -144,11 +144,11 @@ def drip(*, size: int = 16, every: float = 0.1, **match: Unpack[MatchOptions]) -
 
 
 def gzip(*, together: bool = False, **match: Unpack[MatchOptions]) -> Fault:
-    """All bodies are compressed, watches as well, whatever the client accepts.
+    """All bodies are compressed, watches as well, even if the client does not accept it.
 
-    That is what a proxy may do; kube-apiserver asks first. Each event of a watch is a gzip member
-    of its own. With ``together``, events that are there at the same time come in one chunk, member
-    behind member.
+    Some proxies do that; kube-apiserver compresses only what the client accepts. Each event of a
+    watch is a gzip member of its own. With ``together``, simultaneous events are sent in one chunk
+    of several members.
     """
     return Fault(fault_kinds.Gzip(together=together), Match(**match))
 
@@ -157,25 +157,25 @@ def gzip(*, together: bool = False, **match: Unpack[MatchOptions]) -> Fault:
 
 
 def truncate_frame(*, event: int = 1, **match: Unpack[MatchOptions]) -> Fault:
-    """The watch ends in order in the midst of its event number ``event``: half of it was sent."""
+    """The watch ends cleanly in the middle of event number ``event``: half of it was sent."""
     return Fault(fault_kinds.TruncateFrame(event=event), Match(**match))
 
 
 def corrupt(*, event: int = 1, **match: Unpack[MatchOptions]) -> Fault:
     """The byte in the middle of a body, or of a watch's event number ``event``, becomes 0xff.
 
-    It is no UTF-8 then.
+    The body is then not UTF-8.
     """
     return Fault(fault_kinds.Corrupt(event=event), Match(**match))
 
 
 def duplicate_events(**match: Unpack[MatchOptions]) -> Fault:
-    """Watches tell every event twice, except for bookmarks and errors."""
+    """Watches send every event twice, except for bookmarks and errors."""
     return Fault(fault_kinds.DuplicateEvents(), Match(**match))
 
 
 def older_events(**match: Unpack[MatchOptions]) -> Fault:
-    """Watches tell, behind every change of an object, what they told of it before once more.
+    """Watches repeat, after every event of an object, the previous event of that object.
 
     So an older state comes after a newer one, as from a server that begins a watch too early.
     """
@@ -183,15 +183,15 @@ def older_events(**match: Unpack[MatchOptions]) -> Fault:
 
 
 def stray_bookmarks(*, revisions: int = 1, **match: Unpack[MatchOptions]) -> Fault:
-    """Watches have a bookmark behind every event, so many revisions older than the event.
+    """Watches send a bookmark after every event, ``revisions`` older than the event.
 
-    Also among the initial events, whose end it is not.
+    Also among the initial events, where it does not mark their end.
     """
     return Fault(fault_kinds.StrayBookmarks(revisions=revisions), Match(**match))
 
 
 def no_bookmarks(*, initial_end: bool = False, **match: Unpack[MatchOptions]) -> Fault:
-    """Watches have no bookmarks; with ``initial_end``, not even the one behind initial events."""
+    """Watches send no bookmarks; with ``initial_end``, not even that after the initial events."""
     return Fault(fault_kinds.NoBookmarks(initial_end=initial_end), Match(**match))
 
 
@@ -212,12 +212,12 @@ def status(
     text: str | None = None,
     **match: Unpack[MatchOptions],
 ) -> Fault:
-    """A refusal instead of the answer; the request is not done.
+    """The request is refused with an error, and not handled.
 
     Args:
         code: The HTTP status.
-        reason: The one of the Status; by default the usual one of the code.
-        message: The one of the Status.
+        reason: The reason of the Status; by default the usual one of the code.
+        message: The message of the Status.
         retry_after: Seconds for a ``Retry-After`` header and the details of the Status.
         text: The body, as plain text and instead of a Status, as proxies send it.
     """
@@ -235,7 +235,7 @@ def error_event(
     message: str | None = None,
     **match: Unpack[MatchOptions],
 ) -> Fault:
-    """After so many events a watch tells an ERROR, with a Status of this code, and ends."""
+    """After this many events a watch sends an ERROR event with a Status of this code, and ends."""
     effect = fault_kinds.ErrorEvent(
         code=code, after_events=after_events, reason=reason, message=message
     )
@@ -243,7 +243,7 @@ def error_event(
 
 
 def end_watch(*, after_events: int = 0, **match: Unpack[MatchOptions]) -> Fault:
-    """After so many events a watch ends cleanly, as at its timeout."""
+    """After this many events a watch ends cleanly, as at its timeout."""
     return Fault(fault_kinds.EndWatch(after_events=after_events), Match(**match))
 
 
@@ -251,7 +251,7 @@ def end_watch(*, after_events: int = 0, **match: Unpack[MatchOptions]) -> Fault:
 
 
 def stale(*, revisions: int = 0, seconds: float = 0.0, **match: Unpack[MatchOptions]) -> Fault:
-    """Reads are answered by a replica that is behind, by so many revisions or seconds.
+    """Reads are answered by a replica that is behind by this many revisions or seconds.
 
     Watches, and reads that take any version (``resourceVersion=0``), show what the replica has.
     A read without a version is consistent, as with kube-apiserver: the replica waits until it has
@@ -273,23 +273,23 @@ def stale_cache(
 
 
 def compact(**match: Unpack[MatchOptions]) -> Fault:
-    """Before the request is done, the past is forgotten: 410 for all who ask for it. Once."""
+    """Before the request is handled, the history is compacted: older versions get a 410. Once."""
     return Fault(fault_kinds.Compact(), Match(**match))
 
 
 def restore(
     *, revision: int | None = None, by: int | None = None, **match: Unpack[MatchOptions]
 ) -> Fault:
-    """Before the request is done, the storage is as at ``revision``, or ``by`` revisions ago.
+    """Before the request is handled, the storage goes back to ``revision``, or by ``by`` revisions.
 
-    As an etcd from a backup; watches end. Once. Never further back than the start of the server
-    or the last compaction, and never ahead.
+    As after an etcd restore; watches end. Once. Never further back than the start of the server or
+    the last compaction, and never ahead.
     """
     return Fault(fault_kinds.Restore(revision=revision, by=by), Match(**match))
 
 
 def clock_offset(seconds: float, **match: Unpack[MatchOptions]) -> Fault:
-    """From the first request that is hit on, the server's clock is ahead, or behind if negative.
+    """From the first matching request on, the server's clock is ahead, or behind if negative.
 
     It shows in timestamps, ages and ``Date`` headers, until the fault is removed.
     """

@@ -1,4 +1,4 @@
-"""What is wrong with a field of an object, in the words that kube-apiserver uses."""
+"""Errors of single fields, in the words of kube-apiserver."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _ESCAPES: Final = {
     '"': r"\"", "\\": r"\\",
 }  # fmt: skip
 _HTML: Final = str.maketrans({"<": r"\u003c", ">": r"\u003e", "&": r"\u0026"})
-"""What Go escapes in JSON."""
+"""The characters that Go escapes in JSON."""
 _WITHOUT_VALUE: Final = {
     Problem.REQUIRED,
     Problem.FORBIDDEN,
@@ -88,7 +88,7 @@ class FieldError(msgspec.Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """What is wrong, without the path: the message of a Status' cause."""
+        """The message without the path: that of a cause in a Status."""
         words = _WORDS[self.problem]
         if self.problem not in _WITHOUT_VALUE:
             words += f": {_shown(self.value)}"
@@ -148,7 +148,7 @@ def too_many(field: str, count: int, limit: int) -> FieldError:
 
 
 def internal(field: str, detail: str) -> FieldError:
-    """Something that is nobody's fault but the server's."""
+    """An internal error of the server."""
     return FieldError(Problem.INTERNAL, field, detail)
 
 

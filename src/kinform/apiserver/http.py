@@ -1,4 +1,4 @@
-"""The socket side: aiohttp's server in front of an `Application`. Thin on purpose.
+"""The HTTP server: aiohttp in front of an `Application`. Thin on purpose.
 
 The one module of this package that knows an HTTP library.
 """
@@ -8,15 +8,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
+import ipaddress
 import logging
 import socket
 import struct
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias, final
+from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from kinform.apiserver import browsers, status
+from kinform.apiserver import status
 from kinform.apiserver.application import Application
 from kinform.apiserver.listening import Listener
 from kinform.apiserver.status import StatusError
@@ -24,7 +27,7 @@ from kinform.apiserver.wire import BODY_LIMIT, Broken, Burst, Ending, Request, R
 from kinform.errors import UsageError
 from kinform.listening import Connections, half_of_descriptors
 
-__all__ = ["BODY_TIMEOUT", "MAX_CONNECTIONS", "PATIENCE", "HttpServer"]
+__all__ = ["BODY_TIMEOUT", "MAX_CONNECTIONS", "PATIENCE", "HttpServer", "refusal"]
 
 log: Final = logging.getLogger("kinform.apiserver")
 
@@ -40,24 +43,24 @@ def _without_details(record: logging.LogRecord) -> bool:
 _Handler: TypeAlias = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _careful: Final = logging.getLogger("kinform.apiserver.http")
-"""What aiohttp has to say. It quotes request lines that it cannot read, and a request line may hold
+"""The logger of aiohttp. It quotes request lines that it cannot read, and a request line may hold
 a token: the text of a traceback is dropped."""
 _careful.addFilter(_without_details)
 
 PATIENCE: Final = 60.0
-"""How long a client that reads nothing keeps its watch."""
+"""Seconds after which the watch of a client that does not read is closed."""
 BODY_TIMEOUT: Final = 60.0
-"""How long a client has to send the whole body of a request, as in kube-apiserver."""
+"""Seconds that a client has to send the whole body of a request, as in kube-apiserver."""
 MAX_CONNECTIONS: Final = 10_000
-"""So many may be open at once, or as many as half of the descriptors that the process may have.
+"""The most open connections, unless half of the process's file descriptors are fewer.
 
-Of too many, those on which nobody has shown a token go first, the oldest before the others. All
-others stay: a watch is meant to last. Where there are only such, who comes is sent away.
+Above the limit, connections without a token are closed, the oldest first. Authenticated
+connections stay: a watch is meant to last. If only such are open, new connections are refused.
 """
 _WAIT: Final = 0.5
-"""How long open answers get when the server stops; those that cannot be written get it twice."""
+"""Seconds that open answers get when the server stops; blocked ones get it twice."""
 _LINGER: Final = 1.0
-"""How long the rest of a body that is not wanted is read and dropped, so that the client sees the
+"""Seconds for which the rest of an unread body is read and dropped, so that the client sees the
 answer instead of a reset connection."""
 _WITH_BODY: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -70,9 +73,9 @@ class HttpServer:
     cannot make the server keep anything.
 
     Args:
-        patience: How long a client that reads nothing keeps its watch.
-        body_timeout: How long a client has to send the whole body of a request.
-        max_connections: How many may be open at once; None: `MAX_CONNECTIONS`, or fewer.
+        patience: Seconds after which the watch of a client that does not read is closed.
+        body_timeout: Seconds that a client has to send the whole body of a request.
+        max_connections: The most open connections; None: `MAX_CONNECTIONS`, or fewer.
     """
 
     def __init__(
@@ -94,12 +97,12 @@ class HttpServer:
         self._listener: Listener | None = None
 
     async def start(self, port: int = 0) -> int:
-        """Listen; return the port. `stop` must follow, whatever comes of it.
+        """Listen; return the port. Call `stop` afterwards, also after an error.
 
         Raises:
-            UsageError: somebody listens there already, or it may not be used.
+            UsageError: the port is in use, or may not be used.
         """
-        # As the real server: a body is what was sent, whatever its Content-Encoding says.
+        # As in kube-apiserver, a body is not decompressed: its Content-Encoding is ignored.
         server = _Server(
             self._answer,
             self._open,
@@ -137,7 +140,7 @@ class HttpServer:
             await runner.cleanup()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
-        if (why := browsers.refusal(request.headers)) is not None:
+        if (why := refusal(request.headers)) is not None:
             refused = StatusError(403, "Forbidden", why)
             return web.json_response(refused.to_dict(), status=refused.code)
         asked = Request.of(request.method, request.raw_path, headers=request.headers)
@@ -145,7 +148,9 @@ class HttpServer:
         # Before it is answered: that may take as long as a fault or a pause lasts.
         if is_known and not self._open.is_trusted(request.protocol):
             self._open.trust(request.protocol)
-        if request.method in _WITH_BODY and self._application.access.takes_body(asked):
+        if request.method in _WITH_BODY and (
+            is_known or self._application.access.takes_body(asked)
+        ):
             try:
                 async with asyncio.timeout(self._body_timeout):
                     asked.body = await _body(request)
@@ -158,23 +163,23 @@ class HttpServer:
             return await _stream(request, response, patience=self._patience)
         except Broken as exc:
             await _break(request, exc.ending)
-            return web.Response()  # there is nobody left to get it
+            return web.Response()  # not sent: the connection is closed
 
 
 class _Server(web.Server):
-    """Aiohttp's, with an end to how many it lets in."""
+    """aiohttp's server with a limit on open connections."""
 
     def __init__(self, handler: _Handler, connections: Connections, **options: Any) -> None:
         super().__init__(handler, **options)
         self._open = connections
-        self._has_told = False
+        self._has_warned = False
 
     def connection_made(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         super().connection_made(handler, transport)
-        if not self._open.admit(handler, transport) and not self._has_told:
-            self._has_told = True  # whoever reads this knows it of the next ones too
+        if not self._open.admit(handler, transport) and not self._has_warned:
+            self._has_warned = True  # log it once
             most = f"{MAX_CONNECTIONS}, or half of what ulimit -n says"
-            log.warning("a connection was ended: clients have as many as there may be (%s)", most)
+            log.warning("connection limit reached, closing a connection", extra={"limit": most})
 
     def connection_lost(
         self, handler: web.RequestHandler, exc: BaseException | None = None
@@ -205,7 +210,7 @@ def _late() -> web.Response:
 
 
 async def _break(request: web.BaseRequest, ending: Ending) -> None:
-    """End a connection as no server in its right mind would."""
+    """End a connection in the way of a fault."""
     transport = request.transport
     if transport is None:
         return
@@ -241,7 +246,7 @@ async def _stream(
     answer = _Chunked(status=response.status)
     _set_headers(answer, response)
     answer.headers["Transfer-Encoding"] = "chunked"
-    # A client that goes away is no failure: its watch ends with it.
+    # A client that disconnects is expected: its watch ends.
     async with contextlib.aclosing(chunks):
         with contextlib.suppress(ConnectionResetError):
             await answer.prepare(request)
@@ -270,5 +275,46 @@ def _set_headers(answer: web.StreamResponse, response: Response) -> None:
     answer.headers.update(response.headers)
     if response.headers.get("Content-Type", "").startswith("application/"):
         answer.headers.setdefault("Cache-Control", "no-cache, private")
-    for warning in response.warning_headers():
-        answer.headers.add("Warning", warning)
+    if response.warnings:
+        for warning in response.warning_headers():
+            answer.headers.add("Warning", warning)
+
+
+# --- requests from web pages
+
+# A browser on this machine reaches the loopback port too. A page of another origin can send
+# requests here, and with a DNS name that resolves to 127.0.0.1 it could read the answers (DNS
+# rebinding). Both show in headers that a page cannot forge.
+
+_FOREIGN_HOST: Final = "the request is for another host; this server answers to loopback names only"
+_FOREIGN_ORIGIN: Final = "the request comes from a web page of another origin"
+
+
+def refusal(headers: Mapping[str, str]) -> str | None:
+    """Return why a request with these headers is not answered; None: it is.
+
+    >>> refusal({"Host": "127.0.0.1:8001"})
+    >>> refusal({"Host": "rebound.example:8001"})
+    'the request is for another host; this server answers to loopback names only'
+    """
+    host = headers.get("Host", "")
+    if host and not _is_loopback(host):
+        return _FOREIGN_HOST
+    origin = headers.get("Origin")
+    if origin is not None and origin.lower() != f"http://{host}".lower():
+        return _FOREIGN_ORIGIN
+    return None
+
+
+@functools.lru_cache(maxsize=64)
+def _is_loopback(host: str) -> bool:
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
+    except ValueError:
+        return False
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,4 +1,4 @@
-"""Who asks: users, the tokens they prove it with, and whom they want to be taken for."""
+"""Identities: users, their tokens, and impersonation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _EXTRA: Final = "impersonate-extra-"
 
 @final
 class User(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody, as authorization sees them."""
+    """A user, as authorization sees it."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_master(self) -> bool:
-        """May do everything, whatever the roles say."""
+        """The user may do everything, independent of roles."""
         return MASTERS in self.groups
 
     def to_dict(self) -> Json:
@@ -67,9 +67,9 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ADMIN: Final = User(name="kinform-admin", groups=(MASTERS, AUTHENTICATED))
-"""Who has the server's own token."""
+"""The user of the server's own token."""
 ANONYMOUS: Final = User(name="system:anonymous", groups=(UNAUTHENTICATED,))
-"""Who has none."""
+"""The user of requests without a token."""
 
 
 @final
@@ -84,7 +84,7 @@ class Login(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """What roles are bound to."""
+        """The name that roles are bound to."""
         return self.user.name
 
 
@@ -107,7 +107,7 @@ def service_account(namespace: str, name: str, *, uid: str = "") -> User:
 
 
 def with_implied_groups(user: User) -> User:
-    """Return a user with the groups that everybody of that name is in."""
+    """Return a user with the groups that are implied by its name."""
     groups, account = user.groups, account_parts(user.name)
     if account is not None and not groups:
         groups = service_account(*account).groups
@@ -147,7 +147,7 @@ class Identities:
         given = token.encode()
         if hmac.compare_digest(given, self._token):
             return ADMIN
-        # To look a digest up tells nothing of the tokens, however long it takes.
+        # The time of a lookup by digest reveals nothing about the tokens.
         user = self._users.get(_digest(given))
         return user if user is not None and self._is_there(user) else None
 
@@ -164,7 +164,7 @@ def _digest(token: bytes) -> bytes:
 
 
 def impersonated(request: Request) -> User | None:
-    """Return whom the client wants to be taken for, with no other groups than it asks for.
+    """Return the user that the client impersonates, with exactly the requested groups.
 
     Raises:
         StatusError: it asks for groups and the like, but for no name.

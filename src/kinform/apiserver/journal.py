@@ -1,4 +1,4 @@
-"""The journal: carries what is written in memory into the data file, off the loop.
+"""The journal: saves the writes in memory to the data file, in another thread.
 
 Writes do not wait for each other. All that is written while one batch is being committed is the
 next batch, so sixteen clients pay for one commit, not for sixteen.
@@ -77,7 +77,7 @@ class Journal:
         self._work.set()
 
     def reset(self) -> None:
-        """Learn that everything may have changed."""
+        """Save the whole storage again: it was restored."""
         self._is_everything = True
         self._work.set()
 
@@ -107,7 +107,7 @@ class Journal:
                 await self._commit()
             await self._commit()  # what came during the last one
         finally:
-            self._next.set_result(Unsaved("the server has stopped"))  # for whoever comes too late
+            self._next.set_result(Unsaved("the server has stopped"))  # for later callers of `saved`
             await offload(self._database.close)
 
     async def _commit(self) -> None:
@@ -123,7 +123,12 @@ class Journal:
             problem = None
         except sqlite3.Error as exc:
             problem = exc
-            log.error("cannot write to %s: %s", self._database.path, exc)  # noqa: TRY400 - said it
+            log.error(  # noqa: TRY400 - the message has the reason
+                "cannot write to the data file %s: %s",
+                self._database.path,
+                exc,
+                extra={"file": str(self._database.path), "error": str(exc)},
+            )
         finally:
             if problem is not None:
                 self._pending = {**batch.changes, **self._pending}

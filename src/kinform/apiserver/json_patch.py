@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902), with the server's own ideas of it.
+"""JSON patch (RFC 6902), with kube-apiserver's deviations.
 
 It is more lenient than the standard: to replace a field that is not there adds it, to copy one
 copies null, and an index below zero counts from the end.
@@ -21,7 +21,7 @@ from kinform.apiserver.status import StatusError
 __all__ = ["apply"]
 
 _COPIED: Final = 3 * 1024 * 1024
-"""How much the copies of one patch may add, in bytes: each could double what is there."""
+"""The most bytes that the copies of one patch may add: each could double the object."""
 _INDEX: Final = re.compile(r"[+-]?[0-9]{1,18}")
 
 
@@ -47,7 +47,7 @@ def apply(target: Json, patch: Sequence[Json]) -> Json:
             message = "the server rejected our request due to an error in our request"
             raise StatusError(422, "Invalid", message, details={}) from exc
     if not isinstance(document, dict):
-        raise Patched(document).refusal(type_errors.no_object(document))
+        raise Patched(msgspec.json.encode(document)).refusal(type_errors.no_object(document))
     return cast("Json", document)
 
 
@@ -209,7 +209,7 @@ def _index(step: str, length: int) -> int:
 
 
 def _is_same(one: JsonValue, other: JsonValue) -> bool:
-    """Tell whether two values are the same JSON. True is not 1, and 1 is not 1.0."""
+    """Return whether two values are the same JSON. True is not 1, and 1 is not 1.0."""
     if one.__class__ is not other.__class__:
         return False
     if isinstance(one, dict):

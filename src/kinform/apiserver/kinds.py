@@ -1,4 +1,4 @@
-"""Which kinds the server serves: the built-in ones, and those of CustomResourceDefinitions."""
+"""The kinds that the server serves: the built-in ones, and those of CustomResourceDefinitions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,20 @@ import msgspec
 
 from kinform.apiserver import data, schemas
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind, Subresource
 from kinform.apiserver.schemas import Schema
-from kinform.meta import GroupVersionKind
+from kinform.meta import GroupVersion, GroupVersionKind
 
-__all__ = ["CUSTOM_VERBS", "Kinds", "builtin", "definition_of", "schema_of", "version_priority"]
+__all__ = [
+    "CUSTOM_VERBS",
+    "CustomVersion",
+    "Kind",
+    "Kinds",
+    "Subresource",
+    "builtin",
+    "definition_of",
+    "schema_of",
+    "version_priority",
+]
 
 CUSTOM_VERBS: Final = (
     "delete",
@@ -27,11 +36,107 @@ CUSTOM_VERBS: Final = (
     "update",
     "watch",
 )
-"""What can be done with every custom kind, in the order in which discovery tells it."""
+"""The verbs of every custom kind, in the order of discovery."""
 
+_DEPRECATED: Final = {
+    (
+        "",
+        "endpoints",
+    ): "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+    ("", "componentstatuses"): "v1 ComponentStatus is deprecated in v1.19+",
+}
 _EVENTS: Final = "events"
 _VERSION: Final = re.compile(r"v([1-9]\d*)(?:(alpha|beta)([1-9]\d*))?")
 _STAGES: Final[Mapping[str | None, int]] = {None: 0, "beta": 1, "alpha": 2}
+
+
+@final
+class Subresource(msgspec.Struct, frozen=True, kw_only=True):
+    """A subresource of an object, such as ``pods/eviction``."""
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str
+    """Of its bodies; ``pods/eviction`` takes an ``Eviction``."""
+    group: str = ""
+    version: str = ""
+
+
+@final
+class CustomVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of a CustomResourceDefinition, beyond names and scope."""
+
+    definition: str
+    """The name of the CustomResourceDefinition."""
+    schema: dict[str, object]
+    """The ``openAPIV3Schema``, or an empty object."""
+    preserves_unknown_fields: bool = False
+    """The old ``spec.preserveUnknownFields``."""
+    has_status: bool = False
+    scale: dict[str, str] | None = None
+    """``specReplicasPath``, ``statusReplicasPath`` and ``labelSelectorPath``."""
+    columns: tuple[dict[str, object], ...] = ()
+    """The ``additionalPrinterColumns``."""
+    selectable_fields: tuple[str, ...] = ()
+    """JSON paths such as ``.spec.color``."""
+    is_terminating: bool = False
+    """The definition is being deleted: nothing new comes, and discovery shows less."""
+
+
+@final
+class Kind(msgspec.Struct, frozen=True, kw_only=True):
+    """One resource of one group and version, with everything that discovery shows."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    verbs: tuple[str, ...]
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    subresources: Mapping[str, Subresource] = {}
+    storage: str = ""
+    """The table its objects are in, such as ``deployments.apps``. Versions of a kind share it."""
+    definition: str = ""
+    """The name of its schema, such as ``io.k8s.api.core.v1.Pod``; empty for a custom one."""
+    list_kind: str = ""
+    custom: CustomVersion | None = None
+    deprecation: str = ""
+    """The text of the ``Warning`` header that answers carry; empty if it is not deprecated."""
+    api_version: str = ""
+    """The ``apiVersion`` of its objects. Derived from group and version."""
+    is_converted: bool = False
+    """Its objects are stored in the form of another version (`kinform.apiserver.conversion`).
+    Derived from group and version."""
+
+    def __post_init__(self) -> None:
+        # Every request reads these two several times, so they are attributes, not properties.
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        is_converted = self.group == "events.k8s.io" or api_version == "autoscaling/v1"
+        msgspec.structs.force_setattr(self, "api_version", api_version)
+        msgspec.structs.force_setattr(self, "is_converted", is_converted)
+
+    @property
+    def group_version(self) -> GroupVersion:
+        """Its group and version alone."""
+        return GroupVersion(self.group, self.version)
+
+    @property
+    def gvk(self) -> GroupVersionKind:
+        """Its full name."""
+        return GroupVersionKind(self.group, self.version, self.kind)
+
+    @property
+    def qualified(self) -> str:
+        """The name of the resource in messages: ``pods``, ``deployments.apps``."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def qualified_kind(self) -> str:
+        """The name of the kind in messages: ``Pod``, ``Deployment.apps``."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
 
 
 def version_priority(version: str) -> tuple[int, int, int, str]:
@@ -52,7 +157,7 @@ def version_priority(version: str) -> tuple[int, int, int, str]:
 
 @final
 class Kinds:
-    """A registry of kinds, changed as CustomResourceDefinitions come and go.
+    """A registry of kinds, which changes with the CustomResourceDefinitions.
 
     Built-in kinds stay. `put` and `remove` replace what is inside in one step each, so a reader
     in another thread sees the kinds before or after, never a mixture.
@@ -90,7 +195,7 @@ class Kinds:
         return self._index.by_storage.get(storage, ())
 
     def stored_version(self, kind: Kind) -> str:
-        """Return the version that a custom kind's objects are stored in, as `put` was told."""
+        """Return the version that a custom kind's objects are stored in, as given to `put`."""
         versions = self._custom.get(kind.custom.definition) if kind.custom else None
         return versions.stored if versions else kind.version
 
@@ -135,7 +240,7 @@ class Kinds:
 
 
 class _Versions(NamedTuple):
-    """What one CustomResourceDefinition serves."""
+    """The served versions of one CustomResourceDefinition."""
 
     kinds: tuple[Kind, ...]
     stored: str
@@ -188,7 +293,7 @@ def schema_of(kind: Kind) -> Schema:
 
 @final
 class _Node:
-    """A custom schema as a key: told apart by its identity, and kept alive while cached."""
+    """A custom schema as a key: compared by identity, and kept alive while cached."""
 
     __slots__ = ("value",)
 
@@ -218,7 +323,7 @@ def _builtin_kinds() -> tuple[Kind, ...]:
 
 
 def _kind(group: str, version: str, resource: Json) -> Kind:
-    """Make a kind of what aggregated discovery says of it."""
+    """Make a kind from its entry in aggregated discovery."""
     name: str = resource["responseKind"]["kind"]
     plural: str = resource["resource"]
     found = [_subresource(group, version, it) for it in resource.get("subresources", ())]
@@ -237,6 +342,7 @@ def _kind(group: str, version: str, resource: Json) -> Kind:
         storage=plural if is_event or not group else f"{plural}.{group}",
         definition=definition_of(GroupVersionKind(group, version, name)),
         list_kind=f"{name}List",
+        deprecation=_DEPRECATED.get((group, plural), ""),
     )
 
 

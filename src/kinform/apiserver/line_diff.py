@@ -1,4 +1,4 @@
-"""Unified diffs of texts, in limited time: refusals show what a client tried to change."""
+"""Unified diffs in bounded time, for refusals that show a forbidden change."""
 
 from __future__ import annotations
 

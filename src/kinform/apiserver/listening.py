@@ -1,4 +1,4 @@
-"""A listening socket that can stop to listen, and begin again at the same port."""
+"""A listening socket that can close and reopen its port."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class Listener:
             return
         self._server.close()
         self._server = None
-        # Bound and not listening: the port is taken, and everybody is refused.
+        # Bound and not listening: the port is taken, and connections are refused.
         self._kept = kept = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         kept.setblocking(False)  # noqa: FBT003 - the socket module's own signature
         kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,16 +1,16 @@
-"""Who set which field: ``metadata.managedFields`` of plain writes.
+"""Field ownership: ``metadata.managedFields`` of plain writes.
 
 All functions work on decoded objects and change nothing but ``metadata.managedFields`` of the
-object to be stored. The order of calls is part of what they mean, because a field belongs to a
-writer exactly if it differed when these functions were called:
+object to be stored. The order of calls matters, because a writer owns exactly the fields that
+differ when these functions are called:
 
 * **create**: decode, default, `on_create`, then admission and what the server sets itself (uid,
-  status, allocated addresses: nobody owns those), validate, store.
+  status, allocated addresses: these have no owner), validate, store.
 * **update** and every **patch** but apply: decode or patch, default, `on_update` with the stored
   object, then what the server sets or takes back (generation, a status that came with the main
   resource), validate, `restore_times`, and store if there is something to store.
-* **apply**: `kinform.apiserver.server_side_apply.apply`, *then* default (nobody owns what is
-  defaulted), then as an update or a create, but without `on_update` or `on_create`.
+* **apply**: `kinform.apiserver.server_side_apply.apply`, *then* default (defaults have no
+  owner), then as an update or a create, but without `on_update` or `on_create`.
 
 An entry belongs to a manager, an operation, a version (for updates) and a subresource; there are
 at most ten of plain writes, older ones are merged into ``ancient-changes``.
@@ -19,12 +19,12 @@ at most ten of plain writes, older ones are merged into ``ancient-changes``.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
-from kinform.apiserver import field_sets, field_shapes
-from kinform.apiserver.field_sets import FieldSet, is_dict, is_list
+from kinform.apiserver import field_sets
+from kinform.apiserver.field_sets import FieldSet
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.schemas import Schema
 
 __all__ = [
@@ -62,28 +62,22 @@ UNOWNED: Final[FieldSet] = {
         "f:resourceVersion": {},
     },
 }
-"""What an object is, and what only the server sets, is in nobody's set."""
+"""The type, and what only the server sets: these fields are in no manager's set."""
 
 
 class Owner(NamedTuple):
-    """What identifies an entry of ``managedFields``."""
+    """The identity of an entry of ``managedFields``."""
 
     manager: str
     operation: str
     """``Apply`` or ``Update``."""
     api_version: str
-    """Empty for ``Apply``: a manager has one set, whatever version it applies."""
+    """Empty for ``Apply``: a manager has one set for all versions that it applies."""
     subresource: str
-
-    @classmethod
-    def of(cls, manager: str, operation: str, *, api_version: str, subresource: str) -> Owner:
-        """Return the owner that a write makes."""
-        version = "" if operation == APPLY else api_version
-        return cls(manager, operation, version, subresource)
 
 
 class Entry(NamedTuple):
-    """What an owner has, in which version it said so, and when it last changed anything."""
+    """The fields of an owner, the version of its last write, and the time of its last change."""
 
     fields: FieldSet
     api_version: str
@@ -98,7 +92,7 @@ def on_create(kind: Kind, schema: Schema, obj: Json, *, manager: str, now: str) 
 
     A client may bring ``managedFields`` of its own; what they say stays.
     """
-    _on_write(kind, schema, (None, obj), manager=manager, now=now, subresource="")
+    on_update(kind, schema, obj, old=None, manager=manager, now=now)
 
 
 def on_update(
@@ -106,7 +100,7 @@ def on_update(
     schema: Schema,
     new: Json,
     *,
-    old: Json,
+    old: Json | None,
     manager: str,
     now: str,
     subresource: str = "",
@@ -116,32 +110,12 @@ def on_update(
     Sets ``managedFields`` of ``new``; ``old`` is what is stored and stays as it is. A client that
     sends no ``managedFields``, or such as cannot be read, does not change those that are there;
     one that sends an empty list, or a list with an empty entry, resets them. On a subresource
-    only the stored ones count.
+    only the stored ones count. Without ``old`` the object is new.
     """
-    _on_write(kind, schema, (old, new), manager=manager, now=now, subresource=subresource)
-
-
-def owned_before(kind: Kind, schema: Schema, live: Json, *, now: str) -> Owners:
-    """Return who owns the fields of an object that nobody owned until the first apply."""
-    shadow: Json = live | {"metadata": dict(as_dict(live.get("metadata")))}
-    on_create(kind, schema, shadow, manager=_BEFORE, now=now)
-    return decode(at(shadow, "metadata", "managedFields")) or {}
-
-
-def _on_write(
-    kind: Kind,
-    schema: Schema,
-    objects: tuple[Json | None, Json],
-    *,
-    manager: str,
-    now: str,
-    subresource: str,
-) -> None:
-    old, new = objects
-    shape = field_shapes.shape_of(schema, is_typed=kind.custom is None)
+    shape = field_sets.shape_of(schema, is_typed=kind.custom is None)
     owners = _starting(old, new, is_subresource=bool(subresource))
     if old is not None and not owners:
-        # An object whose fields nobody owns is left alone until somebody applies to it.
+        # The fields of an object without owners stay unowned until the first apply.
         set_entries(new, owners)
         return
     found = _changes(shape, (old, new), ignored(kind, subresource))
@@ -150,30 +124,38 @@ def _on_write(
         owners = take(owners, field_sets.union(gained, found.removed))
     gained = field_sets.difference(gained, UNOWNED)
     if gained:
-        owner = Owner.of(manager, UPDATE, api_version=kind.api_version, subresource=subresource)
+        owner = Owner(manager, UPDATE, kind.api_version, subresource)
         previous = owners.get(owner)
         fields = field_sets.union(previous.fields, gained) if previous else gained
         # The server keeps no times for what is set by a scale.
         time = None if subresource == "scale" else now
         owners[owner] = Entry(fields, kind.api_version, time)
-        _merge_oldest(owners)
+        if len(owners) > _MOST_UPDATERS:
+            _merge_oldest(owners)
     set_entries(new, owners)
 
 
+def owned_before(kind: Kind, schema: Schema, live: Json, *, now: str) -> Owners:
+    """Return the owners of an object's fields at the first apply, if it had none until then."""
+    shadow: Json = live | {"metadata": dict(as_dict(live.get("metadata")))}
+    on_create(kind, schema, shadow, manager=_BEFORE, now=now)
+    return decode(at(shadow, "metadata", "managedFields")) or {}
+
+
 def _changes(
-    shape: field_shapes.Shape, objects: tuple[Json | None, Json], passed_by: FieldSet
-) -> field_shapes.Changes:
+    shape: field_sets.Shape, objects: tuple[Json | None, Json], passed_by: FieldSet
+) -> field_sets.Changes:
     """Return what a write changes, but for what it cannot change."""
     old, new = objects
     if old is None:
         old = dict(shape.implied)
     if not passed_by:
-        return field_shapes.changes(shape, old, new)
+        return field_sets.changes(shape, old, new)
     whole = {name[2:] for name, below in passed_by.items() if not below}
-    found = field_shapes.changes(shape, _but(old, whole), _but(new, whole))
+    found = field_sets.changes(shape, _but(old, whole), _but(new, whole))
     if len(whole) == len(passed_by):
         return found
-    return field_shapes.Changes(*(field_sets.without(part, passed_by) for part in found))
+    return field_sets.Changes(*(field_sets.without(part, passed_by) for part in found))
 
 
 def _but(obj: Json, names: set[str]) -> Json:
@@ -181,9 +163,9 @@ def _but(obj: Json, names: set[str]) -> Json:
 
 
 def set_entries(obj: Json, owners: Owners) -> None:
-    """Write ``managedFields`` into an object, or take them away if nobody owns anything."""
-    metadata = obj.get("metadata")
-    if not is_dict(metadata):
+    """Write ``managedFields`` into an object, or remove them if it has no owners."""
+    metadata: Json | None = obj.get("metadata")
+    if not isinstance(metadata, dict):
         metadata = obj["metadata"] = {}
     if owners:
         metadata["managedFields"] = encode(owners)
@@ -202,11 +184,12 @@ def take(owners: Owners, lost: FieldSet) -> Owners:
 
 
 def _starting(old: Json | None, new: Json, *, is_subresource: bool) -> Owners:
-    """Return whom the write finds: the client's entries if it brings any, else the stored ones."""
-    stored = at(old, "metadata", "managedFields") if old is not None else None
+    """Return the owners before a write: those that the client sends, or the stored ones."""
+    stored = old["metadata"].get("managedFields") if old is not None else None
     if not is_subresource:
-        sent = at(new, "metadata", "managedFields")
-        if is_list(sent) and (not sent or sent == [{}]):
+        metadata: JsonValue = new.get("metadata")
+        sent = cast("Json", metadata).get("managedFields") if isinstance(metadata, dict) else None
+        if sent in ([], [{}]):
             return {}
         if sent and sent != stored:
             owners = decode(sent)
@@ -217,23 +200,26 @@ def _starting(old: Json | None, new: Json, *, is_subresource: bool) -> Owners:
 
 
 def decode(entries: JsonValue) -> Owners | None:
-    """Return ``managedFields`` by owner, None if they make no sense."""
+    """Return ``managedFields`` by owner, None if they are invalid."""
     owners: Owners = {}
-    for entry in as_list(entries):
-        fields = as_dict(entry).get("fieldsV1")
-        operation = as_dict(entry).get("operation")
-        if operation not in {APPLY, UPDATE} or entry.get("fieldsType") != "FieldsV1":
+    if not isinstance(entries, list):
+        return owners
+    for entry in cast("list[JsonValue]", entries):
+        if not isinstance(entry, dict):
             return None
-        if not is_dict(fields):
-            fields = {}
-        version = entry.get("apiVersion", "")
-        owner = Owner.of(
-            entry.get("manager", ""),
+        given = cast("Json", entry)
+        operation, fields = given.get("operation"), given.get("fieldsV1")
+        if operation not in {APPLY, UPDATE} or given.get("fieldsType") != "FieldsV1":
+            return None
+        version = given.get("apiVersion", "")
+        owner = Owner(
+            given.get("manager", ""),
             operation,
-            api_version=version,
-            subresource=entry.get("subresource", ""),
+            "" if operation == APPLY else version,
+            given.get("subresource", ""),
         )
-        owners[owner] = Entry(fields, version, entry.get("time"))
+        found = cast("FieldSet", fields) if isinstance(fields, dict) else {}
+        owners[owner] = Entry(found, version, given.get("time"))
     return owners
 
 
@@ -286,14 +272,16 @@ def _merge_oldest(owners: Owners) -> None:
 
 
 def restore_times(new: Json, old: Json) -> bool:
-    """Tell whether a write changed nothing, and if so put the stored times back.
+    """Return whether a write changed nothing, and if so put the stored times back.
 
     To be called last: an object that differs from the stored one in nothing but the times of
     ``managedFields`` (and ``resourceVersion``, which the client may have left out) is the stored
     one, and is not to be stored again.
     """
+    if not _is_same(old, new, but=_METADATA):
+        return False
     before, after = as_dict(old.get("metadata")), as_dict(new.get("metadata"))
-    if not _is_same(old, new, but=_METADATA) or not _is_same(before, after, but=_WRITE):
+    if not _is_same(before, after, but=_WRITE):
         return False
     stored, made = (as_list(before.get("managedFields")), as_list(after.get("managedFields")))
     if len(stored) != len(made):
@@ -336,7 +324,7 @@ _SPEC: Final[FieldSet] = {"f:spec": {}}
 
 
 def ignored(kind: Kind, subresource: str) -> FieldSet:
-    """Return the fields that writes to this endpoint cannot change, so nobody gets them by it."""
+    """Return the fields that writes to this endpoint cannot change, and therefore never own."""
     if not subresource:
         return {"f:status": {}} if "status" in kind.subresources else {}
     if subresource != "status":

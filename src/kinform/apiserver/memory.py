@@ -34,7 +34,7 @@ _FAILURES: Final = {
 class MemoryTransport:
     """A `kinform.rest.transport.Transport` that calls an application.
 
-    The host of a URL is not looked at.
+    The host of a URL is ignored.
     """
 
     def __init__(self, application: Application) -> None:
@@ -113,7 +113,7 @@ class MemoryResponse:
         self._is_reset = False
 
     def reset(self) -> None:
-        """Break the connection: who reads, now or later, is told."""
+        """Break the connection: current and later reads fail."""
         self._is_reset = True
         if self._pending is not None:
             self._pending.cancel()

@@ -20,11 +20,9 @@ def apply(target: Json, patch: Json) -> Json:
         if value is None:
             merged.pop(name, None)
         elif isinstance(value, dict):
-            merged[name] = _merged(merged.get(name), cast("Json", value))
+            below: JsonValue = merged.get(name)
+            inner = cast("Json", below) if isinstance(below, dict) else {}
+            merged[name] = apply(inner, cast("Json", value))
         else:
             merged[name] = value
     return merged
-
-
-def _merged(target: JsonValue, patch: Json) -> Json:
-    return apply(cast("Json", target) if isinstance(target, dict) else {}, patch)

@@ -1,4 +1,4 @@
-"""The part of metadata that the server alone decides."""
+"""Object metadata: the fields that the server sets, and their order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from kinform.apiserver import status
 from kinform.apiserver.json import Json, as_dict
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = [
     "content",
@@ -14,10 +14,10 @@ __all__ = [
     "has_changed",
     "has_generation",
     "inherit",
+    "is_unchanged",
     "metadata_of",
     "names_match",
     "ordered",
-    "same",
     "wipe",
 ]
 
@@ -65,12 +65,12 @@ _GENERATION: Final = frozenset(
 
 
 def has_generation(kind: Kind) -> bool:
-    """Tell whether the server counts the changes of a kind's content."""
+    """Return whether the server counts the changes of a kind's content."""
     return kind.custom is not None or kind.storage in _GENERATION
 
 
 def has_changed(kind: Kind, new: Json, old: Json) -> bool:
-    """Tell whether an update changes what a kind's generation counts."""
+    """Return whether an update changes what a kind's generation counts."""
     if kind.storage == "priorityclasses.scheduling.k8s.io":
         return False
     if kind.storage == "endpointslices.discovery.k8s.io" and (
@@ -92,7 +92,12 @@ def ordered(metadata: Json) -> Json:
 
     The version stands before all that a client may write.
     """
-    return {key: metadata[key] for key in _ORDER if metadata.get(key) not in _EMPTY}
+    found: Json = {}
+    for key in _ORDER:
+        value = metadata.get(key)
+        if value not in _EMPTY:
+            found[key] = value
+    return found
 
 
 _EMPTY: Final[tuple[object, ...]] = (None, "", {}, [])
@@ -107,15 +112,17 @@ def content(obj: Json) -> Json:
     }
 
 
-def same(one: Json, other: Json) -> bool:
-    """Tell whether two objects are the same but for their managedFields and version."""
-    return _bare(one) == _bare(other)
-
-
-def _bare(obj: Json) -> Json:
-    metadata = as_dict(obj.get("metadata"))
-    ignored = {"managedFields", "resourceVersion"}
-    return {**obj, "metadata": {k: v for k, v in metadata.items() if k not in ignored}}
+def is_unchanged(new: Json, old: Json) -> bool:
+    """Return whether an update changes nothing that is stored."""
+    if new.keys() != old.keys():
+        return False
+    for name, value in new.items():
+        if name != "metadata" and value != old[name]:
+            return False
+    meta, was = new["metadata"], old["metadata"]
+    if ordered(meta) != ordered(was):
+        return False
+    return {**meta, "managedFields": None} == {**was, "managedFields": None}
 
 
 def wipe(metadata: Json) -> None:
@@ -126,12 +133,13 @@ def wipe(metadata: Json) -> None:
 
 
 def drop_empty(metadata: Json) -> None:
-    """Take away maps and lists with nothing in them: nobody owns them, and they are not kept.
+    """Remove empty maps and lists: they have no owner and are not stored.
 
     Only ``managedFields`` say something even then.
     """
-    for key in [key for key in metadata if metadata[key] in ({}, []) and key != "managedFields"]:
-        del metadata[key]
+    for key in tuple(metadata):
+        if key != "managedFields" and metadata[key] in ({}, []):
+            del metadata[key]
 
 
 def inherit(new: Json, old: Json) -> None:
@@ -157,7 +165,9 @@ def names_match(kind: Kind, obj: Json, *, namespace: str, name: str = "") -> Non
     Raises:
         StatusError: it is another one.
     """
-    metadata = metadata_of(obj)
+    metadata: Json | None = obj.get("metadata")
+    if not isinstance(metadata, dict):
+        metadata = obj["metadata"] = {}
     if kind.namespaced:
         if metadata.get("namespace") not in {None, "", namespace}:
             raise status.bad_request(

@@ -1,4 +1,4 @@
-"""Creating and changing objects: everything between a decoded body and the storage.
+"""The registry's strategy: creating and updating objects, from a decoded body to the storage.
 
 The order of things is kube-apiserver's. Create: names, what the server alone sets, defaults,
 validation, ownership of fields, storage. Update: the same, with what may not change carried over
@@ -17,9 +17,8 @@ from kinform.apiserver import (
     defaults,
     managed_fields,
     metadata,
-    pod_parts,
     rendering,
-    selectable,
+    selecting,
     status,
     validation,
 )
@@ -27,12 +26,11 @@ from kinform.apiserver.addresses import Addresses
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, as_dict, as_list, text
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.kinds import Kind, schema_of
+from kinform.apiserver.options import WriteOptions
 from kinform.apiserver.storage import Draft, Exists, Stored
-from kinform.apiserver.write_options import Intent
 
-__all__ = ["Objects", "check_version"]
+__all__ = ["Objects", "check_version", "keep_all_but_ephemeral"]
 
 _MODIFIED: Final = (
     "the object has been modified; please apply your changes to the latest version and try again"
@@ -47,11 +45,11 @@ _SERVICES: Final = "services"
 _BINDING: Final = "binding"
 """The one way to change what else cannot be changed: the node of a pod."""
 _ATTEMPTS: Final = 8
-"""How many names are made up for one object, if they are taken."""
+"""The most names that are generated for one object, if they are taken."""
 _DIGITS: Final = 20
 """No version has more."""
 _NAME_LIMIT: Final = 58
-"""How much of a generateName is kept, so that its suffix fits."""
+"""The length to which a generateName is cut, so that its suffix fits."""
 
 
 def key_of(kind: Kind, namespace: str, name: str) -> str:
@@ -76,7 +74,7 @@ class Objects:
         Raises:
             StatusError: there is none.
         """
-        stored = self._storage.table(kind.storage).get(key)
+        stored = self._storage.get(kind.storage, key)
         if stored is None:
             raise status.not_found(kind, key.rpartition("/")[2])
         return stored
@@ -95,7 +93,7 @@ class Objects:
         self,
         kind: Kind,
         obj: Json,
-        intent: Intent,
+        options: WriteOptions,
         *,
         namespace: str,
         applied: bool = False,
@@ -121,7 +119,7 @@ class Objects:
         self._complete(kind, obj)
         if not applied:
             managed_fields.on_create(
-                kind, schema_of(kind), obj, manager=intent.manager, now=self._cluster.timestamp()
+                kind, schema_of(kind), obj, manager=options.manager, now=self._cluster.timestamp()
             )
         admission.admit(self._cluster, kind, obj)
         self._stamp(kind, meta)
@@ -131,7 +129,7 @@ class Objects:
         if authorize is not None:
             authorize()
         key = key_of(kind, namespace, meta["name"])
-        if intent.is_dry:
+        if options.is_dry:
             if self._storage.table(kind.storage).get(key) is not None:
                 raise status.already_exists(kind, meta["name"])
             return obj
@@ -150,7 +148,7 @@ class Objects:
         key: str,
         change: Callable[[Json], Json],
         *,
-        intent: Intent,
+        options: WriteOptions,
         subresource: str = "",
         applied: bool = False,
     ) -> Json:
@@ -160,13 +158,13 @@ class Objects:
         or uid in it that is not the object's own is a conflict.
 
         Raises:
-            StatusError: there is no such object, or it cannot be changed so.
+            StatusError: the object does not exist, or cannot be changed so.
         """
         held = self.held(kind, key)
         old = rendering.decode(kind, held.raw)
         new = change(rendering.decode(kind, held.raw))
         self._check_preconditions(kind, new, old)
-        metadata.drop_empty(metadata.metadata_of(new))
+        metadata.drop_empty(new["metadata"])
         self._complete(kind, new)
         is_binding = subresource == _BINDING
         if not applied and not is_binding:
@@ -175,18 +173,18 @@ class Objects:
                 schema_of(kind),
                 new,
                 old=old,
-                manager=intent.manager,
+                manager=options.manager,
                 now=self._cluster.timestamp(),
                 subresource=subresource,
             )
-        metadata.inherit(metadata.metadata_of(new), old["metadata"])
+        metadata.inherit(new["metadata"], old["metadata"])
         self._prepare_update(kind, new, old, subresource=subresource)
         if not is_binding:
             if errors := self._validate_update(kind, new, old, subresource=subresource):
                 raise status.invalid(kind, old["metadata"]["name"], errors)
             self._count(kind, new, old)
         managed_fields.restore_times(new, old)
-        return self.replace(kind, held, new, old=old, is_dry=intent.is_dry)
+        return self.replace(kind, held, new, old=old, is_dry=options.is_dry)
 
     def replace(
         self, kind: Kind, held: Stored, new: Json, *, old: Json, is_dry: bool = False
@@ -203,7 +201,7 @@ class Objects:
             if not is_dry:
                 self.remove(kind, held)
             return new
-        if metadata.ordered(meta) == metadata.ordered(old["metadata"]) and metadata.same(new, old):
+        if metadata.is_unchanged(new, old):
             return old
         if is_dry:
             return new
@@ -224,20 +222,27 @@ class Objects:
 
     def draft(self, kind: Kind, obj: Json) -> Draft:
         """Return an object as the storage takes it."""
-        obj = conversion.to_stored(kind, obj)
-        body = {key: value for key, value in obj.items() if key not in {"kind", "apiVersion"}}
-        meta = metadata.ordered(obj["metadata"])
+        if kind.is_converted:
+            obj = conversion.to_stored(kind, obj)
+        # The version is set when it is known; the order of the metadata stays.
+        meta = metadata.ordered({**obj["metadata"], "resourceVersion": "0"})
+        body = {"metadata": meta, **obj}
+        body["metadata"] = meta
+        body.pop("kind", None)
+        body.pop("apiVersion", None)
 
         def encode(version: str) -> bytes:
-            ordered = metadata.ordered({**meta, "resourceVersion": version})
-            return rendering.encode({"metadata": ordered, **_rest(body)})
+            meta["resourceVersion"] = version
+            return rendering.encode(body)
 
+        owners: tuple[str, ...] = ()
+        if references := meta.get("ownerReferences"):
+            owners = tuple(text(as_dict(it), "uid") for it in as_list(references))
         labels: Mapping[str, str] = meta.get("labels") or {}
-        owners = tuple(text(as_dict(it), "uid") for it in as_list(meta.get("ownerReferences")))
-        return Draft(encode, labels, selectable.fields(kind, obj), meta["uid"], owners)
+        return Draft(encode, labels, selecting.fields(kind, obj), meta["uid"], owners)
 
     def creates_by_update(self, kind: Kind) -> bool:
-        """Tell whether a PUT to a name that does not exist creates the object."""
+        """Return whether a PUT to a name that does not exist creates the object."""
         return kind.storage in _CREATED_BY_UPDATE
 
     # --- the steps
@@ -280,7 +285,7 @@ class Objects:
             meta["generation"] = 1
 
     def _generated_name(self, kind: Kind, meta: Json) -> str:
-        """Return a name with a new suffix; one that is taken is tried again, not for ever."""
+        """Return a name with a new suffix; a taken one is replaced, up to a number of attempts."""
         table, name = self._storage.table(kind.storage), ""
         for _ in range(_ATTEMPTS):
             name = meta["generateName"][:_NAME_LIMIT] + self._cluster.suffix()
@@ -316,7 +321,7 @@ class Objects:
             _keep_metadata(kind, new["metadata"], old["metadata"])
             defaults.default(kind, new)
         elif subresource == "ephemeralcontainers":
-            pod_parts.keep_all_but_ephemeral(new, old)
+            keep_all_but_ephemeral(new, old)
             defaults.default(kind, new)
         elif not subresource:
             defaults.prepare_update(kind, new, old)
@@ -351,8 +356,8 @@ class Objects:
         return self.addresses.assign(obj, key_of(kind, meta["namespace"], meta["name"]))
 
     def _check_preconditions(self, kind: Kind, new: Json, old: Json) -> None:
-        meta, was = metadata.metadata_of(new), old["metadata"]
-        version = meta.get("resourceVersion") or ""
+        was = old["metadata"]
+        version = new["metadata"].get("resourceVersion") or ""
         if version not in {"", "0"} and version != was["resourceVersion"]:
             check_version(version)
             raise status.conflict(kind, was["name"], _MODIFIED)
@@ -396,10 +401,6 @@ def spec_finalizers(obj: Json) -> list[str]:
     return as_list(as_dict(obj.get("spec")).get("finalizers")) if obj["kind"] == "Namespace" else []
 
 
-def _rest(body: Json) -> Json:
-    return {key: value for key, value in body.items() if key != "metadata"}
-
-
 def _keep_all_but_status(new: Json, old: Json) -> None:
     """Leave of an update of ``/status`` the status and the metadata."""
     state = new.get("status")
@@ -437,3 +438,14 @@ def _prepare_custom(kind: Kind, new: Json, old: Json, *, subresource: str) -> No
             new["status"] = old["status"]
         else:
             new.pop("status", None)
+
+
+def keep_all_but_ephemeral(new: Json, old: Json) -> None:
+    """Revert all changes of a pod but those of its ephemeral containers, in place."""
+    containers = as_dict(new.get("spec")).get("ephemeralContainers")
+    spec = {key: value for key, value in old["spec"].items() if key != "ephemeralContainers"}
+    if containers:
+        spec["ephemeralContainers"] = containers
+    new["spec"] = spec
+    if "status" in old:
+        new["status"] = old["status"]

@@ -1,4 +1,4 @@
-"""OpenAPI: what ``kubectl explain`` tells of kinds, and what clients check objects with.
+"""OpenAPI: the schemas that ``kubectl explain`` shows and that clients validate with.
 
 Version 3 is one document per group and version below ``/openapi/v3``, with an index that names a
 hash for each, so that clients keep what did not change. The documents of built-in kinds are what
@@ -16,10 +16,9 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
-from kinform.apiserver import custom_openapi, data, openapi_v2, openapi_v2_protobuf
+from kinform.apiserver import custom_openapi, data, openapi_v2
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import Kinds
+from kinform.apiserver.kinds import Kind, Kinds
 from kinform.apiserver.wire import Request, Response
 
 __all__ = ["OpenApi", "document", "document_v2", "index"]
@@ -29,7 +28,7 @@ _ROOT: Final = "/openapi/v3"
 _V2: Final = "/openapi/v2"
 _JSON_RANGES: Final = frozenset({"", "*/*", "application/*", "application/json"})
 _KEPT: Final = 256
-"""How many encoded documents are kept; kubectl asks for one at a time."""
+"""The number of encoded documents that are cached; kubectl asks for one at a time."""
 
 
 def index(kinds: Kinds) -> Json:
@@ -105,15 +104,15 @@ class OpenApi:
     def answer(self, request: Request) -> Response | None:
         """Answer a request for a document; None if the path is none of these.
 
-        Version 3 is served in JSON only: who accepts none of it gets a 406, as kubectl expects of
-        a server that has no protobuf. Version 2 is to be had in both.
+        Version 3 is served in JSON only: other clients get a 406, as kubectl expects of a server
+        without protobuf. Version 2 is served in both.
         """
         path = request.path.rstrip("/")
         self._refresh()
         if path == _ROOT:
             headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _UNCACHED}
             return Response(headers=headers, body=self._index)
-        if path == _V2 and _accepts(request, openapi_v2_protobuf.ACCEPTED):
+        if path == _V2 and _accepts(request, openapi_v2.ACCEPTED):
             return self._v2_protobuf(request)
         if path == _V2:
             return _served(request, self._v2_body(), {"Cache-Control": _UNCACHED})
@@ -153,10 +152,10 @@ class OpenApi:
 
     def _v2_protobuf(self, request: Request) -> Response:
         if not self._v2_message:
-            self._v2_message = openapi_v2_protobuf.encode(document_v2(self._kinds))
+            self._v2_message = openapi_v2.encode(document_v2(self._kinds))
         headers = {"Cache-Control": _UNCACHED}
         body = _Body(self._v2_body().etag, self._v2_message)
-        return _answered(request, body, headers, content_type=openapi_v2_protobuf.MEDIA_TYPE)
+        return _answered(request, body, headers, content_type=openapi_v2.MEDIA_TYPE)
 
     def _v2_body(self) -> _Body:
         if self._v2 is None:

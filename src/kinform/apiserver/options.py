@@ -1,19 +1,30 @@
-"""The query of a list or a watch, read and judged as kube-apiserver does."""
+"""Options in the query of a list, a watch or a write, validated as by kube-apiserver."""
 
 from __future__ import annotations
 
 from typing import Final, final
+from urllib.parse import unquote
 
 import msgspec
 
-from kinform.apiserver import field_errors, selectable, status
+from kinform.apiserver import field_errors, selecting, status
 from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.selecting import Selection, parse_fields, parse_labels
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
 
-__all__ = ["ListOptions", "boolean", "integer", "invalid_options", "list_options", "version"]
+__all__ = [
+    "ListOptions",
+    "WriteOptions",
+    "boolean",
+    "dry_run_problem",
+    "integer",
+    "invalid_options",
+    "list_options",
+    "version",
+    "write_options",
+]
 
 _DIGITS: Final = 400
 """Numbers with more digits are not read: they are out of any range."""
@@ -22,7 +33,7 @@ _MATCHES: Final = {"", "Exact", "NotOlderThan"}
 
 @final
 class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list or a watch is to show."""
+    """The options of a list or a watch."""
 
     selection: Selection
     is_watch: bool = False
@@ -64,7 +75,7 @@ def _selection(request: Request, kind: Kind) -> Selection:
     labels = parse_labels(request.option("labelSelector"))
     fields = parse_fields(request.option("fieldSelector"))
     for term in fields:
-        selectable.check(kind, term.field)
+        selecting.check(kind, term.field)
     return Selection(labels, fields)
 
 
@@ -142,7 +153,7 @@ def integer(request: Request, name: str) -> int | None:
     """Return a parameter's number, None if there is none.
 
     Raises:
-        StatusError: it is no number.
+        StatusError: it is not a number.
     """
     if name not in request.query:
         return None
@@ -159,7 +170,7 @@ def version(text: str) -> int:
     """Return the number of a resourceVersion; an unset one is 0.
 
     Raises:
-        ValueError: it is no number; the text is the server's.
+        ValueError: it is not a number; the text is kube-apiserver's.
     """
     if not text:
         return 0
@@ -170,3 +181,85 @@ def version(text: str) -> int:
         why = f'strconv.ParseUint: parsing "{text}": value out of range'
         raise ValueError(str(field_errors.invalid("resourceVersion", text, why)))
     return int(text)
+
+
+# --- the query of a write
+
+_LEVELS: Final = frozenset({"", "Ignore", "Strict", "Warn"})
+_MANAGER_LIMIT: Final = 128
+
+
+@final
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a write: the query parameters of a create, an update or a patch."""
+
+    manager: str = "unknown"
+    """The field manager, which owns the fields that the write sets."""
+    is_dry: bool = False
+    """All is done but the storing."""
+    field_validation: str = "Warn"
+    """The treatment of unknown and repeated fields: Ignore, Warn or Strict."""
+    force: bool = False
+    """An apply takes over what others own."""
+
+
+def write_options(request: Request, options: str, *, is_apply: bool = False) -> WriteOptions:
+    """Read the options of a write; ``options`` is what they are called, such as CreateOptions.
+
+    Raises:
+        StatusError: one of them is not what it can be.
+    """
+    manager = request.option("fieldManager")
+    level = request.option("fieldValidation")
+    errors: list[FieldError] = []
+    if options == "PatchOptions":
+        errors += _patch_problems(request, manager, is_apply=is_apply)
+    dry_run = request.query.get("dryRun")
+    if dry_run and (problem := dry_run_problem(dry_run)):
+        errors.append(problem)
+    if manager:
+        errors += _manager_problems(manager)
+    if level not in _LEVELS:
+        errors.append(field_errors.not_supported("fieldValidation", level, _LEVELS))
+    if errors:
+        raise invalid_options(options, errors)
+    return WriteOptions(
+        manager=manager or _agent(request),
+        is_dry=bool(dry_run),
+        field_validation=level or "Warn",
+        force=is_apply and boolean(request, "force"),
+    )
+
+
+def dry_run_problem(values: list[str]) -> FieldError | None:
+    """Return the errors of a ``dryRun``: it is All, or nothing."""
+    if all(value == "All" for value in values):
+        return None
+    return field_errors.not_supported("dryRun", values, ["All"])
+
+
+def _manager_problems(manager: str) -> list[FieldError]:
+    errors: list[FieldError] = []
+    if len(manager.encode()) > _MANAGER_LIMIT:
+        errors.append(field_errors.too_long("fieldManager", _MANAGER_LIMIT))
+    for position, character in enumerate(manager):
+        if not character.isprintable():
+            at = len(manager[:position].encode())
+            detail = f"invalid character U+{ord(character):04X} (at position {at})"
+            errors.append(field_errors.invalid("fieldManager", manager, detail))
+    return errors
+
+
+def _patch_problems(request: Request, manager: str, *, is_apply: bool) -> list[FieldError]:
+    if is_apply:
+        text = "is required for apply patch"
+        return [] if manager else [field_errors.required("fieldManager", text)]
+    if "force" in request.query:
+        return [field_errors.forbidden("force", "may not be specified for non-apply patch")]
+    return []
+
+
+def _agent(request: Request) -> str:
+    """Return the name that a client without a field manager gets: its program's."""
+    agent = unquote(request.headers.get("user-agent", "")).partition("/")[0]
+    return agent[:_MANAGER_LIMIT] or "unknown"

@@ -1,4 +1,4 @@
-"""The bodies of subresources, which are objects of kinds of their own."""
+"""The bodies of subresources: Binding, Eviction, Scale and TokenRequest."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Final
 
 from kinform.apiserver import decoding, schemas
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.schemas import Schema
 from kinform.apiserver.wire import Request
 

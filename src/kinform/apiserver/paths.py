@@ -1,4 +1,4 @@
-"""What a URL path means: which resource, namespace, object and subresource it names."""
+"""Routes: the resource, namespace, object and subresource that a URL path names."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from kinform.apiserver import status
-from kinform.apiserver.kind import Kind, Subresource
-from kinform.apiserver.kinds import Kinds
+from kinform.apiserver.kinds import Kind, Kinds, Subresource
 
 __all__ = ["NoSuchPath", "Route", "Unreadable", "route"]
 
@@ -21,7 +20,7 @@ class NoSuchPath(Exception):
 
 
 class Route(NamedTuple):
-    """What a path names."""
+    """The target of a request."""
 
     kind: Kind
     namespace: str
@@ -31,23 +30,21 @@ class Route(NamedTuple):
     subresource: Subresource | None
     is_watch: bool
     """It is one of the deprecated paths below ``/watch/``."""
-
-    @property
-    def key(self) -> str:
-        """The key of the object in the storage."""
-        return f"{self.namespace}/{self.name}" if self.kind.namespaced else self.name
+    key: str
+    """The key of the object in the storage."""
 
     @property
     def prefix(self) -> str:
-        """What the keys of the collection begin with."""
+        """The beginning of the keys of the collection."""
         return f"{self.namespace}/" if self.namespace else ""
 
 
-def route(kinds: Kinds, path: str, *, target: str = "") -> Route:
-    """Return what ``path`` names below ``/api`` or ``/apis``; ``target`` has the query, too.
+def route(kinds: Kinds, path: str) -> Route:
+    """Return what ``path`` names below ``/api`` or ``/apis``.
 
     Raises:
-        NoSuchPath: there is no such group or version.
+        NoSuchPath: the group or version does not exist.
+        Unreadable: the path is that of all watches.
         StatusError: there is, but no such resource in it.
     """
     parts = unquote(path).strip("/").split("/")
@@ -58,10 +55,7 @@ def route(kinds: Kinds, path: str, *, target: str = "") -> Route:
     else:
         raise NoSuchPath(path)
     if rest == ["watch"]:
-        raise Unreadable(
-            "failed to create RequestInfo: unable to determine kind and namespace from url, "
-            f"{target or path}"
-        )
+        raise Unreadable(path)
     is_watch = rest[0] == "watch"
     namespace, plural, names = _split(rest[1:] if is_watch else rest)
     kind = kinds.find(group, version, plural)
@@ -76,7 +70,9 @@ def route(kinds: Kinds, path: str, *, target: str = "") -> Route:
         raise status.path_not_found()
     if is_watch and len(names) > 1:
         raise status.path_not_found()
-    return Route(kind, namespace, name, _subresource(kind, names), is_watch)
+    subresource = _subresource(kind, names) if len(names) > 1 else None
+    key = f"{namespace}/{name}" if kind.namespaced else name
+    return Route(kind, namespace, name, subresource, is_watch, key)
 
 
 def _split(parts: list[str]) -> tuple[str, str, list[str]]:
@@ -86,10 +82,8 @@ def _split(parts: list[str]) -> tuple[str, str, list[str]]:
     return "", parts[0], parts[1:]
 
 
-def _subresource(kind: Kind, names: list[str]) -> Subresource | None:
+def _subresource(kind: Kind, names: list[str]) -> Subresource:
     rest = names[1:]
-    if not rest:
-        return None
     found = kind.subresources.get(rest[0])
     if found is None and kind.custom is not None and rest[0] in {"status", "scale"}:
         raise status.not_found(kind, names[0])

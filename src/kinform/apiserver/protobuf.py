@@ -1,4 +1,4 @@
-"""Bodies in protobuf, in which Go's clients write the kinds that they know.
+"""Protobuf bodies, as Go clients send them for built-in kinds.
 
 Such a body is an envelope: four bytes that say so, then a message with the object's kind and its
 bytes. `unwrap` opens it, `read` makes of it the object that the client would have sent as JSON.
@@ -40,7 +40,7 @@ _ENVELOPE: Final[dict[str, list[Line]]] = {
 
 
 class Envelope(NamedTuple):
-    """What is in a body: an object's bytes, and of which kind it says that they are."""
+    """The contents of a body: an object's bytes, and the kind that it declares."""
 
     api_version: str
     kind: str
@@ -85,7 +85,7 @@ def unwrap(body: bytes) -> Envelope:
 def read(envelope: Envelope, *, kind: str, api_version: str = "") -> Json:
     """Return the object in an envelope; one that does not say so is of ``kind``.
 
-    Of a kind that nobody knows it is an object without fields, which `decoding.check` refuses.
+    An object of an unknown kind has no fields, and `decoding.check` refuses it.
 
     Raises:
         WireError: its bytes are no such object, in Go's words.

@@ -1,24 +1,181 @@
-"""Protobuf's wire format: bytes to JSON, by a table of what each message has.
+"""Protobuf's wire format: bytes to JSON, by a table of each message's fields.
 
-`read` goes through a message's fields; what is done with one is a function that was made of its
-line in the table (`kinform.apiserver.protobuf` has the tables of Kubernetes' kinds).
+`read` goes through a message's fields; each is read by a function that is built from its line in
+the table (`kinform.apiserver.protobuf` has the tables of Kubernetes' kinds).
 
-Go writes a field that is no pointer even when it is empty, and leaves it out of JSON then. So it
-is left out here; in a field that is a pointer, an empty value was meant and stays.
+Go writes a field that is not a pointer even when it is empty, and omits it in JSON, so it is left
+out here. An empty value of a pointer field was set on purpose, and stays.
 """
 
 from __future__ import annotations
 
+import base64
 import functools
+import math
 import struct
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias, final
 
-from kinform.apiserver import protobuf_values as values
-from kinform.apiserver.json import Json, JsonValue
-from kinform.apiserver.protobuf_values import EOF, WireError, signed, varint
+import msgspec
 
-__all__ = ["Line", "Message", "WireError", "message", "read"]
+from kinform.apiserver import scalars
+from kinform.apiserver.json import Json, JsonValue
+
+__all__ = [
+    "EOF",
+    "NEGATIVE",
+    "Line",
+    "Message",
+    "WireError",
+    "base64_text",
+    "message",
+    "micro_time",
+    "number",
+    "quantity",
+    "raw",
+    "read",
+    "signed",
+    "text",
+    "time",
+    "varint",
+]
+
+# --- single values: numbers, times, quantities and JSON
+
+EOF: Final = "unexpected EOF"
+NEGATIVE: Final = "proto: negative length found during unmarshaling"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_WHOLE: Final = 1 << 53
+"""Up to here a float that is a whole number is written like one."""
+_FULL: Final = (1 << 64) - 1
+
+
+class WireError(ValueError):
+    """The bytes are not what they have to be, in Go's words."""
+
+
+def varint(data: bytes, position: int) -> tuple[int, int]:
+    """Return an unsigned number of 64 bits, and where it ends.
+
+    Raises:
+        WireError: it is longer than that, or the data ends in it.
+    """
+    value = shift = 0
+    for index in range(position, min(position + 10, len(data))):
+        byte = data[index]
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value & _FULL, index + 1
+        shift += 7
+    raise WireError(EOF if position + 10 > len(data) else "proto: integer overflow")
+
+
+def signed(value: int, *, bits: int) -> int:
+    """Return the number whose two's complement the lowest ``bits`` of ``value`` are.
+
+    >>> signed(0xFFFF_FFFF, bits=32)
+    -1
+    """
+    value &= (1 << bits) - 1
+    return value - (1 << bits) if value >> (bits - 1) else value
+
+
+def text(data: bytes) -> str:
+    """Return a text; bytes that are not UTF-8 become U+FFFD."""
+    return data.decode(errors="replace")
+
+
+def base64_text(data: bytes) -> str:
+    """Return bytes as JSON has them."""
+    return base64.b64encode(data).decode()
+
+
+def number(value: float) -> int | float:
+    """Return a float as Go writes it: without a point if it is a whole number."""
+    if not math.isfinite(value):
+        raise WireError("json: unsupported value: NaN or infinite")
+    return int(value) if value.is_integer() and abs(value) < _WHOLE else value
+
+
+@functools.lru_cache(maxsize=4096)
+def quantity(data: bytes) -> str:
+    """Return an amount; without any it is 0."""
+    content = b""
+    for tag, value in _fields(data):
+        if tag == 0x0A and isinstance(value, bytes):
+            content = value
+    try:
+        return scalars.quantity(text(content)) if content else "0"
+    except scalars.ScalarError as exc:
+        raise WireError(str(exc)) from exc
+
+
+@functools.lru_cache(maxsize=4096)
+def time(data: bytes) -> str | None:
+    """Return a time in whole seconds; nothing at all is none."""
+    moment = _moment(data)
+    return moment and moment[:19] + "Z"
+
+
+@functools.lru_cache(maxsize=4096)
+def micro_time(data: bytes) -> str | None:
+    """Return a time with microseconds; nothing at all is none."""
+    return _moment(data)
+
+
+def raw(data: bytes) -> JsonValue:
+    """Return the JSON that a message carries."""
+    content = b""
+    for tag, value in _fields(data):
+        if tag == 0x0A and isinstance(value, bytes):
+            content = value
+    if not content:
+        return None
+    try:
+        return msgspec.json.decode(content)
+    except (ValueError, RecursionError) as exc:
+        raise WireError(f"the raw part is not JSON: {exc}") from exc
+
+
+def _moment(data: bytes) -> str | None:
+    if not data:
+        return None
+    seconds = nanoseconds = 0
+    for tag, value in _fields(data):
+        if isinstance(value, int) and tag == 0x08:
+            seconds = signed(value, bits=64)
+        elif isinstance(value, int) and tag == 0x10:
+            nanoseconds = signed(value, bits=32)
+    # Microseconds are cut off towards zero.
+    microseconds = int(math.copysign(abs(nanoseconds) // 1000, nanoseconds))
+    try:
+        moment = _EPOCH + timedelta(seconds=seconds, microseconds=microseconds)
+    except OverflowError as exc:
+        raise WireError("Time.MarshalJSON: year outside of range [0,9999]") from exc
+    return f"{moment:%Y-%m-%dT%H:%M:%S.%f}Z".rjust(27, "0")
+
+
+def _fields(data: bytes) -> list[tuple[int, int | bytes]]:
+    """Return the tags and values of a message that has numbers and bytes only."""
+    found: list[tuple[int, int | bytes]] = []
+    position = 0
+    while position < len(data):
+        tag, position = varint(data, position)
+        value, position = varint(data, position)
+        if tag & 7 == 0:
+            found.append((tag, value))
+        elif tag & 7 == 2:
+            if position + value > len(data):
+                raise WireError(EOF)
+            found.append((tag, data[position : position + value]))
+            position += value
+        else:
+            raise WireError(f"proto: illegal wireType {tag & 7}")
+    return found
+
+
+# --- messages
 
 Line: TypeAlias = tuple[int, str, str, str, str]
 """A field: its number, its names in Go and in JSON, its type, and flags.
@@ -70,17 +227,17 @@ _JOINED: Final[dict[str, Callable[[Json], JsonValue]]] = {
     "schema-or-strings": lambda parts: parts.get("list", parts.get("schema")),
 }
 _SCALARS: Final[dict[str, _Convert]] = {
-    "string": values.text,
+    "string": text,
     "bool": bool,
     "int32": functools.partial(signed, bits=32),
     "int64": functools.partial(signed, bits=64),
-    "float64": values.number,
-    "bytes": values.base64_text,
+    "float64": number,
+    "bytes": base64_text,
     "octets": bytes,
-    "quantity": values.quantity,
-    "time": values.time,
-    "micro-time": values.micro_time,
-    "raw": values.raw,
+    "quantity": quantity,
+    "time": time,
+    "micro-time": micro_time,
+    "raw": raw,
 }
 
 
@@ -102,7 +259,7 @@ class Message:
 
     @functools.cached_property
     def fields(self) -> dict[int, _Put]:
-        """What is done with a value, by the tag in front of it."""
+        """The readers of a message's values, by the tag in front of them."""
         found: dict[int, _Put] = {}
         for line in self.lines:
             number, _, _, kind, flags = line
@@ -179,7 +336,7 @@ def read(what: Message, data: bytes, into: Json) -> Json:
 
 
 def _too_long(length: int) -> WireError:
-    return WireError(values.NEGATIVE if length >= 1 << 63 else EOF)
+    return WireError(NEGATIVE if length >= 1 << 63 else EOF)
 
 
 # --- what is done with a field
@@ -202,7 +359,7 @@ def _put(line: Line, lines: Lines) -> _Put:
 
 
 def _vanishes(line: Line) -> bool:
-    """Whether a field is not there when it is empty."""
+    """The field is omitted when it is empty."""
     _, _, _, kind, flags = line
     if set("rki") & set(flags) or "." in kind:
         return False
@@ -302,7 +459,7 @@ def _entries(name: str, kind: str, *, lines: Lines) -> _Put:
     return put
 
 
-# --- what nobody asked for
+# --- unknown fields
 
 
 def _skip_field(what: Message, data: bytes, position: int, *, tag: int) -> int:

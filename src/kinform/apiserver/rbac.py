@@ -1,7 +1,7 @@
-"""Role-based access control: what roles and their bindings allow. Pure.
+"""Role-based access control: the authorizer for roles and bindings. Pure.
 
 A `Policy` is made of the roles and bindings as they are at one moment, and answers any number
-of questions. As in Kubernetes, rights only add up: there is no rule that forbids.
+of questions. As in Kubernetes, rights only add up: a rule cannot forbid.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = [
 GROUP: Final = "rbac.authorization.k8s.io"
 _ALL: Final = "*"
 MAX_COMPARISONS: Final = 200_000
-"""How many pairs of a held rule and a single verb on a single thing are compared at most."""
+"""The most pairs of a held rule and a single requested right that are compared."""
 
 
 class TooManyRules(Exception):
@@ -36,7 +36,7 @@ class TooManyRules(Exception):
 
 
 class Attributes(NamedTuple):
-    """What somebody wants to do."""
+    """The attributes of a request, for authorization."""
 
     verb: str
     group: str = ""
@@ -54,7 +54,7 @@ class Attributes(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """Whether somebody may do something, and why, as far as there is something to say."""
+    """The decision about a request, with its reason, if there is one to report."""
 
     is_allowed: bool
     reason: str = ""
@@ -71,7 +71,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
     urls: tuple[str, ...] = msgspec.field(name="nonResourceURLs", default=())
 
     def allows(self, asked: Attributes) -> bool:
-        """Tell whether the rule allows this."""
+        """Return whether the rule allows this."""
         if not _has(self.verbs, asked.verb):
             return False
         if asked.path:
@@ -84,7 +84,7 @@ class Rule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def size(self) -> int:
-        """How many rules about single things it takes to say the same."""
+        """The number of single rights that it contains."""
         things = len(self.groups) * len(self.resources) * max(len(self.names), 1)
         return (things + len(self.urls)) * len(self.verbs)
 
@@ -142,7 +142,7 @@ class _Held:
         self._prefixes: Final = tuple(it.rstrip(_ALL) for it in rule.urls if it.endswith(_ALL))
 
     def includes(self, other: Rule) -> bool:
-        """Tell whether all that ``other`` allows is allowed here."""
+        """Return whether all that ``other`` allows is allowed here."""
         if not _includes(self._verbs, other.verbs):
             return False
         has_things = bool(other.groups and other.resources)
@@ -167,11 +167,11 @@ def _includes(values: frozenset[str], others: Sequence[str]) -> bool:
 
 @final
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    """What one binding gives to one subject."""
+    """The rights that one binding gives to one subject."""
 
     order: int
     namespace: str
-    """Where it holds; empty: everywhere."""
+    """The namespace in which it applies; empty: all."""
     rules: tuple[Rule, ...]
     reason: str
     lost: str = ""
@@ -189,7 +189,7 @@ class Objects(NamedTuple):
 
 @final
 class Policy:
-    """Who may do what, according to these roles and bindings."""
+    """The authorizer: the decisions that follow from these roles and bindings."""
 
     def __init__(self, objects: Objects) -> None:
         self._roles = {
@@ -245,7 +245,7 @@ class Policy:
         return [found[order] for order in sorted(found)]
 
     def decide(self, user: User, asked: Attributes) -> Decision:
-        """Tell whether a user may do something."""
+        """Return whether a user may do something."""
         for grant in self.grants(user, asked.namespace):
             if any(rule.allows(asked) for rule in grant.rules):
                 return Decision(is_allowed=True, reason=grant.reason)

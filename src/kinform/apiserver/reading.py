@@ -1,4 +1,4 @@
-"""Lists: which state of the past or present they show, and which part of it. Pure.
+"""Lists: the state that a list shows, and its pages. Pure.
 
 Rule 1: what a list answers is one state of the whole, also over many pages.
 Rule 2: a state that is forgotten is refused, never replaced by another.
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from kinform.apiserver import json_syntax, status
+from kinform.apiserver import json, status
 from kinform.apiserver import options as options_
 from kinform.apiserver.json import Json
 from kinform.apiserver.options import ListOptions
@@ -54,7 +54,7 @@ class Page(NamedTuple):
 
 
 class _Token(msgspec.Struct):
-    """What a continue token says, in the server's own form."""
+    """The contents of a continue token, in kube-apiserver's form."""
 
     v: str = ""
     rv: int = 0
@@ -117,7 +117,7 @@ def _cut(
     for index, stored in enumerate(items):
         if matches(stored):
             found.append(stored)
-            # What comes after a full page is not looked at: there may be nothing that matches.
+            # Objects after a full page are not inspected: perhaps none of them matches.
             if len(found) == limit and index + 1 < len(items):
                 token = _written(revision, stored.key.removeprefix(prefix))
                 return Page(revision, found, token)
@@ -151,7 +151,7 @@ def _read(options: ListOptions) -> _Token:
     try:
         token = msgspec.json.decode(data, type=_Token)
     except msgspec.MsgspecError as exc:
-        raise _bad_token(json_syntax.syntax_error(data) or str(exc)) from exc
+        raise _bad_token(json.syntax_error(data) or str(exc)) from exc
     if token.v != "meta.k8s.io/v1":
         raise _bad_token(f"server does not recognize this encoded version {token.v}")
     if not token.start:

@@ -1,7 +1,7 @@
-"""Objects, lists and events as bytes, in the form that was asked for.
+"""Serialization: objects, lists and events as bytes, and content negotiation.
 
 Stored objects are JSON already, without ``kind`` and ``apiVersion``: the plain form is made by
-putting these in front, whatever the size of the object.
+putting these in front. The cost does not depend on the size of the object.
 """
 
 from __future__ import annotations
@@ -14,14 +14,24 @@ from typing import Final, final
 import msgspec
 import yaml
 
-from kinform.apiserver import tables
-from kinform.apiserver.conversion import is_converted, to_served
+from kinform.apiserver import status, tables
+from kinform.apiserver.conversion import to_served
 from kinform.apiserver.json import Json, JsonValue
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.negotiation import Form
+from kinform.apiserver.kinds import Kind
+from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Stored
+from kinform.apiserver.wire import Request
 
-__all__ = ["Renderer", "decode", "document", "encode", "envelope", "in_version"]
+__all__ = [
+    "Form",
+    "Renderer",
+    "decode",
+    "document",
+    "encode",
+    "envelope",
+    "in_version",
+    "negotiate",
+]
 
 encode: Final = msgspec.json.Encoder().encode
 _decode: Final = msgspec.json.Decoder(dict[str, JsonValue]).decode
@@ -30,14 +40,14 @@ _decode: Final = msgspec.json.Decoder(dict[str, JsonValue]).decode
 def decode(kind: Kind, raw: bytes) -> Json:
     """Return a stored object, which is the caller's to change, with its kind and version."""
     obj: Json = {"kind": kind.kind, "apiVersion": kind.api_version, **_decode(raw)}
-    return to_served(kind, obj) if is_converted(kind) else obj
+    return to_served(kind, obj) if kind.is_converted else obj
 
 
 class _Dumper(yaml.SafeDumper):
     """YAML as the server writes it: without aliases."""
 
     def ignore_aliases(self, data: object) -> bool:
-        """Write everything out, whatever it is."""
+        """Write out every value."""
         del data
         return True
 
@@ -81,7 +91,10 @@ class Renderer:
         self._include = include
         self._now = now
         self._has_columns = False
-        self._is_plain = form.is_plain and not is_converted(kind)
+        # Stored objects can be sent as they are.
+        self._is_plain = not (
+            form.is_yaml or form.is_table or form.is_partial or form.is_pretty or kind.is_converted
+        )
         self._head = envelope(kind.kind, kind.api_version)
 
     @property
@@ -104,10 +117,10 @@ class Renderer:
         if self._form.is_table:
             # The Table of one object has its version as the list's.
             version = obj["metadata"].get("resourceVersion", "")
-            return self.document(self._table([obj], {"resourceVersion": version}))
-        if self._form.is_partial:
-            return self.document(self._partial(obj))
-        return self.document(obj)
+            obj = self._table([obj], {"resourceVersion": version})
+        elif self._form.is_partial:
+            obj = self._partial(obj)
+        return document(obj, self._form)
 
     def list(self, raws: Sequence[bytes], metadata: Json) -> bytes:
         """Return a list of stored objects."""
@@ -142,8 +155,7 @@ class Renderer:
     def event(self, event: bytes, raw: bytes) -> bytes:
         """Return a watch event about a stored object; ``event`` is its type."""
         form = self._form
-        is_converted_ = is_converted(self._kind)
-        if not (form.is_table or form.is_partial or is_converted_):
+        if not (form.is_table or form.is_partial or self._kind.is_converted):
             return b'{"type":"%b","object":%b%b}\n' % (event, self._head, raw[1:])
         obj = decode(self._kind, raw)
         if not (form.is_table or form.is_partial):
@@ -187,3 +199,114 @@ class Renderer:
             with_columns=with_columns,
             group_version=f"meta.k8s.io/{self._form.version}",
         )
+
+
+# --- content negotiation
+
+_YAML: Final = "application/yaml"
+_MEDIA: Final = frozenset({"application/json", "*/*", _YAML})
+_PARTIAL: Final = frozenset({"PartialObjectMetadata", "PartialObjectMetadataList"})
+_WHOLE: Final = "application/json, application/yaml, application/vnd.kubernetes.protobuf"
+_STREAMED: Final = "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch"
+_PEOPLE: Final = ("curl", "Wget", "Mozilla/5.0")
+"""Programs behind which a person sits: they get their JSON indented."""
+
+
+@final
+class Form(msgspec.Struct, frozen=True):
+    """The representation of objects that a client accepts."""
+
+    is_yaml: bool = False
+    is_table: bool = False
+    is_partial: bool = False
+    """Only metadata: PartialObjectMetadata or a list of them."""
+    is_partial_list: bool = False
+    """It was a list of them that was asked for."""
+    version: str = "v1"
+    """Of the Table or the PartialObjectMetadata, in ``meta.k8s.io``."""
+    is_pretty: bool = False
+
+    @property
+    def content_type(self) -> str:
+        """The media type of the answer."""
+        return _YAML if self.is_yaml else "application/json"
+
+
+def negotiate(request: Request, *, is_watch: bool = False, can_watch: bool = False) -> Form:
+    """Return the first form among those accepted that this server can make.
+
+    Args:
+        is_watch: The request is a watch.
+        can_watch: At its path there are watches too, so refusals list their forms.
+
+    Raises:
+        StatusError: it can make none of them.
+    """
+    accept = request.headers.get("accept", "").strip()
+    pretty = _is_pretty(request)
+    if not accept:
+        return Form(is_pretty=pretty)
+    is_known = False
+    for media, parameters in _clauses(accept):
+        if media not in _MEDIA:
+            continue
+        is_known = True
+        form = _form(media, parameters, is_pretty=pretty)
+        if form is not None and not (is_watch and form.is_yaml):
+            return form
+    if not is_known:
+        available = f"{_WHOLE}, {_STREAMED}" if can_watch else _WHOLE
+        message = f"406: Not Acceptable\n\nAvailable representations: {available}"
+        raise StatusError(406, "NotAcceptable", message, details={})
+    raise status.not_acceptable(_STREAMED if is_watch else _WHOLE)
+
+
+@functools.lru_cache(maxsize=256)
+def _clauses(accept: str) -> list[tuple[str, dict[str, str]]]:
+    """Return the media types of an ``Accept`` header with their parameters, the best first."""
+    found: list[tuple[str, dict[str, str]]] = []
+    for clause in accept.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        found.append((media, dict(_pairs(parameters))))
+    return sorted(found, key=lambda it: -_quality(it[1].get("q", "")))
+
+
+def _quality(text: str) -> float:
+    try:
+        return float(text) if text else 1.0
+    except ValueError:
+        return 1.0
+
+
+def _form(media: str, parameters: dict[str, str], *, is_pretty: bool) -> Form | None:
+    is_yaml = media == _YAML
+    is_pretty = is_pretty or parameters.get("pretty") in {"1", "true"}
+    kind = parameters.get("as", "")
+    if not kind:
+        return Form(is_yaml=is_yaml, is_pretty=is_pretty)
+    version = parameters.get("v", "")
+    if parameters.get("g") != "meta.k8s.io" or version not in {"v1", "v1beta1"}:
+        return None
+    if kind == "Table":
+        return Form(is_yaml=is_yaml, is_table=True, version=version, is_pretty=is_pretty)
+    if kind in _PARTIAL:
+        return Form(
+            is_yaml=is_yaml,
+            is_partial=True,
+            is_partial_list=kind == "PartialObjectMetadataList",
+            version=version,
+            is_pretty=is_pretty,
+        )
+    return None
+
+
+def _pairs(parameters: list[str]) -> list[tuple[str, str]]:
+    return [
+        (name.strip(), value.strip()) for name, _, value in (p.partition("=") for p in parameters)
+    ]
+
+
+def _is_pretty(request: Request) -> bool:
+    if "pretty" in request.query:
+        return request.option("pretty").lower() in {"true", "1"}
+    return request.headers.get("user-agent", "").startswith(_PEOPLE)

@@ -1,4 +1,4 @@
-"""Fields that are there twice in a value of a JSON patch: they stay as they are written.
+"""Repeated fields in the value of a JSON patch: they stay as they are written.
 
 The server does not look into a value that it moves to its place, so what is twice in it is twice
 in the result too, until that is read.
@@ -52,7 +52,7 @@ def text(value: JsonValue) -> str:
 
 
 def plain(value: JsonValue) -> JsonValue:
-    """Return a value as it is read: the last one of what is there twice."""
+    """Return a value as it is decoded: of repeated fields the last one."""
     if isinstance(value, dict):
         entries = as_dict(cast("object", value))
         return {name: plain(entry) for name, entry in entries.items()}

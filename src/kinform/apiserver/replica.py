@@ -1,4 +1,4 @@
-"""A replica: a second cluster that follows the first one, and is behind it.
+"""A replica: a second cluster that follows the first one with a delay.
 
 Its storage is one like any other, fed by the changes of the first. So lists and watches of it are
 true, as of a moment ago, and every one of their rules holds.
@@ -18,14 +18,14 @@ from kinform.apiserver.storage import Change, Draft
 __all__ = ["READS", "Replica"]
 
 READS: Final[ContextVar[Cluster | None]] = ContextVar("kinform_apiserver_reads", default=None)
-"""Which cluster answers the reads of the request at hand; None: the one that is written to."""
+"""The cluster that answers the reads of the current request; None: the one that is written to."""
 
 
 @final
 class Replica:
     """Follows a cluster, always ``revisions`` or ``delay`` seconds behind.
 
-    Whoever owns it passes all changes of the first one on to `note`.
+    Its owner passes all changes of the first cluster to `note`.
     """
 
     def __init__(self, first: Cluster, *, revisions: int = 0, delay: float = 0.0) -> None:
@@ -41,16 +41,16 @@ class Replica:
         self.cluster.gate = first.gate
         self.cluster.newest = first.newest
         self._copy()
-        # Everybody who listens is told when the storage was restored, or ends.
+        # All listeners are notified when the storage is restored, or the replica closed.
         self._stop: Callable[[], None] = first.storage.table("namespaces").listen(self._look)
 
     @property
     def is_over(self) -> bool:
-        """What it follows is not what it followed: it is of no use any more."""
+        """The followed storage was restored: the replica cannot be used any more."""
         return self._first.storage.epoch != self._epoch
 
     def note(self, resource: str, change: Change) -> None:
-        """Learn of a change, to show it later."""
+        """Queue a change, to apply it later."""
         self._pending.append((resource, change))
         if self._delay:
             loop = asyncio.get_running_loop()

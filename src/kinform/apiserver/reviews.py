@@ -1,4 +1,4 @@
-"""Reviews: questions about rights and identity, asked by creating an object that is not kept."""
+"""Reviews of access and identity: they are created to get an answer, and not stored."""
 
 from __future__ import annotations
 
@@ -7,19 +7,22 @@ from typing import Final
 import msgspec
 
 from kinform.apiserver import decoding, field_errors, managed_fields, status
+from kinform.apiserver.access import USER, Access
 from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.decoding import decode
 from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.json import Json, as_dict
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.identity import User
+from kinform.apiserver.json import Json, as_dict, as_list, text
+from kinform.apiserver.kinds import Kind, schema_of
+from kinform.apiserver.options import write_options
 from kinform.apiserver.paths import Route
+from kinform.apiserver.rbac import Attributes
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.validation.labels import in_order
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import intent
 from kinform.apiserver.writing import Written
 
-__all__ = ["REVIEWS", "review"]
+__all__ = ["REVIEWS", "judge", "review"]
 
 REVIEWS: Final = frozenset(
     """
@@ -41,17 +44,17 @@ _RULES: Final[Json] = {
 
 
 def review(request: Request, where: Route, cluster: Cluster) -> Written:
-    """Answer a question: whoever gets this far may do everything.
+    """Answer a review for a user that may do everything.
 
     Raises:
-        StatusError: it makes no sense.
+        StatusError: the review is invalid.
     """
     kind = where.kind
-    wish = intent(request, "CreateOptions")
+    options = write_options(request, "CreateOptions")
     content_type = request.headers.get("content-type", "")
     obj, duplicates = decoding.decode(request.body, content_type, kind=kind.kind)
     checked = decoding.check(kind, schema_of(kind), obj, duplicates=duplicates)
-    warnings = decoding.complain(wish.field_validation, checked.complaints, kind)
+    warnings = decoding.complain(options.field_validation, checked.complaints, kind)
     now = cluster.timestamp()
     meta = as_dict(obj.get("metadata"))
     obj["metadata"] = {**meta, "namespace": where.namespace} if where.namespace else meta
@@ -66,7 +69,7 @@ def review(request: Request, where: Route, cluster: Cluster) -> Written:
         answer = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {}, "spec": {}}
         return Written({**answer, "status": dict(_RULES)}, is_new=True, warnings=warnings)
     obj["spec"] = as_dict(obj.get("spec"))
-    managed_fields.on_create(kind, schema_of(kind), obj, manager=wish.manager, now=now)
+    managed_fields.on_create(kind, schema_of(kind), obj, manager=options.manager, now=now)
     if kind.kind == "TokenReview":
         if not obj["spec"].get("token"):
             raise status.bad_request("token is required for TokenReview in authentication")
@@ -116,3 +119,69 @@ def _attribute_problems(spec: Json, *, is_local: bool) -> list[FieldError]:
 def _nameless(kind: Kind, errors: list[FieldError]) -> StatusError:
     """Return a refusal that does not say what it refuses, as the server words these."""
     return status.invalid(msgspec.structs.replace(kind, kind="", plural=""), "", errors)
+
+
+# --- the answers that depend on roles and tokens
+
+_AUDIENCE: Final = "https://kubernetes.default.svc"
+
+
+def judge(access: Access, request: Request, answer: Json) -> None:
+    """Set the status of a valid review from roles and tokens, in place.
+
+    Without RBAC every user may do everything, so the answer about rights stays as it is. The user
+    of a token is known in any case.
+    """
+    if not access.has_rbac and text(answer, "kind") != "TokenReview":
+        return
+    obj, _ = decode(request.body, request.headers.get("content-type", "application/json"))
+    spec, user = as_dict(obj.get("spec")), USER.get()
+    match text(answer, "kind"):
+        case "SelfSubjectReview":
+            answer["status"] = {"userInfo": user.to_dict()}
+        case "SelfSubjectRulesReview":
+            answer["status"] = _rules(access, user, text(spec, "namespace"))
+        case "TokenReview":
+            answer["status"] = _token(access, text(spec, "token"))
+        case "SelfSubjectAccessReview":
+            answer["status"] = _decision(access, user, spec)
+        case _:
+            answer["status"] = _decision(access, _subject(spec), spec)
+
+
+def _decision(access: Access, user: User, spec: Json) -> Json:
+    decision = access.decide(user, _attributes(spec))
+    found: Json = {"allowed": decision.is_allowed}
+    return found | {"reason": decision.reason} if decision.reason else found
+
+
+def _attributes(spec: Json) -> Attributes:
+    path = as_dict(spec.get("nonResourceAttributes"))
+    if path:
+        return Attributes(text(path, "verb"), path=text(path, "path") or "/")
+    given = as_dict(spec.get("resourceAttributes"))
+    names = ("verb", "group", "resource", "subresource", "namespace", "name")
+    return Attributes(*(text(given, name) for name in names))
+
+
+def _subject(spec: Json) -> User:
+    groups = tuple(map(str, as_list(spec.get("groups"))))
+    return User(name=text(spec, "user"), groups=groups, uid=text(spec, "uid"))
+
+
+def _rules(access: Access, user: User, namespace: str) -> Json:
+    rules = access.policy.rules(user, namespace)
+    found: Json = {
+        "resourceRules": [rule.to_dict() for rule in rules if not rule.urls],
+        "nonResourceRules": [rule.to_dict() for rule in rules if rule.urls],
+        "incomplete": False,
+    }
+    errors = access.policy.errors(user, namespace)
+    return found | {"evaluationError": errors} if errors else found
+
+
+def _token(access: Access, token: str) -> Json:
+    user = access.identities.of(token)
+    if user is None:
+        return {"user": {}, "error": "invalid bearer token"}
+    return {"authenticated": True, "user": user.to_dict(), "audiences": [_AUDIENCE]}

@@ -1,4 +1,4 @@
-"""Values that Go types read themselves: times, quantities and bytes, in the server's spelling.
+"""Scalars with a canonical form: times, quantities and bytes, in the server's spelling.
 
 Each function returns the value as the server keeps it, or raises `ScalarError` with the text of
 the Go type's own complaint.

@@ -1,8 +1,10 @@
-"""The ``scale`` subresource: reading and writing how many there should be."""
+"""The ``scale`` subresource: reading and writing the number of replicas."""
 
 from __future__ import annotations
 
 from typing import Final, final
+
+import msgspec
 
 from kinform.apiserver import (
     decoding,
@@ -17,13 +19,12 @@ from kinform.apiserver import (
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.crd import scale
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.kinds import Kind, schema_of
 from kinform.apiserver.objects import Objects
+from kinform.apiserver.options import WriteOptions, write_options
 from kinform.apiserver.paths import Route
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import Intent, intent
 from kinform.apiserver.writing import APPLY, Written
 
 __all__ = ["Scaling"]
@@ -53,15 +54,17 @@ class Scaling:
             return Written(scale.scale_of(kind, current))
         media = parts.content_type(request)
         is_apply = request.method == "PATCH" and media in APPLY
-        options = "UpdateOptions" if request.method == "PUT" else "PatchOptions"
-        wish = intent(request, options, is_apply=is_apply)
+        form = "UpdateOptions" if request.method == "PUT" else "PatchOptions"
+        options = write_options(request, form, is_apply=is_apply)
         if is_apply:
-            changed = self._apply(request, route, current, wish=wish)
+            changed = self._apply(request, route, current, options=options)
         else:
-            changed = self._update(request, route, current, wish=wish)
+            changed = self._update(request, route, current, options=options)
         return Written(scale.scale_of(kind, changed))
 
-    def _update(self, request: Request, route: Route, current: Json, *, wish: Intent) -> Json:
+    def _update(
+        self, request: Request, route: Route, current: Json, *, options: WriteOptions
+    ) -> Json:
         kind = route.kind
         if request.method == "PUT":
             wanted = parts.body(request, parts.SCALE)
@@ -76,9 +79,11 @@ class Scaling:
             scale.set_scale(kind, obj, wanted)
             return obj
 
-        return self._objects.update(kind, route.key, change, intent=wish, subresource="scale")
+        return self._objects.update(kind, route.key, change, options=options, subresource="scale")
 
-    def _apply(self, request: Request, route: Route, current: Json, *, wish: Intent) -> Json:
+    def _apply(
+        self, request: Request, route: Route, current: Json, *, options: WriteOptions
+    ) -> Json:
         """Apply a scale as what it means of the object; who refuses it speaks of the scale."""
         kind = route.kind
         wanted, _ = decoding.decode(request.body, "application/yaml", kind="Scale")
@@ -94,8 +99,8 @@ class Scaling:
                 schema_of(kind),
                 applied,
                 live=current,
-                manager=wish.manager,
-                force=wish.force,
+                manager=options.manager,
+                force=options.force,
                 now=self._cluster.timestamp(),
                 subresource="scale",
             )
@@ -105,7 +110,7 @@ class Scaling:
             kind,
             route.key,
             lambda _: merged,
-            intent=wish,
+            options=options,
             subresource="scale",
             applied=True,
         )
@@ -126,7 +131,8 @@ def _patched(request: Request, kind: Kind, current: Json) -> Json:
     else:
         result = merge_patch.apply(shown, patch)
     scale.check_patched(kind, current, result)
-    patched = decoding.Patched(patch if is_strategic else result, is_strategic=is_strategic)
+    raw = msgspec.json.encode(patch if is_strategic else result)
+    patched = decoding.Patched(raw, is_strategic=is_strategic)
     decoding.check(parts.SCALE, parts.schema(parts.SCALE), result, patched=patched)
     return result
 
@@ -146,12 +152,12 @@ def _of_scale(error: StatusError, kind: Kind) -> StatusError:
     own, named = f"using {kind.api_version}", f"using {parts.SCALE.api_version}"
     path = "." + ".".join(scale.replicas_path(kind))
 
-    def told(words: str) -> str:
+    def reworded(words: str) -> str:
         return words.replace(own, named).replace(path, ".spec.replicas")
 
-    error.message = told(error.message)
+    error.message = reworded(error.message)
     for cause in map(as_dict, as_list((error.details or {}).get("causes"))):
         for key in ("message", "field"):
             if key in cause:
-                cause[key] = told(cause[key])
+                cause[key] = reworded(cause[key])
     return error

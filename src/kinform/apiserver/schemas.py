@@ -1,9 +1,9 @@
-"""Schemas: what the fields of a kind are, how lists merge, what is kept and what defaults to what.
+"""Schemas: the fields of a kind, their merge strategies, unknown fields and defaults.
 
 A `Schema` is a view of one node of an OpenAPI schema, of a built-in kind or of a
-CustomResourceDefinition. It resolves what it is asked for, once, and keeps it, so that kinds
-which nobody uses cost nothing and a schema may contain itself. Reading is safe from any thread:
-at worst something is resolved twice, to the same.
+CustomResourceDefinition. It is resolved lazily and cached, so that unused kinds cost nothing and a
+schema may contain itself. Reading is thread-safe: at worst a node is resolved twice, with the same
+result.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class Schema:
         """
         self.format: Final[str] = node.get("format", "")
         self.list_type: Final[str] = node.get("x-kubernetes-list-type", "atomic")
-        """How the items of an array merge: ``atomic``, ``set`` or ``map``."""
+        """The merge strategy of an array: ``atomic``, ``set`` or ``map``."""
         self.list_keys: Final = tuple(as_list(node.get("x-kubernetes-list-map-keys")))
-        """What identifies an item where ``list_type`` is ``map``."""
+        """The keys that identify an item where ``list_type`` is ``map``."""
         self.is_atomic: Final = node.get("x-kubernetes-map-type") == "atomic"
         """An object that has one owner as a whole."""
         strategies: str = node.get("x-kubernetes-patch-strategy", "")
@@ -97,7 +97,7 @@ class Schema:
 
     @cached_property
     def values(self) -> Schema | None:
-        """What the values are, if the object is a map from names that the client chooses."""
+        """The schema of the values, if the object is a map with names that the client chooses."""
         if self._target is not None:
             return self._target.values
         if self.raw.get("additionalProperties") is True:
@@ -106,7 +106,7 @@ class Schema:
 
     @cached_property
     def items(self) -> Schema | None:
-        """What the items of an array are."""
+        """The schema of an array's items."""
         if self._target is not None:
             return self._target.items
         return self._below("items")
@@ -160,7 +160,7 @@ def builtin(definition: str) -> Schema:
     """Return a built-in definition, such as ``io.k8s.api.core.v1.Pod``: always the same one.
 
     Raises:
-        KeyError: there is no such definition.
+        KeyError: the definition does not exist.
     """
     return Schema(data.schemas()[definition], definition=definition)
 

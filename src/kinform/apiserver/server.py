@@ -1,4 +1,4 @@
-"""`APIServer`: the embedded API server as people use it."""
+"""`APIServer`: the public class of the embedded API server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, final
 
 import yaml
 
-from kinform.apiserver import arguments, data, protobuf, rbac_objects
+from kinform.apiserver import arguments, data, protobuf, system
 from kinform.apiserver.application import Application
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.fault_kinds import Fault, Stale
@@ -32,26 +32,27 @@ __all__ = ["APIServer"]
 class APIServer:
     """An API server in this process, on a loopback port.
 
-    It behaves as kube-apiserver 1.36 does, as far as ``docs/apiserver.md`` tells. There is no
-    scheduler and no kubelet: pods stay as their clients make them. Everything is in memory, and
+    It behaves as kube-apiserver 1.36; ``docs/apiserver.md`` lists the differences. There is no
+    scheduler and no kubelet: pods stay as clients create them. Objects are kept in memory, and
     with ``data`` in a file as well.
 
     Args:
-        port: Where to listen; 0: at any free port; None: nowhere. The only clients are then
-            those of `connect`, which reach it without sockets, also under virtual time.
+        port: The port to listen on; 0: any free port; None: no port. The only clients are then
+            those of `connect`, which need no sockets and also run under virtual time.
         token: The bearer token that clients need; None: a random one.
-        history: How many changes of each resource are remembered, for watches that begin in
-            the past.
+        history: The number of changes of each resource that are remembered, for watches that
+            begin in the past.
         seed: Makes uids and generated names reproducible.
-        data: A file that keeps all objects, and is created if there is none. What was answered
-            is in it, also if the server is killed. A later server with the same file goes on
-            where this one was; watches from before get a 410. One server at a time can use it.
-        faults: What is to go wrong, from the start.
-        rbac: Let others in than the token's holder, who may do everything: see `user` and
-            `service_account`. They may do what roles and bindings say.
+        data: A file that keeps all objects; it is created if it does not exist. Every answered
+            write is in it, even if the server is killed. A later server with the same file
+            continues at the same revision; older watches get a 410. One server at a time can use
+            the file.
+        faults: The faults to inject from the start.
+        rbac: Authorize the users of `user` and `service_account` by roles and bindings. The
+            server's own token still allows everything.
 
     Raises:
-        UsageError: an argument makes no sense.
+        UsageError: an argument is invalid.
 
     Example:
         >>> async def main() -> None:
@@ -76,14 +77,14 @@ class APIServer:
         self._data = data
         self._has_rbac = rbac
         self.faults: FaultPlan = FaultPlan() if faults is None else faults
-        """What is to go wrong: see `kinform.apiserver.faults`."""
+        """The fault plan of the server: see `kinform.apiserver.faults`."""
         self._lag: Fault | None = None
         self._asked_port = port
         self._port = 0
         self._history = history
         self._seed = seed
         self.token: str = secrets.token_urlsafe(24) if token is None else token
-        """What clients send as bearer token."""
+        """The bearer token of clients."""
         self._application: Application | None = None
         self._http: HttpServer | None = None
         self._journal: Journal | None = None
@@ -100,7 +101,7 @@ class APIServer:
             raise UsageError("an APIServer can be started once; make another one")
         await offload(preload)
         if self._has_rbac:
-            await offload(rbac_objects.preload)
+            await offload(system.preload)
         cluster = Cluster(history=self._history, seed=self._seed)
         if self._data is not None:
             self._journal = await _journal(self._data, cluster)
@@ -143,7 +144,7 @@ class APIServer:
 
     @property
     def application(self) -> Application:
-        """What answers the requests.
+        """The application that answers the requests.
 
         Raises:
             UsageError: the server was not started.
@@ -159,10 +160,10 @@ class APIServer:
 
     @property
     def url(self) -> str:
-        """Where it listens.
+        """The URL of the server.
 
         Raises:
-            UsageError: it does not.
+            UsageError: the server was not started, or has no port.
         """
         if self._application is not None and self._asked_port is None:
             raise UsageError("the server has no port (port=None); use server.connect()")
@@ -193,7 +194,7 @@ class APIServer:
         """
         identities = self._identities
         objects = self.application.objects
-        uid = rbac_objects.account_uid(objects, self.cluster, namespace=namespace, name=name)
+        uid = system.account_uid(objects, self.cluster, namespace=namespace, name=name)
         return identities.issue(service_account(namespace, name, uid=uid))
 
     @property
@@ -248,7 +249,7 @@ class APIServer:
         """Forget the past up to ``revision``, or up to now: who asks for it gets a 410.
 
         Raises:
-            UsageError: there is no such revision.
+            UsageError: the revision does not exist.
         """
         storage = self.cluster.storage
         if revision is not None:
@@ -270,11 +271,11 @@ class APIServer:
         self.application.reload()
 
     def pause(self) -> None:
-        """Say nothing more: no answers, no events, until `resume`. Connections stay."""
+        """Hold back all answers and events until `resume`. Connections stay open."""
         self.cluster.gate.shut()
 
     def resume(self) -> None:
-        """End a `pause`: what was asked is answered, what happened is told."""
+        """End a `pause`: send the answers and events that were held back."""
         self.cluster.gate.open()
 
     def lag(self, seconds: float) -> None:

@@ -1,7 +1,7 @@
-"""Server-side apply: a manager states what it wants, the server keeps track of who wants what.
+"""Server-side apply: a manager applies its configuration, the server tracks field ownership.
 
 `apply` is the whole of it. The order of calls around it is in `kinform.apiserver.managed_fields`:
-defaults come *after* it, so that what is defaulted belongs to nobody.
+defaults come *after* it, so that defaulted fields have no owner.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
-from kinform.apiserver import apply_merge, field_sets, field_shapes, managed_fields
+from kinform.apiserver import apply_merge, field_sets, managed_fields
 from kinform.apiserver.field_sets import FieldSet, is_dict
 from kinform.apiserver.json import Json, as_dict, at, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.managed_fields import APPLY, UPDATE, Entry, Owner, Owners
 from kinform.apiserver.schemas import Schema
 from kinform.apiserver.status import StatusError, bad_request
@@ -41,7 +41,7 @@ def apply(
     """Return the object that results from applying a configuration.
 
     ``live`` is the stored object, None if the apply creates it. Fields that the manager applied
-    before and does not apply any more are removed, unless somebody else owns them. The result has
+    before and does not apply any more are removed, unless another manager owns them. The result has
     its ``managedFields``, but neither defaults nor what the server sets at creation; the caller
     adds them, and finds with `kinform.apiserver.managed_fields.restore_times` whether anything
     changed. Arguments stay as they are, the result shares with them.
@@ -50,22 +50,22 @@ def apply(
         StatusError: 409, the configuration sets fields that others own to other values and
             ``force`` is not set; 400, it has ``managedFields``; 500, it does not fit the schema.
     """
-    shape = field_shapes.shape_of(schema, is_typed=kind.custom is None)
+    shape = field_sets.shape_of(schema, is_typed=kind.custom is None)
     _check(kind, shape, applied)
     start = {"apiVersion": kind.api_version, "kind": kind.kind} if live is None else live
-    owner = Owner.of(manager, APPLY, api_version=kind.api_version, subresource=subresource)
+    owner = Owner(manager, APPLY, "", subresource)
     owners = managed_fields.decode(at(start, "metadata", "managedFields")) or {}
     if not owners and live is not None:
         owners = managed_fields.owned_before(kind, schema, live, now=now)
     last = owners.get(owner)
     passed_by = managed_fields.ignored(kind, subresource)
-    stated = field_sets.without(field_shapes.applied(shape, applied), passed_by)
+    stated = field_sets.without(field_sets.applied(shape, applied), passed_by)
     owners[owner] = Entry(stated, kind.api_version, now)
     merged = as_dict(apply_merge.merge(shape, start, applied))
     if last is not None:
         merged = _pruned(shape, merged, (owners, owner, last.fields))
-    found = field_shapes.changes(shape, start, merged)
-    found = field_shapes.Changes(*(field_sets.without(part, passed_by) for part in found))
+    found = field_sets.changes(shape, start, merged)
+    found = field_sets.Changes(*(field_sets.without(part, passed_by) for part in found))
     changed = field_sets.union(found.added, found.modified)
     conflicts = _conflicts(owners, owner, changed)
     if conflicts and not force:
@@ -85,7 +85,7 @@ def apply(
     return _finished(merged, owners, applied if manager == _KUBECTL else None)
 
 
-def _check(kind: Kind, shape: field_shapes.Shape, applied: Json) -> None:
+def _check(kind: Kind, shape: field_sets.Shape, applied: Json) -> None:
     if at(applied, "metadata", "managedFields") is not None:
         raise bad_request("metadata.managedFields must be nil")
     wrong = apply_merge.mistakes(shape, applied)
@@ -97,13 +97,11 @@ def _check(kind: Kind, shape: field_shapes.Shape, applied: Json) -> None:
     raise StatusError(500, "", f"failed to create typed patch object ({called}): {problem}")
 
 
-def _pruned(
-    shape: field_shapes.Shape, merged: Json, owning: tuple[Owners, Owner, FieldSet]
-) -> Json:
-    """Remove what the manager does not apply any more, and nobody else owns.
+def _pruned(shape: field_sets.Shape, merged: Json, owning: tuple[Owners, Owner, FieldSet]) -> Json:
+    """Remove the fields that the manager does not apply any more and no other manager owns.
 
-    Structures go with what was in them, unless somebody has something in them or they hold what
-    the manager did not apply.
+    A structure is removed with its last field, unless another manager owns a field in it or it
+    holds fields that the manager did not apply.
     """
     owners, owner, last = owning
     if not field_sets.difference(last, owners[owner].fields):
@@ -111,10 +109,10 @@ def _pruned(
     owned: FieldSet = {}
     for entry in owners.values():
         owned = field_sets.union(owned, entry.fields)
-    last = field_shapes.named(shape, last)
-    everything = field_shapes.named(shape, field_shapes.applied(shape, merged))
+    last = field_sets.named(shape, last)
+    everything = field_sets.named(shape, field_sets.applied(shape, merged))
     left = _fields_of(shape, apply_merge.remove(shape, merged, last))
-    kept = field_sets.union(left, field_shapes.named(shape, owned))
+    kept = field_sets.union(left, field_sets.named(shape, owned))
     left = _fields_of(
         shape, apply_merge.remove(shape, merged, field_sets.difference(everything, kept))
     )
@@ -122,8 +120,8 @@ def _pruned(
     return as_dict(apply_merge.remove(shape, merged, gone))
 
 
-def _fields_of(shape: field_shapes.Shape, value: object) -> FieldSet:
-    return field_shapes.named(shape, field_shapes.applied(shape, as_dict(value)))
+def _fields_of(shape: field_sets.Shape, value: object) -> FieldSet:
+    return field_sets.named(shape, field_sets.applied(shape, as_dict(value)))
 
 
 def _conflicts(owners: Owners, owner: Owner, changed: FieldSet) -> _Conflicts:
@@ -137,10 +135,10 @@ def _conflicts(owners: Owners, owner: Owner, changed: FieldSet) -> _Conflicts:
     return found
 
 
-def _allowed(shape: field_shapes.Shape, live: Json) -> FieldSet:
-    """Return what kubectl's client-side apply set and nobody changed since.
+def _allowed(shape: field_sets.Shape, live: Json) -> FieldSet:
+    """Return the fields that kubectl's client-side apply set and that were not changed since.
 
-    Whoever applies as kubectl may take these fields from whoever owns them.
+    A server-side apply by kubectl may take these fields from their owners.
     """
     annotation = text(live, "metadata", "annotations", _LAST_APPLIED)
     try:
@@ -149,8 +147,8 @@ def _allowed(shape: field_shapes.Shape, live: Json) -> FieldSet:
         return {}
     if not is_dict(before):
         return {}
-    fields = field_shapes.applied(shape, as_dict(before))
-    for part in field_shapes.changes(shape, as_dict(before), live):
+    fields = field_sets.applied(shape, as_dict(before))
+    for part in field_sets.changes(shape, as_dict(before), live):
         fields = field_sets.difference(fields, part)
     return fields
 

@@ -1,4 +1,4 @@
-"""Shapes: what Go's types accept, and what they make of it. One walk over schema and value.
+"""Shapes: the Go types of built-in kinds. One walk over schema and value.
 
 A shape is made once of a schema. Reading a value through it returns the value as the server
 keeps it: unknown fields are dropped and reported, nulls are nothing, times and quantities have
@@ -14,6 +14,8 @@ from __future__ import annotations
 import functools
 from typing import Final, TypeAlias, cast, final
 
+import msgspec
+
 from kinform.apiserver import scalars, type_errors
 from kinform.apiserver.json import Json, JsonValue, as_list
 from kinform.apiserver.schemas import Schema
@@ -21,7 +23,7 @@ from kinform.apiserver.schemas import Schema
 __all__ = ["Path", "Shape", "Walk", "Wrong", "is_read", "shape_of", "steps", "written"]
 
 Path: TypeAlias = "tuple[Path, str | int, Struct | None] | None"
-"""Where a value is: what it is in, its name or index there, and the struct whose field it is."""
+"""The path of a value: that of its container, its name or index, and the struct of the field."""
 
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _MICRO_TIME: Final = "io.k8s.apimachinery.pkg.apis.meta.v1.MicroTime"
@@ -32,15 +34,15 @@ class Wrong(Exception):
 
 
 @final
-class Walk:
-    """What one walk found."""
+class Walk(msgspec.Struct, kw_only=True):
+    """The findings of one walk."""
 
-    def __init__(self, *, is_strategic: bool = False) -> None:
-        self.is_strategic: Final = is_strategic
-        """Whether a strategic merge made the value: Go converts that one in another way."""
-        self.unknown: Final[list[Path]] = []
-        self.wrong: Wrong | None = None
-        """The first value of a wrong type."""
+    is_strategic: bool = False
+    """A strategic merge made the value: Go converts that one in another way."""
+    unknown: list[Path] = []
+    """The paths of unknown fields."""
+    wrong: Wrong | None = None
+    """The first value of a wrong type."""
 
     def refuse(self, shape: Shape, value: object, path: Path) -> None:
         """Note that a value is not of the shape's type."""
@@ -50,12 +52,12 @@ class Walk:
 
 
 class Shape:
-    """What one type accepts. This one accepts, and keeps, everything."""
+    """The values that one type accepts. This one accepts, and keeps, everything."""
 
     plain: type | None = None
     """Values of exactly this Python type are right as they are."""
     zero: JsonValue = None
-    """What a null is in a list or a map."""
+    """The value of a null in a list or a map."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema: Final = schema
@@ -224,7 +226,7 @@ class Struct(Shape):
 
     @functools.cached_property
     def name(self) -> str:
-        """What Go calls it."""
+        """The name of the Go type."""
         return type_errors.struct_name(self.schema)
 
     @functools.cached_property
@@ -258,19 +260,15 @@ class Struct(Shape):
 def shape_of(schema: Schema) -> Shape:
     """Return the shape of a built-in schema; of a definition always the same one."""
     if schema.type == "object" and schema.definition and schema.properties:
-        return _struct(schema.definition, schema)
+        found = _STRUCTS.get(schema.definition)
+        if found is None:
+            found = _STRUCTS[schema.definition] = Struct(schema)
+        return found
     return _made(schema)
 
 
 _STRUCTS: Final[dict[str, Struct]] = {}
-
-
-def _struct(definition: str, schema: Schema) -> Struct:
-    # Definitions are as many as the data has, so this is bounded.
-    found = _STRUCTS.get(definition)
-    if found is None:
-        found = _STRUCTS[definition] = Struct(schema)
-    return found
+"""By definition: as many as the data has, so their number is bounded."""
 
 
 def _made(schema: Schema) -> Shape:
@@ -293,7 +291,7 @@ _ANYTHING: Final = Shape(Schema({}))
 
 
 def is_read(shape: Shape, path: tuple[str | int, ...]) -> bool:
-    """Tell whether a walk looks at a path, rather than passing over something opaque."""
+    """Return whether a walk looks at a path, rather than passing over something opaque."""
     for step in path:
         if isinstance(shape, Struct):
             if step not in shape.fields:

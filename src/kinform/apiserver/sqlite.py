@@ -32,7 +32,7 @@ log: Final = logging.getLogger("kinform.apiserver")
 FORMAT: Final = 1
 """The version of the file's layout. Another one cannot be read."""
 _APPLICATION: Final = 0x6B696E66
-"""What SQLite's header says of whose file it is: ``kinf``."""
+"""The application id in SQLite's header: ``kinf``."""
 _MODE: Final = 0o600  # there may be Secrets in it
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _SCHEMA: Final = (
@@ -66,12 +66,12 @@ class Batch(msgspec.Struct, frozen=True):
     changes: Mapping[tuple[str, str], Stored | None]
     """The new states by resource and key; None: it is gone."""
     is_everything: bool = False
-    """Whether there is nothing else: what was in the file before is dropped."""
+    """It is the whole contents: the previous rows of the file are dropped."""
 
 
 @final
 class _Selected(msgspec.Struct, frozen=True, array_like=True):
-    """What selectors and the collector look at, see `Stored`."""
+    """Labels, fields, uid and owners, see `Stored`."""
 
     labels: dict[str, str]
     fields: dict[str, str]
@@ -119,7 +119,7 @@ class Database:
             connection = _connect(file, "rw")
             try:
                 _prepare(connection)
-                # What `_inspect` needed and left behind. Locked as it is, nobody else uses it.
+                # Left over by `_inspect`. The file is locked, so no other process uses it.
                 file.with_name(f"{file.name}-shm").unlink(missing_ok=True)
             except BaseException:
                 connection.close()
@@ -200,7 +200,7 @@ def _warn_of_others(file: Path) -> None:
 
 
 def _inspect(file: Path) -> None:
-    """Judge an existing file, through a connection that cannot change it."""
+    """Validate an existing file, through a connection that cannot change it."""
     with _explained(file), closing(_connect(file, "ro")) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -222,11 +222,11 @@ def _connect(file: Path, mode: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         f"{file.as_uri()}?mode={mode}",
         uri=True,
-        timeout=0,  # whoever has the file keeps it
+        timeout=0,  # if another process has the file, fail at once
         isolation_level=None,  # transactions are begun by hand
         check_same_thread=False,
     )
-    # What is written in the schema of a file that somebody made must not run.
+    # The schema of a file from elsewhere must not run code.
     connection.execute("PRAGMA trusted_schema = OFF")
     return connection
 

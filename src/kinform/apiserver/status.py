@@ -1,6 +1,6 @@
-"""Refusals: every answer that is not what the client asked for, as a Kubernetes ``Status``.
+"""Errors of the API: refusals of a request, as a Kubernetes ``Status``.
 
-Whoever finds a request wrong raises a `StatusError`; the application alone turns it into an
+Code that finds a request invalid raises a `StatusError`; only the application turns it into an
 answer. The texts are those of kube-apiserver, because clients and people match on them.
 """
 
@@ -12,7 +12,7 @@ from typing import final
 import msgspec
 
 from kinform.apiserver.field_errors import FieldError, aggregate
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = [
     "StatusError",
@@ -59,7 +59,7 @@ class StatusError(Exception):
         self.retry_after = retry_after
         """Seconds for a ``Retry-After`` header."""
         self.warnings: Sequence[str] = ()
-        """What there was to warn of before it was refused."""
+        """The warnings that were found before the request was refused."""
         self.continue_token = ""
         """With which a list can go on, though not consistently."""
 
@@ -90,32 +90,32 @@ def _details(kind: Kind, name: str, called: str = "") -> dict[str, object]:
 
 
 def not_found(kind: Kind, name: str) -> StatusError:
-    """There is no such object."""
+    """Return the 404 of an object."""
     message = f'{kind.qualified} "{name}" not found'
     return StatusError(404, "NotFound", message, details=_details(kind, name))
 
 
 def path_not_found() -> StatusError:
-    """There is nothing at this path. The server answers this one in plain text."""
+    """Return the 404 of a path, which the server answers in plain text."""
     return StatusError(
         404, "NotFound", "the server could not find the requested resource", details={}
     )
 
 
 def already_exists(kind: Kind, name: str) -> StatusError:
-    """There is an object of that name."""
+    """Return the 409 of a create whose name is taken."""
     message = f'{kind.qualified} "{name}" already exists'
     return StatusError(409, "AlreadyExists", message, details=_details(kind, name))
 
 
 def conflict(kind: Kind, name: str, why: str) -> StatusError:
-    """The object is not in the state the client took for granted."""
+    """Return the 409 of a write with an outdated precondition."""
     message = f'Operation cannot be fulfilled on {kind.qualified} "{name}": {why}'
     return StatusError(409, "Conflict", message, details=_details(kind, name))
 
 
 def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> StatusError:
-    """Fields are wrong."""
+    """Return the 422 of an object with invalid fields."""
     if kind.group == "events.k8s.io":  # judged as what it is stored as, an event of the core group
         kind = msgspec.structs.replace(kind, group="")
     details = _details(kind, name, kind.kind)
@@ -128,24 +128,24 @@ def invalid(kind: Kind, name: str, errors: Sequence[FieldError]) -> StatusError:
 
 
 def bad_request(message: str) -> StatusError:
-    """The request makes no sense."""
+    """Return the 400 of an invalid request."""
     return StatusError(400, "BadRequest", message)
 
 
 def unauthorized() -> StatusError:
-    """Nobody knows who asks."""
+    """Return the 401 of a request without a valid token."""
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
 def forbidden(kind: Kind, name: str, why: str) -> StatusError:
-    """The asker may not, or nobody may."""
+    """Return the 403 of a write that is not allowed."""
     subject = f'{kind.qualified} "{name}"' if name else kind.qualified
     message = f"{subject} is forbidden: {why}"
     return StatusError(403, "Forbidden", message, details=_details(kind, name))
 
 
 def method_not_allowed() -> StatusError:
-    """The resource has no such verb."""
+    """Return the 405 of a verb that the resource does not have."""
     message = "the server does not allow this method on the requested resource"
     return StatusError(405, "MethodNotAllowed", message, details={})
 

@@ -1,14 +1,14 @@
 """Storage: objects of all resources in many versions, under one revision counter. Pure.
 
-What etcd and the watch cache are to kube-apiserver. Every write gets the next revision, whatever
-resource it is of; each resource remembers its last changes, so that a watch can begin in the past
-and a list can show it.
+The counterpart of etcd and the watch cache. All resources share the revision: every write gets the
+next one. Each resource remembers its last changes, so that a watch can begin in the past and a list
+can show a past state.
 
 Keys are those of etcd without their prefix: ``namespace/name``, or ``name`` alone. They are sorted
 as text, so ``a-b/x`` comes before ``a/x``, which is the order of every list.
 
-Rule 1: a write is done when the call returns: listeners were told, in the order of revisions.
-Rule 2: what was forgotten is never guessed at: to ask for it raises `Expired`.
+Rule 1: a write is done when the call returns: listeners were notified, in the order of revisions.
+Rule 2: a forgotten revision is never approximated: reading it raises `Expired`.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ __all__ = [
 ]
 
 HISTORY: Final = 10_000
-"""How many changes each resource remembers, unless told otherwise."""
+"""The default number of changes that each resource remembers."""
 SNAPSHOTS: Final = 8
-"""How many pictures of the past each resource keeps at hand, for lists in pages."""
+"""The number of past states that each resource caches, for lists in pages."""
 _LAST: Final = chr(0x10FFFF)
 """Sorts behind every character of a key."""
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -49,7 +49,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 Encode: TypeAlias = Callable[[str], bytes]
 """Makes an object's JSON, given its resourceVersion."""
 Observer: TypeAlias = "Callable[[str, Change], None]"
-"""Is told the resource and the change, after the change."""
+"""Called with the resource and the change, after the change."""
 
 
 class Exists(Exception):
@@ -57,7 +57,7 @@ class Exists(Exception):
 
 
 class Missing(Exception):
-    """There is no object of that name."""
+    """An object of that name does not exist."""
 
 
 class Conflict(Exception):
@@ -74,7 +74,7 @@ class Expired(Exception):
 
 
 class Future(Exception):
-    """There is no such revision yet; ``current`` is the last one."""
+    """The revision does not exist yet; ``current`` is the last one."""
 
     def __init__(self, revision: int, current: int) -> None:
         super().__init__(f"revision {revision} is to come, now is {current}")
@@ -83,7 +83,7 @@ class Future(Exception):
 
 
 class Unsaved(Exception):
-    """What was written is in memory only, and would not outlive a crash."""
+    """A write is in memory only, and would not survive a crash."""
 
 
 @final
@@ -129,14 +129,14 @@ class Change(msgspec.Struct, frozen=True, gc=False):
 
 
 class Journal(Protocol):
-    """Where a storage is kept beyond the end of its process."""
+    """The durable copy of a storage."""
 
     def note(self, resource: str, change: Change) -> None:
-        """Take a change over."""
+        """Record a change."""
         ...
 
     def reset(self) -> None:
-        """Learn that everything may have changed."""
+        """Read the storage again: it was restored."""
         ...
 
     async def saved(self) -> None:
@@ -148,11 +148,12 @@ class Journal(Protocol):
 class Table:
     """The objects of one resource, now and as far back as they are remembered."""
 
-    __slots__ = ("_current", "_forgotten", "_history", "_keys", "_listeners", "_snapshots")
+    __slots__ = ("_forgotten", "_history", "_keys", "_listeners", "_snapshots", "current")
 
     def __init__(self, *, forgotten: int = 0, history: int = HISTORY) -> None:
-        self._current: dict[str, Stored] = {}
-        self._keys: list[str] = []  # Invariant: those of ``_current``, sorted.
+        self.current: Final[dict[str, Stored]] = {}
+        """The current objects by key. Written by this class alone."""
+        self._keys: list[str] = []  # Invariant: those of ``current``, sorted.
         self._history: deque[Change] = deque(maxlen=history)
         # Invariant: every change after it is in ``_history``.
         self._forgotten = forgotten
@@ -160,7 +161,7 @@ class Table:
         self._listeners: list[Callable[[], None]] = []
 
     def __len__(self) -> int:
-        return len(self._current)
+        return len(self.current)
 
     @property
     def forgotten(self) -> int:
@@ -171,11 +172,11 @@ class Table:
 
     def get(self, key: str) -> Stored | None:
         """Return the object as it is now."""
-        return self._current.get(key)
+        return self.current.get(key)
 
     def now(self, prefix: str = "") -> Sequence[Stored]:
         """Return the objects whose keys begin with ``prefix``, in the order of their keys."""
-        current, keys = self._current, self._keys
+        current, keys = self.current, self._keys
         if prefix:
             start = bisect.bisect_left(keys, prefix)
             keys = keys[start : bisect.bisect_left(keys, prefix + _LAST, start)]
@@ -198,7 +199,7 @@ class Table:
         if (known := self._snapshots.get(revision)) is not None:
             self._snapshots.move_to_end(revision)
             return known
-        past = dict(self._current)
+        past = dict(self.current)
         for change in reversed(self._history):
             if change.revision <= revision:
                 break
@@ -241,14 +242,14 @@ class Table:
     # --- writing, by `Storage` alone
 
     def record(self, change: Change) -> None:
-        """Take note of a change, and tell of it."""
+        """Apply a change, and notify the listeners."""
         if change.is_delete:
-            del self._current[change.key]
+            del self.current[change.key]
             del self._keys[bisect.bisect_left(self._keys, change.key)]
         else:
             if change.old is None:
                 bisect.insort(self._keys, change.key)
-            self._current[change.key] = change.new
+            self.current[change.key] = change.new
         if len(self._history) == self._history.maxlen:
             self._forgotten = self._history[0].revision
         self._history.append(change)
@@ -268,10 +269,10 @@ class Table:
             del self._snapshots[old]
 
     def load(self, stored: Stored) -> None:
-        """Take an object over from a backup: no change, and nobody is told."""
-        if stored.key not in self._current:
+        """Load an object from a backup, without a change and without notifications."""
+        if stored.key not in self.current:
             bisect.insort(self._keys, stored.key)
-        self._current[stored.key] = stored
+        self.current[stored.key] = stored
 
     def restore(self, revision: int) -> None:
         """Be again as it was at ``revision``.
@@ -282,7 +283,8 @@ class Table:
         past = self.at(revision)
         while self._history and self._history[-1].revision > revision:
             self._history.pop()
-        self._current = {stored.key: stored for stored in past}
+        self.current.clear()
+        self.current.update((stored.key, stored) for stored in past)
         self._keys = [stored.key for stored in past]
         self._snapshots.clear()
 
@@ -295,7 +297,7 @@ class Storage:
         self._history = history
         self._tables: dict[str, Table] = {}
         self._compacted = 0
-        self._observers: list[Observer] = []
+        self._observers: list[tuple[Observer, frozenset[str] | None]] = []
         self.revision: int = 1
         self.epoch: int = 0
         """Counts the restores: what was read in another epoch may never have happened."""
@@ -314,9 +316,17 @@ class Storage:
         """Return the names of all tables."""
         return list(self._tables)
 
-    def observe(self, observer: Observer) -> None:
-        """Tell ``observer`` of every change of any resource, within the write."""
-        self._observers.append(observer)
+    def get(self, resource: str, key: str) -> Stored | None:
+        """Return the current version of an object, None if it does not exist."""
+        table = self._tables.get(resource)
+        if table is None:
+            table = self.table(resource)
+        return table.current.get(key)
+
+    def observe(self, observer: Observer, *, resources: Iterable[str] | None = None) -> None:
+        """Call ``observer`` within every write to these resources; None: to any resource."""
+        of = None if resources is None else frozenset(resources)
+        self._observers.append((observer, of))
 
     def load(self, revision: int, rows: Iterable[tuple[str, Stored]]) -> None:
         """Begin where another storage was at ``revision``, whose past is unknown."""
@@ -326,12 +336,12 @@ class Storage:
             self.table(resource).load(stored)
 
     async def saved(self) -> None:
-        """Wait until all that was written before this call outlives the process, if it ever does.
+        """Wait until all earlier writes are durable, if the storage has a journal.
 
-        Whoever tells somebody of a write waits for this first.
+        Call it before a write is reported to a client.
 
         Raises:
-            Unsaved: it does not, although it should.
+            Unsaved: they could not be saved.
         """
         if self.journal is not None:
             await self.journal.saved()
@@ -342,7 +352,7 @@ class Storage:
         Raises:
             Exists: there is one of that name.
         """
-        if self.table(resource).get(key) is not None:
+        if self.get(resource, key) is not None:
             raise Exists(key)
         return self._write(resource, key, draft)
 
@@ -352,7 +362,7 @@ class Storage:
         """Store another version of an object, if it is still in the ``expected`` one.
 
         Raises:
-            Missing: there is no such object.
+            Missing: the object does not exist.
             Conflict: it is in another version.
         """
         self._check(resource, key, expected)
@@ -366,7 +376,7 @@ class Storage:
         ``draft`` is its last state, which carries the revision of the deletion.
 
         Raises:
-            Missing: there is no such object.
+            Missing: the object does not exist.
             Conflict: it is in another version.
         """
         self._check(resource, key, expected)
@@ -398,13 +408,13 @@ class Storage:
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Begin a new epoch: whoever listens is told, and is to end."""
+        """Begin a new epoch: listeners are notified, and must end their watches."""
         self.epoch += 1
         for table in self._tables.values():
             table.notify()
 
     def _check(self, resource: str, key: str, expected: int | None) -> None:
-        held = self.table(resource).get(key)
+        held = self.get(resource, key)
         if held is None:
             raise Missing(key)
         if expected is not None and held.revision != expected:
@@ -416,10 +426,11 @@ class Storage:
         stored = Stored(key, raw, revision, draft.labels, draft.fields, draft.uid, draft.owners)
         self.revision = revision
         table = self.table(resource)
-        change = Change(revision, key, table.get(key), stored, is_delete)
+        change = Change(revision, key, table.current.get(key), stored, is_delete)
         table.record(change)
         if self.journal is not None:
             self.journal.note(resource, change)
-        for observer in self._observers:
-            observer(resource, change)
+        for observer, resources in self._observers:
+            if resources is None or resource in resources:
+                observer(resource, change)
         return stored

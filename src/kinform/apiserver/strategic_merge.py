@@ -1,4 +1,4 @@
-"""Strategic merge patch: a merge patch that knows which lists merge, and by what key.
+"""Strategic merge patch: a merge patch that merges lists by their keys.
 
 A patch may hold directives beside fields: ``$patch`` (replace or delete), ``$retainKeys``,
 ``$setElementOrder/<list>`` and ``$deleteFromPrimitiveList/<list>``. They count only where there
@@ -104,7 +104,7 @@ def _retain(merged: Json, patch: Json) -> None:
 
 
 def _is_alike(target: JsonValue, patch: JsonValue) -> bool:
-    """Tell whether two values can be merged, or neither has anything to merge."""
+    """Return whether two values can be merged, or neither has anything to merge."""
     return all(isinstance(target, kind) is isinstance(patch, kind) for kind in (dict, list))
 
 
@@ -172,7 +172,7 @@ def _element_kind(item: JsonValue) -> str:
 def _without_directives(
     patch: list[Json], target: list[JsonValue], key: str
 ) -> tuple[list[Json], list[Json], bool]:
-    """Return the items that are none, what the others leave, and whether they replace it all."""
+    """Return the plain items, the items that directives keep, and whether they replace all."""
     objects: list[Json] = []
     kept = cast("list[Json]", target)
     deleted: set[object] = set()
@@ -197,7 +197,7 @@ def _without_directives(
 
 
 _Identity = Callable[[JsonValue], JsonValue]
-"""What tells one item of a list from another."""
+"""Returns the value that identifies an item of a list: its merge key, or the item itself."""
 
 
 def _itself(item: JsonValue) -> JsonValue:

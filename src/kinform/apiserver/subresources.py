@@ -1,4 +1,4 @@
-"""What can be done below an object, beside its status: scale, binding, eviction and others."""
+"""The subresources of an object other than its status: scale, binding, eviction and others."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from kinform.apiserver.evicting import Evicting
 from kinform.apiserver.field_errors import FieldError, Problem
 from kinform.apiserver.json import Json, as_dict, as_list, text
 from kinform.apiserver.objects import Objects
+from kinform.apiserver.options import write_options
 from kinform.apiserver.paths import Route
 from kinform.apiserver.scaling import Scaling
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import intent
 from kinform.apiserver.writing import Writing, Written
 
 __all__ = ["Subresources"]
@@ -79,7 +79,12 @@ class Subresources:
         name = text(parts.body(request, parts.BINDING), "metadata", "name")
         if not name:
             raise status.bad_request("Name parameter required.")
-        return self._bind(request, Route(pods, route.namespace, name, None, is_watch=False))
+        return self._bind(
+            request,
+            Route(
+                pods, route.namespace, name, None, is_watch=False, key=f"{route.namespace}/{name}"
+            ),
+        )
 
     def _part(self, request: Request, route: Route) -> Written:
         """Answer for a subresource that is a part of the object itself."""
@@ -93,7 +98,7 @@ class Subresources:
 
     def _bind(self, request: Request, route: Route) -> Written:
         body = parts.body(request, parts.BINDING)
-        wish = intent(request, "CreateOptions")
+        options = write_options(request, "CreateOptions")
         if text(body, "metadata", "name") != route.name:
             raise status.bad_request("name in URL does not match name in Binding object")
         if errors := _target_problems(as_dict(body.get("target"))):
@@ -107,7 +112,7 @@ class Subresources:
         held = self._objects.held(route.kind, route.key)
         if uid and uid != held.uid:
             raise _other_pod(route, uid, held.uid)
-        self._objects.update(route.kind, route.key, change, intent=wish, subresource="binding")
+        self._objects.update(route.kind, route.key, change, options=options, subresource="binding")
         return Written(dict(_SUCCESS), is_new=True)
 
     def _assign_node(self, pod: Json, body: Json, route: Route) -> None:
@@ -131,8 +136,8 @@ class Subresources:
     # --- others
 
     def _finalize(self, request: Request, route: Route) -> Written:
-        wish = intent(request, "UpdateOptions")
-        body, warnings = self._writing.body(request, route.kind, wish)
+        options = write_options(request, "UpdateOptions")
+        body, warnings = self._writing.body(request, route.kind, options)
         metadata.names_match(route.kind, body, namespace="", name=route.name)
         finalizers = as_list(as_dict(body.get("spec")).get("finalizers"))
 
@@ -141,7 +146,7 @@ class Subresources:
             return obj
 
         changed = self._objects.update(
-            route.kind, route.key, change, intent=wish, subresource="finalize"
+            route.kind, route.key, change, options=options, subresource="finalize"
         )
         return Written(changed, warnings=warnings)
 

@@ -1,37 +1,39 @@
-"""What the server says of itself, and what every cluster has from the start."""
+"""The server's own endpoints (health, version), and the first objects of every cluster."""
 
 from __future__ import annotations
 
+import functools
 from typing import Final
+
+import msgspec
 
 from kinform.apiserver import custom_objects, data
 from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.json import Json, as_dict, as_list
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import Objects
+from kinform.apiserver.options import WriteOptions
+from kinform.apiserver.rbac import GROUP
 from kinform.apiserver.rendering import decode as decode_stored
 from kinform.apiserver.storage import Change
 from kinform.apiserver.wire import Request, Response
-from kinform.apiserver.write_options import Intent
 
 __all__ = [
+    "account_uid",
     "create_first_objects",
-    "deprecations",
+    "create_first_roles",
     "follow_definitions",
     "health",
     "load_definitions",
     "paths",
+    "preload",
     "version",
 ]
 
-_DEPRECATED: Final = {
-    "v1/Endpoints": ["v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"],
-    "v1/ComponentStatus": ["v1 ComponentStatus is deprecated in v1.19+"],
-}
 _CHECKS: Final = ("ping", "log", "etcd")
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
-_SERVER: Final = Intent(manager="kube-apiserver")
+_SERVER: Final = WriteOptions(manager="kube-apiserver")
 _PRIORITIES: Final = {
     "system-node-critical": (
         2_000_001_000,
@@ -67,14 +69,6 @@ def health(path: str, request: Request) -> Response | None:
 def version() -> Json:
     """Return the answer of ``/version``: that of the server whose behaviour this one has."""
     return data.api().version
-
-
-def deprecations(kind: Kind) -> list[str]:
-    """Return what to warn clients of a kind of: that it is old."""
-    if kind.custom is not None and kind.custom.is_deprecated:
-        text = kind.custom.deprecation_warning
-        return [text or f"{kind.api_version} {kind.kind} is deprecated"]
-    return _DEPRECATED.get(str(kind.gvk), [])
 
 
 def paths(cluster: Cluster) -> Json:
@@ -118,10 +112,10 @@ def follow_definitions(cluster: Cluster) -> None:
     """Serve the kinds of CustomResourceDefinitions as these come, change and go."""
 
     def note(resource: str, change: Change) -> None:
-        if resource == custom_objects.DEFINITIONS:
-            _serve(cluster, change.key, None if change.is_delete else change.new.raw)
+        del resource
+        _serve(cluster, change.key, None if change.is_delete else change.new.raw)
 
-    cluster.storage.observe(note)
+    cluster.storage.observe(note, resources={custom_objects.DEFINITIONS})
 
 
 def load_definitions(cluster: Cluster) -> None:
@@ -147,3 +141,41 @@ def _serve(cluster: Cluster, name: str, raw: bytes | None) -> None:
 def _stored_version(definition: Json) -> str:
     versions = as_list(as_dict(definition.get("spec")).get("versions"))
     return next((it["name"] for it in versions if it.get("storage")), "")
+
+
+# --- the first roles, and service accounts
+
+
+@functools.cache
+def preload() -> dict[str, list[Json]]:
+    """Return the first roles and bindings by the plural of their kind. Blocks, the first time."""
+    raw = data.FOLDER.joinpath("roles.json").read_bytes()
+    return msgspec.json.decode(raw, type=dict[str, list[Json]])
+
+
+def create_first_roles(objects: Objects, cluster: Cluster) -> None:
+    """Create those of a real server's first roles and bindings that are not there."""
+    for plural, items in preload().items():
+        kind = cluster.kinds.find(GROUP, "v1", plural)
+        assert kind is not None
+        for item in items:
+            if cluster.storage.table(kind.storage).get(item["metadata"]["name"]) is None:
+                fresh = msgspec.json.decode(msgspec.json.encode(item), type=dict[str, object])
+                obj: Json = {"kind": kind.kind, "apiVersion": kind.api_version, **fresh}
+                objects.create(kind, obj, _SERVER, namespace="")
+
+
+def account_uid(objects: Objects, cluster: Cluster, *, namespace: str, name: str) -> str:
+    """Return the uid of a service account, which is created unless it is there.
+
+    Raises:
+        StatusError: it cannot be created.
+    """
+    stored = cluster.storage.table("serviceaccounts").get(f"{namespace}/{name}")
+    if stored is not None:
+        return stored.uid
+    kind = cluster.kinds.find("", "v1", "serviceaccounts")
+    assert kind is not None
+    obj: Json = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": {"name": name}}
+    created = objects.create(kind, obj, _SERVER, namespace=namespace)
+    return str(created["metadata"]["uid"])

@@ -1,7 +1,7 @@
 """Tokens of service accounts: the answers to TokenRequests.
 
-They look like tokens, and say whose they are and how long they last. They are signed by nobody:
-this server takes its own token only.
+They have the form of tokens, with subject and expiry, but they are not signed:
+this server accepts its own token only.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How Go says that a value is of the wrong type: names of types, structs and JSON values.
+"""Go's messages about values of a wrong type: names of types, structs and JSON values.
 
 Type names come from the names of the definitions. What OpenAPI does not tell, named strings and
 embedded structs, is in tables: those that real clients run into.
@@ -152,7 +152,7 @@ def reflect_kind(value: object) -> str:
 
 
 def no_object(value: object) -> str:
-    """Return the refusal of a body that has no fields, so that nobody knows what it is."""
+    """Return the refusal of a body without fields, whose kind is unknown."""
     before = "couldn't get version/kind; json parse error: json: cannot unmarshal "
     return f"{before}{json_kind(value)} into Go value of type {_HEADER}"
 

@@ -1,4 +1,4 @@
-"""Watches: what is told at once, what is told later, and when it ends.
+"""Watches: the initial events, the events that follow, and the end of the stream.
 
 A watch keeps no queue of its own. It remembers how far it has come and reads on in the table's
 bounded history, so a client that does not read costs nothing; one that has fallen behind all
@@ -12,10 +12,11 @@ import contextlib
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from typing import Final, final
 
+from kinform.apiserver import data, status
 from kinform.apiserver import options as options_
-from kinform.apiserver import status
-from kinform.apiserver.blanks import blank
 from kinform.apiserver.cluster import Cluster
+from kinform.apiserver.json import Json
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.options import ListOptions
 from kinform.apiserver.paths import Route
 from kinform.apiserver.rendering import Renderer, in_version
@@ -23,26 +24,26 @@ from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Change, Expired, Stored, Unsaved
 from kinform.apiserver.wire import Burst, Chunks
 
-__all__ = ["CATCH_UP", "Watch", "event_of"]
+__all__ = ["CATCH_UP", "Watch", "blank", "event_of"]
 
 CATCH_UP: Final = 3.0
-"""How long the server waits for a revision that is not there yet."""
+"""Seconds that the server waits for a revision that does not exist yet."""
 BOOKMARK_PERIOD: Final = 60.0
 """About how often a watch hears how far it has come."""
 _LAST_BOOKMARK: Final = 2.0
-"""How long before its end a watch with a timeout gets a bookmark."""
+"""Seconds before the end of a watch with a timeout when the last bookmark is sent."""
 _TIMEOUT: Final = 1800.0
-"""How long a watch lives at least, unless the client says."""
+"""The shortest lifetime of a watch, in seconds, if the client gives none."""
 _BURST: Final = 64
-"""How many events are made ready to be sent at once."""
+"""The number of events that are encoded at once."""
 _END: Final = "k8s.io/initial-events-end"
 
 
 def event_of(change: Change, watch: ListOptions, prefix: str) -> tuple[bytes, bytes] | None:
-    """Return the type and the object that a watch is told of a change, None if nothing.
+    """Return the type and the object of a change's event in a watch, None if it has no event.
 
-    An object that begins to match is new to the watch; one that no longer does is gone, and is
-    shown as it was, in the version in which it went.
+    An object that begins to match is ADDED. One that no longer matches is DELETED, and is sent in
+    its last matching state with the revision of the change.
     """
     if not change.key.startswith(prefix):
         return None
@@ -95,7 +96,7 @@ class Watch:
                 async for burst in bursts:
                     if gate.is_shut:
                         await gate.passed()
-                    # Nothing is told before it is safe, and nothing of a past that was undone.
+                    # Changes are sent when they are durable, and never if a restore undid them.
                     await self._storage.saved()
                     if self._is_shapeless or self._storage.epoch != self._epoch:
                         return
@@ -120,13 +121,13 @@ class Watch:
                 yield burst
 
     async def _begin(self) -> tuple[int, Sequence[Stored]]:
-        """Return from which revision on to follow, and the state that is told before."""
+        """Return the revision to follow from, and the state to send before."""
         options, storage = self._options, self._storage
         wants_state = options.send_initial_events
         if wants_state is None:
             wants_state = self._asked == 0
         if not wants_state:
-            # A revision in the future is accepted: nothing is told until it has come.
+            # A revision in the future is accepted: nothing is sent until it exists.
             return self._asked or storage.revision, []
         asked = self._asked
         if options.send_initial_events and not options.resource_version:
@@ -152,7 +153,7 @@ class Watch:
             if now >= self._deadline:
                 return
             if now >= next_bookmark:
-                has_more = self._changed.is_set()  # of this resource, not told yet
+                has_more = self._changed.is_set()  # changes of this resource that were not sent yet
                 yield [self._bookmark(position if has_more else self._ahead(position))]
                 next_bookmark = self._next_bookmark(now)
             with contextlib.suppress(TimeoutError):
@@ -160,7 +161,7 @@ class Watch:
                     await self._changed.wait()
 
     _is_new: bool = True
-    """It was told nothing yet, not even that there is nothing to tell."""
+    """Nothing was sent yet, not even a bookmark."""
     _is_behind: bool = False
 
     def _ahead(self, position: int) -> int:
@@ -186,8 +187,8 @@ class Watch:
 
     def _events(self, changes: Sequence[Change]) -> list[bytes]:
         event, options, prefix = self._renderer.event, self._options, self._prefix
-        told = (event_of(change, options, prefix) for change in changes)
-        return [event(*it) for it in told if it is not None]
+        found = (event_of(change, options, prefix) for change in changes)
+        return [event(*it) for it in found if it is not None]
 
     def _next_bookmark(self, now: float) -> float:
         if not self._options.bookmarks:
@@ -201,3 +202,9 @@ class Watch:
         if is_end:
             metadata["annotations"] = {_END: "true"}
         return self._renderer.bookmark(blank(self._kind, metadata))
+
+
+def blank(kind: Kind, metadata: Json) -> Json:
+    """Return an object of ``kind`` with this metadata and no content."""
+    content: Json = {} if kind.custom is not None else data.blanks().get(str(kind.gvk), {})
+    return {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata, **content}

@@ -1,4 +1,4 @@
-"""What goes into the application and what comes out: HTTP without sockets.
+"""Requests and responses of the application: HTTP without sockets.
 
 An adapter (`kinform.apiserver.http`) or a transport in memory (`kinform.apiserver.memory`) makes
 a `Request` of what a client sends and sends the `Response` back.
@@ -21,7 +21,7 @@ _CONTROL: Final = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
 _ALL_WARNINGS: Final = 4096
 _LONG_WARNING: Final = 256
-"""How much is kept of a warning, if all of them together would be too long."""
+"""The length to which a warning is cut, if all of them together would be too long."""
 _MOST_WARNINGS: Final = 100
 """As many as kube-apiserver's decoder reports. Clients bound the headers of an answer: aiohttp
 accepts 128."""
@@ -62,10 +62,10 @@ async def apart(chunks: Chunks) -> Chunks:
 
 
 class Ending(enum.StrEnum):
-    """How a connection ends before its answer does."""
+    """The way in which a connection ends before its answer does."""
 
     REFUSED = "refused"
-    """There is none: nobody listens."""
+    """The server does not listen."""
     RESET = "reset"
     """At once, and what was on its way is lost."""
     CLOSED = "closed"
@@ -107,13 +107,17 @@ class Request:
         body: bytes = b"",
     ) -> Request:
         """Make a request of a ``target`` such as ``/api/v1/pods?limit=5``."""
-        target = _readable(target)
-        path, _, query = target.partition("?")
+        path, _, query = (target if target.isascii() else _readable(target)).partition("?")
+        joined: dict[str, str] = {}
+        for name, value in (headers or {}).items():
+            key, text = name.lower(), value if value.isascii() else _readable(value)
+            # Values of a header that was sent several times are one list.
+            joined[key] = f"{joined[key]}, {text}" if key in joined else text
         return cls(
             method=method,
             path=path,
             query=parse_qs(query, keep_blank_values=True),
-            headers=_joined(headers or {}),
+            headers=joined,
             body=body,
         )
 
@@ -129,19 +133,8 @@ class Request:
         return values[0] if values else ""
 
 
-def _joined(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers with their names in lower case; values of the same name are one list."""
-    found: dict[str, str] = {}
-    for name, value in headers.items():
-        key, text = name.lower(), _readable(value)
-        found[key] = f"{found[key]}, {text}" if key in found else text
-    return found
-
-
 def _readable(text: str) -> str:
-    """Return a text that can be sent back: bytes that were no UTF-8 are U+FFFD."""
-    if text.isascii():
-        return text
+    """Return a text that can be sent back: bytes that are not UTF-8 become U+FFFD."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 

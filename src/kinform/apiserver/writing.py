@@ -1,9 +1,8 @@
-"""Requests that write: from a request and its route to what `Objects` and `Deletion` do."""
+"""The write verbs: create, update, patch and delete, down to `Objects` and `Deletion`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, final
 
 import msgspec
@@ -23,15 +22,13 @@ from kinform.apiserver.cluster import Cluster
 from kinform.apiserver.deletion import Deleted, DeleteOptions, Deletion
 from kinform.apiserver.field_errors import FieldError, Problem
 from kinform.apiserver.json import Json, as_dict, text
-from kinform.apiserver.kind import Kind
-from kinform.apiserver.kinds import schema_of
+from kinform.apiserver.kinds import Kind, schema_of
 from kinform.apiserver.objects import Objects, check_version
-from kinform.apiserver.options import ListOptions
+from kinform.apiserver.options import ListOptions, WriteOptions, write_options
 from kinform.apiserver.paths import Route
 from kinform.apiserver.reading import Page, page
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.wire import Request
-from kinform.apiserver.write_options import Intent, intent
 
 __all__ = ["Writing", "Written"]
 
@@ -40,11 +37,11 @@ _JSON_PATCH: Final = "application/json-patch+json"
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _CUSTOM_PATCHES: Final = (_JSON_PATCH, _MERGE_PATCH, APPLY[0])
-"""What custom resources take, as their refusals list it."""
+"""The patch types of custom resources, as their refusals list them."""
 
 
 class Written(NamedTuple):
-    """What a write answers."""
+    """The result of a write."""
 
     obj: Json
     is_new: bool = False
@@ -71,53 +68,63 @@ class Writing:
 
     def create(self, request: Request, route: Route) -> Written:
         """POST to a collection."""
-        wish = intent(request, "CreateOptions")
-        obj, warnings = self.body(request, route.kind, wish)
-        with _warned(warnings):
-            created = self._objects.create(route.kind, obj, wish, namespace=route.namespace)
-        return Written(
-            created, is_new=True, warnings=warnings + custom_objects.advice(route.kind, created)
-        )
+        options = write_options(request, "CreateOptions")
+        obj, warnings = self.body(request, route.kind, options)
+        try:
+            created = self._objects.create(route.kind, obj, options, namespace=route.namespace)
+        except StatusError as exc:
+            exc.warnings = warnings
+            raise
+        return Written(created, is_new=True, warnings=warnings + _advice(route.kind, created))
 
     def put(self, request: Request, route: Route) -> Written:
         """PUT to an object, or to its status."""
-        wish = intent(request, "UpdateOptions")
-        obj, warnings = self.body(request, route.kind, wish)
-        with _warned(warnings):
-            changed, is_new = self._put(obj, route, wish)
-        advice = custom_objects.advice(route.kind, changed)
+        options = write_options(request, "UpdateOptions")
+        obj, warnings = self.body(request, route.kind, options)
+        try:
+            changed, is_new = self._put(obj, route, options)
+        except StatusError as exc:
+            exc.warnings = warnings
+            raise
+        advice = _advice(route.kind, changed)
         return Written(changed, is_new=is_new, warnings=warnings + advice)
 
-    def _put(self, obj: Json, route: Route, wish: Intent) -> tuple[Json, bool]:
+    def _put(self, obj: Json, route: Route, options: WriteOptions) -> tuple[Json, bool]:
         metadata.names_match(route.kind, obj, namespace=route.namespace, name=route.name)
         kind, objects = route.kind, self._objects
         if self._is_absent(route) and not route.subresource and objects.creates_by_update(kind):
             _check_uid(kind, obj, "")
             check_version(obj["metadata"].pop("resourceVersion", None) or "")
-            return self._created(obj, route, wish), True
+            return self._created(obj, route, options), True
         held = objects.held(kind, route.key)
         _check_uid(kind, obj, held.uid)
         if kind.custom is not None and not obj["metadata"].get("resourceVersion"):
             raise _unconditional(kind, route.name)
-        return self._updated(obj, route, wish), False
+        return self._updated(lambda _: obj, route, options), False
 
-    def _updated(self, obj: Json, route: Route, wish: Intent, *, applied: bool = False) -> Json:
-        subresource = _subresource(route)
+    def _updated(
+        self,
+        change: Callable[[Json], Json],
+        route: Route,
+        options: WriteOptions,
+        *,
+        applied: bool = False,
+    ) -> Json:
         return self._objects.update(
             route.kind,
             route.key,
-            lambda _: obj,
-            intent=wish,
-            subresource=subresource,
+            change,
+            options=options,
+            subresource=route.subresource.name if route.subresource is not None else "",
             applied=applied,
         )
 
     def patch(self, request: Request, route: Route) -> Written:
         """PATCH of an object, or of its status."""
         content_type = request.headers.get("content-type", "").partition(";")[0].strip()
-        wish = intent(request, "PatchOptions", is_apply=content_type in APPLY)
+        options = write_options(request, "PatchOptions", is_apply=content_type in APPLY)
         if content_type in APPLY:
-            return self._apply(request, route, wish)
+            return self._apply(request, route, options)
         kind = route.kind
         if kind.custom is not None and content_type not in _CUSTOM_PATCHES:
             raise status.unsupported_media_type(", ".join(_CUSTOM_PATCHES))
@@ -125,14 +132,22 @@ class Writing:
             raise StatusError(
                 415, "UnsupportedMediaType", "415: Unsupported Media Type", details={}
             )
-        base = self._objects.load(kind, route.key)
-        patched, warnings = _patched(request.body, content_type, kind, base=base, wish=wish)
-        with _warned(warnings):
-            metadata.names_match(kind, patched, namespace=route.namespace, name=route.name)
-            changed = self._updated(patched, route, wish)
-        return Written(changed, warnings=warnings + custom_objects.advice(kind, changed))
+        warnings: list[str] = []
 
-    def _apply(self, request: Request, route: Route, wish: Intent) -> Written:
+        def change(base: Json) -> Json:
+            patched, found = _patched(request.body, content_type, kind, base=base, options=options)
+            warnings.extend(found)
+            metadata.names_match(kind, patched, namespace=route.namespace, name=route.name)
+            return patched
+
+        try:
+            changed = self._updated(change, route, options)
+        except StatusError as exc:
+            exc.warnings = warnings
+            raise
+        return Written(changed, warnings=warnings + _advice(kind, changed))
+
+    def _apply(self, request: Request, route: Route, options: WriteOptions) -> Written:
         kind, objects = route.kind, self._objects
         is_new = self._is_absent(route)
         if is_new and route.subresource:
@@ -146,20 +161,23 @@ class Writing:
             schema_of(kind),
             applied,
             live=live,
-            manager=wish.manager,
-            force=wish.force,
+            manager=options.manager,
+            force=options.force,
             now=self._cluster.timestamp(),
-            subresource=_subresource(route),
+            subresource=route.subresource.name if route.subresource is not None else "",
         )
         decoding.check_size(merged)
         decoding.convert(kind, schema_of(kind), merged)
-        warnings = _complained(complaints, wish)
-        with _warned(warnings):
-            changed = self._applied(merged, route, wish, is_new=is_new)
-        advice = custom_objects.advice(kind, changed)
+        warnings = _complained(complaints, options)
+        try:
+            changed = self._applied(merged, route, options, is_new=is_new)
+        except StatusError as exc:
+            exc.warnings = warnings
+            raise
+        advice = _advice(kind, changed)
         return Written(changed, is_new=is_new, warnings=warnings + advice)
 
-    def _applied(self, merged: Json, route: Route, wish: Intent, *, is_new: bool) -> Json:
+    def _applied(self, merged: Json, route: Route, options: WriteOptions, *, is_new: bool) -> Json:
         kind = route.kind
         uid = metadata.metadata_of(merged).get("uid")
         if is_new and uid:
@@ -171,16 +189,18 @@ class Writing:
             )
         metadata.names_match(kind, merged, namespace=route.namespace, name=route.name)
         if not is_new:
-            return self._updated(merged, route, wish, applied=True)
+            return self._updated(lambda _: merged, route, options, applied=True)
         check_version(merged["metadata"].pop("resourceVersion", None) or "")
-        return self._created(merged, route, wish, applied=True)
+        return self._created(merged, route, options, applied=True)
 
-    def _created(self, obj: Json, route: Route, wish: Intent, *, applied: bool = False) -> Json:
+    def _created(
+        self, obj: Json, route: Route, options: WriteOptions, *, applied: bool = False
+    ) -> Json:
         """Create the object that an update or an apply names, if the user may also create it."""
         return self._objects.create(
             route.kind,
             obj,
-            wish,
+            options,
             namespace=route.namespace,
             applied=applied,
             authorize=lambda: self._authorize(route),
@@ -201,14 +221,14 @@ class Writing:
 
     # --- the steps
 
-    def body(self, request: Request, kind: Kind, wish: Intent) -> tuple[Json, list[str]]:
+    def body(self, request: Request, kind: Kind, options: WriteOptions) -> tuple[Json, list[str]]:
         """Read an object from a request, with what there is to complain about it.
 
         Raises:
             StatusError: there is none in it.
         """
         content_type = request.headers.get("content-type", "")
-        return _checked(request.body, content_type, kind, wish=wish)
+        return _checked(request.body, content_type, kind, options=options)
 
     def read(self, request: Request, kind: Kind) -> Json:
         """Return the object in a request, in the form in which it would be stored.
@@ -217,45 +237,44 @@ class Writing:
             StatusError: the body holds no such object.
         """
         content_type = request.headers.get("content-type", "")
-        return _checked(request.body, content_type, kind, wish=Intent(field_validation="Ignore"))[0]
+        return _checked(
+            request.body, content_type, kind, options=WriteOptions(field_validation="Ignore")
+        )[0]
 
     def _is_absent(self, route: Route) -> bool:
         return self._cluster.storage.table(route.kind.storage).get(route.key) is None
 
 
-@contextmanager
-def _warned(warnings: Sequence[str]) -> Generator[None]:
-    """Give a refusal what there was to warn of before."""
-    try:
-        yield
-    except StatusError as exc:
-        exc.warnings = warnings
-        raise
+def _advice(kind: Kind, obj: Json) -> list[str]:
+    """Return the warnings about an object that was stored."""
+    return custom_objects.advice(kind, obj) if kind.storage in custom_objects.ADVISED else []
 
 
-def _checked(body: bytes, content_type: str, kind: Kind, *, wish: Intent) -> tuple[Json, list[str]]:
+def _checked(
+    body: bytes, content_type: str, kind: Kind, *, options: WriteOptions
+) -> tuple[Json, list[str]]:
     is_custom = kind.custom is not None
     obj, duplicates = decoding.decode(
         body, content_type, kind=kind.kind, api_version=kind.api_version, is_custom=is_custom
     )
     decoding.check_size(obj)
     checked = decoding.check(kind, schema_of(kind), obj, duplicates=duplicates)
-    return obj, decoding.complain(wish.field_validation, checked.complaints, kind)
+    return obj, decoding.complain(options.field_validation, checked.complaints, kind)
 
 
 def _check_identity(kind: Kind, applied: Json) -> None:
-    """Make sure that a configuration says of what it is one."""
+    """Check that an applied configuration names its kind and version."""
     api_version, given = text(applied, "apiVersion"), text(applied, "kind")
     if api_version != kind.api_version or given != kind.kind:
         group_version = api_version if "/" in api_version else f"/{api_version}"
         raise status.bad_request(f"invalid object type: {group_version}, Kind={given}")
 
 
-def _complained(complaints: list[str], wish: Intent) -> list[str]:
+def _complained(complaints: list[str], options: WriteOptions) -> list[str]:
     """Return what is to be warned of a configuration, unless that is a reason to refuse it."""
-    if not complaints or wish.field_validation == "Ignore":
+    if not complaints or options.field_validation == "Ignore":
         return []
-    if wish.field_validation != "Strict":
+    if options.field_validation != "Strict":
         return complaints
     problems = "\n  ".join(("yaml: unmarshal errors:", *complaints))
     raise status.bad_request(
@@ -264,11 +283,11 @@ def _complained(complaints: list[str], wish: Intent) -> list[str]:
 
 
 def _patched(
-    body: bytes, content_type: str, kind: Kind, *, base: Json, wish: Intent
+    body: bytes, content_type: str, kind: Kind, *, base: Json, options: WriteOptions
 ) -> tuple[Json, list[str]]:
     """Return an object as a patch makes it, with what there is to complain about it."""
     patch, complaints = decoding.decode_patch(body, content_type)
-    decoding.check_size(patch)
+    raw = decoding.check_size(patch)
     is_strategic = content_type == _STRATEGIC
     written, duplicates = "", list[str]()
     if content_type == _JSON_PATCH:
@@ -279,16 +298,15 @@ def _patched(
         result = strategic_merge.apply(base, patch, schema_of(kind))
     else:
         result = merge_patch.apply(base, patch)
-    decoding.check_size(result)
+    made = decoding.check_size(result)
     shown = decoding.Patched(
-        patch if is_strategic else result,
-        is_strategic=is_strategic,
-        is_custom=kind.custom is not None,
-        written=written,
+        raw if is_strategic else made, is_strategic, kind.custom is not None, written
     )
     checked = decoding.check(kind, schema_of(kind), result, duplicates=duplicates, patched=shown)
     found = [*complaints, *checked.complaints]
-    return result, decoding.complain(wish.field_validation, found, kind, patched=shown)
+    if found:
+        found = decoding.complain(options.field_validation, found, kind, patched=shown)
+    return result, found
 
 
 def _read_repeats(result: Json) -> tuple[str, list[str], Json]:
@@ -298,10 +316,6 @@ def _read_repeats(result: Json) -> tuple[str, list[str], Json]:
         return "", [], result
     written = repeats.text({name: result[name] for name in sorted(result)})
     return written, [decoding.duplicate(path) for path in paths], as_dict(repeats.plain(result))
-
-
-def _subresource(route: Route) -> str:
-    return route.subresource.name if route.subresource is not None else ""
 
 
 def _check_uid(kind: Kind, obj: Json, uid: str) -> None:

@@ -1,4 +1,4 @@
-"""YAML as the server reads it: YAML 1.1 with its many truths, but dates stay text.
+"""YAML bodies: YAML 1.1 as kube-apiserver reads it; dates stay text.
 
 What comes out is what JSON can say, for the server turns YAML into JSON before anything else.
 """
@@ -47,34 +47,34 @@ _PLAIN_INTEGERS: Final = 1e21
 _TAG: Final = "tag:yaml.org,2002:"
 _PLAIN: Final = "!plain"
 _MARKS: Final = re.compile(rb"[\[{,:?\n-]")
-"""What separates values or nests one in another: there are at most twice as many values."""
+"""Characters that separate or nest values: there are at most twice as many values."""
 _DEEPEST: Final = 1000
 """The C parser has no limit of its own but the end of its stack."""
 _MOST_VALUES: Final = 50_000
-"""How many values a document may have that is not JSON: reading them takes half a second."""
+"""The most values of a document that is not JSON: reading them takes half a second."""
 _FEW: Final = 1000
 _ALIASED: Final = 0.99
 """Of more than a few values, no larger part may be there by aliases."""
 _ALIASED_SIZE: Final = 3 * 1024 * 1024
-"""How much text may be there by aliases: more would be no object."""
+"""The most text that aliases may add: larger objects are refused anyway."""
 _ANCHOR: Final = re.compile(r"&([-\w]*)")
 _NOT_FAST: Final = re.compile(
     "[^\n\r -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]|\\\\(?:/|u[dD][89a-fA-F])"
 )
-"""What JSON and YAML read in different ways: control characters, and halves of surrogate pairs."""
+"""Characters that JSON and YAML read differently: control characters, lone surrogates."""
 _KEY_LIMIT: Final = 1000
 """YAML takes no longer text for a key, unless it is marked as one."""
 
 
 class _Loader(SafeLoader):
-    """Gives every scalar that nobody quoted or tagged one tag, instead of PyYAML's guess."""
+    """Gives every scalar without quotes and tag the same tag, instead of PyYAML's guess."""
 
 
 _Loader.yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}
 
 
 class YamlError(ValueError):
-    """The text is no YAML, or nothing that JSON can say."""
+    """The text is not YAML, or holds values that JSON does not have."""
 
 
 def load(text: bytes) -> tuple[JsonValue, list[str]]:
@@ -120,7 +120,7 @@ def _from_json(body: bytes) -> Json | None:
 
 
 def _is_same_in_yaml(value: JsonValue) -> bool:
-    """Tell whether YAML reads a value, written as JSON, as JSON does; make it so for floats."""
+    """Return whether YAML reads a value, written as JSON, as JSON does; make it so for floats."""
     waiting: list[JsonValue] = [value]
     while waiting:
         here = waiting.pop()

@@ -69,15 +69,16 @@ class _History(enum.Enum):
 class _PartialList(Generic[T]):
     """A list that is under way: the objects that it has brought so far."""
 
-    __slots__ = ("entries", "has_reused", "newest", "reuses", "unreadable")
+    __slots__ = ("entries", "has_reused", "known", "newest", "newest_length", "unreadable")
 
-    def __init__(self, *, reuses: bool = False) -> None:
+    def __init__(self, known: KnownObjects[T] | None = None) -> None:
         self.entries: dict[ObjectName, Entry[T]] = {}
         self.unreadable: dict[ObjectName, DecodeError] = {}
         self.newest = ""
         """The newest version of its objects."""
-        self.reuses = reuses
-        """A known object of the same version is kept instead of a second copy."""
+        self.newest_length = 0
+        self.known = known
+        """Known objects, which are kept instead of a second copy of the same version."""
         self.has_reused = False
 
     def drop(self, key: ObjectName) -> None:
@@ -179,8 +180,8 @@ class Intake(Generic[T]):
         # A plain store has replaced its contents by now; a queue, when it is idle.
         if self._history is _History.REPLACING and getattr(self._store, "is_idle", True):
             self._history = _History.TRUSTED
-        can_reuse = self._known is not None and self._history is _History.TRUSTED
-        self._list = _PartialList[T](reuses=reuse and can_reuse)
+        can_reuse = reuse and self._history is _History.TRUSTED
+        self._list = _PartialList(self._known if can_reuse else None)
 
     def distrust(self) -> None:
         """Note that the server went back: in the next list, equal versions prove nothing.
@@ -203,7 +204,7 @@ class Intake(Generic[T]):
         accepted = self._kinds.of_list(page)
         # A restored server may show another object under a known version.
         if versions.is_older(page.resource_version, self.version):
-            self._list.reuses = False
+            self._list.known = None
         entries = map(_lean, page.entries())
         chosen = entries if accepted is None else itertools.compress(entries, accepted)
         for number, entry in enumerate(chosen, 1):
@@ -269,21 +270,28 @@ class Intake(Generic[T]):
             self._list_unreadable(Unreadable(entry.metadata, nameless))
             return
         seen, newest = entry.metadata.resource_version, under_way.newest
-        # Most objects are older than the newest so far: compared here, for a call costs more. The
-        # store calls `newest` for each object as well.
-        if len(seen) != len(newest) or seen > newest:
+        # Most objects are older than the newest so far, which is seen here without a call: a newer
+        # one is longer, or greater as text. The store calls `newest` for each object as well.
+        if seen > newest or seen[under_way.newest_length :]:
             under_way.newest = versions.newest(newest, seen)
-        held = self._known.get(key) if under_way.reuses and self._known is not None else None
+            under_way.newest_length = len(under_way.newest)
+        held = None if under_way.known is None else under_way.known.get(key)
         if held is not None and versions.same_version(held.metadata, entry.metadata):
-            under_way.unreadable.pop(key, None)
+            if under_way.unreadable:
+                under_way.unreadable.pop(key, None)
             under_way.entries[key] = held
             under_way.has_reused = True
-        elif (prepared := self._prepared(key, entry, under_way.unreadable)) is not None:
-            if self._settle is not None:
-                self._settle(prepared)
-            under_way.entries[key] = prepared
+            return
+        if self._transform is None and not under_way.unreadable:  # the usual case, without calls
+            prepared: Entry[T] | None = entry
         else:
+            prepared = self._prepared(key, entry, under_way.unreadable)
+        if prepared is None:
             under_way.entries.pop(key, None)
+            return
+        if self._settle is not None:
+            self._settle(prepared)
+        under_way.entries[key] = prepared
 
     def _list_unreadable(self, item: Unreadable) -> None:
         if item.type is _DELETED:

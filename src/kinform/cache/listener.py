@@ -177,9 +177,9 @@ class Listener(Generic[T]):
 
         Cancelled, it cancels the current callback and gives it a quarter of a second. A callback
         that has not ended by then is logged and abandoned: so this task always ends. If the task
-        that calls the handler ends for another reason, it is replaced after a pause. An event
-        whose async callback was cut short by that is delivered again, before all others: a
-        handler misses no event, and may receive one twice.
+        that calls the handler ends for another reason, it is replaced after a pause. An event whose
+        async callback was cut short by that is delivered again, before all others: a handler misses
+        no event, and may receive one twice.
 
         Raises:
             BaseException: an exception of a callback that is meant to end the process.
@@ -293,7 +293,7 @@ class Listener(Generic[T]):
             # Only the cancellation of this task gets here. If it was not a stop, `run` replaces
             # the task, and the next one begins with this event.
             if not self._is_retired:
-                self._caller.take_back(notification)
+                self._caller.undo(notification)
                 self._again = notification
             raise
         finally:
@@ -471,7 +471,7 @@ class Filtering(Generic[T]):
         self._delivered.discard(key)
         return Transition(key, notification.old, None)
 
-    def take_back(self, notification: Transition[T]) -> None:
+    def undo(self, notification: Transition[T]) -> None:
         """Undo the last translation: its notification will be translated again."""
         if self._was_delivered:
             self._delivered.add(notification.key)
@@ -508,7 +508,7 @@ class Caller(Generic[T]):
         # The event is of the type that belongs to the callback chosen above.
         return cast("Callable[[Event[T]], object]", callback)(event_of(notification))
 
-    def take_back(self, notification: Transition[T]) -> None:
+    def undo(self, notification: Transition[T]) -> None:
         """Prepare for another call with ``notification``, the last one."""
         if self._filtering is not None:
-            self._filtering.take_back(notification)
+            self._filtering.undo(notification)

@@ -18,18 +18,27 @@ from kinform.rest.mapping import APIResource
 __all__ = ["command"]
 
 
-@click.command("api-resources", short_help="Show which kinds the server has.")
+@click.command("api-resources", short_help="List the kinds that the server serves.")
 @access_options
-@click.option("--api-group", metavar="GROUP", help="Only this group; '' is the core group.")
-@click.option("--namespaced/--no-namespaced", default=None, help="Only with, without namespaces.")
-@click.option("--verbs", metavar="VERBS", default="", help="Only those with all: list,watch")
+@click.option("--api-group", metavar="GROUP", help="List this group only; '' is the core group.")
+@click.option(
+    "--namespaced/--no-namespaced",
+    default=None,
+    help="List namespaced, or cluster-scoped, kinds only.",
+)
+@click.option(
+    "--verbs",
+    metavar="VERBS",
+    default="",
+    help="List kinds with all of these verbs only: list,watch",
+)
 @click.option(
     "-o", "--output", type=click.Choice(["table", "wide", "name", "json"]), default="table"
 )
 def command(
     *, access: Access, api_group: str | None, namespaced: bool | None, verbs: str, output: str
 ) -> int:
-    """Show which kinds the server has, each in its preferred version.
+    """List the kinds that the server serves, each in its preferred version.
 
     \b
     Examples:

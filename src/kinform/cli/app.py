@@ -1,4 +1,4 @@
-"""The command group. Commands are imported when they are called or asked for help."""
+"""The command group. A command is imported when it is called or its help is shown."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["cli"]
 _COMMANDS: Final = {
     "watch": ("kinform.cli.watch", "Follow kinds of objects live, from an informer's cache."),
     "get": ("kinform.cli.get", "Show objects once."),
-    "api-resources": ("kinform.cli.api_resources", "Show which kinds the server has."),
-    "gen": ("kinform.cli.gen", "Write typed models and clients for kinds of your own."),
-    "serve": ("kinform.cli.serve", "Run an API server of your own on this machine."),
-    "simulate": ("kinform.cli.simulate", "Hunt for bugs by simulated faults, seed by seed."),
+    "api-resources": ("kinform.cli.api_resources", "List the kinds that the server serves."),
+    "gen": ("kinform.cli.gen", "Generate typed models and clients for custom kinds."),
+    "serve": ("kinform.cli.serve", "Run an API server on this machine."),
+    "simulate": ("kinform.cli.simulate", "Test controllers under simulated faults, seed by seed."),
     "version": ("kinform.cli.version", "Show the versions of kinform and of the server."),
 }
-"""Where each command lives, and its line in the list: so that the list imports none."""
+"""The module and the help line of each command, so that the list of commands imports none."""
 
 
 @final
@@ -53,10 +53,10 @@ def cli(ctx: click.Context) -> None:
 
     \b
     Examples:
-      kinform watch pods                  what happens to the pods of your namespace
-      kinform watch                       without a cluster: a demo one, on this machine
-      kinform get deployments -A          once, with the server's columns
-      kinform serve --demo                an API server for kubectl and everything else
+      kinform watch pods                  follow the pods of your namespace
+      kinform watch                       without a cluster: start a demo cluster
+      kinform get deployments -A          show objects once, with the server's columns
+      kinform serve --demo                run an API server for kubectl and other clients
 
     \b
     Exit codes:

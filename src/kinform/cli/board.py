@@ -1,4 +1,4 @@
-"""What the live table shows: rows by kind, and which of their cells have just changed. Pure."""
+"""The model of the live table: rows by kind, and the cells that changed recently. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["FLASH", "Board", "Cell", "Section"]
 FLASH: Final = 1.0
 """For how many seconds a change is shown."""
 _FRAME: Final = 2
-"""How many lines a kind has beside its rows: the header, and how many rows did not fit."""
+"""The lines of a kind beside its rows: the header, and the count of hidden rows."""
 _EVERYTHING: Final = -1
 """Instead of a cell's place: the whole row is new."""
 
@@ -50,7 +50,7 @@ class Section:
     header: Sequence[str]
     rows: Sequence[Sequence[Cell]]
     hidden: int
-    """How many rows did not fit."""
+    """The number of rows that did not fit."""
 
 
 @final
@@ -63,10 +63,10 @@ class Board:
         self._lines: dict[Target, dict[ObjectName, _Line]] = {target: {} for target in targets}
         self._last_change = float("-inf")
         self.is_dirty: bool = True
-        """Whether something has changed that was not drawn yet; the painter takes it back."""
+        """A change was not drawn yet; the painter resets it."""
 
     def apply(self, change: Change, *, now: float, wall: float) -> None:
-        """Take note of a change."""
+        """Apply a change."""
         lines = self._lines[change.target]
         line = lines.get(change.key)
         self.is_dirty = True
@@ -85,7 +85,7 @@ class Board:
             line.row, line.changed = change.row, now
 
     def is_flashing(self, now: float) -> bool:
-        """Tell whether a change is still being shown."""
+        """Return whether a change is still highlighted."""
         return now - self._last_change <= FLASH + 0.2  # a little longer, to draw it plain again
 
     def sections(self, *, now: float, wall: float, height: int) -> list[Section]:
@@ -151,7 +151,7 @@ def _is_over(line: _Line, now: float) -> bool:
 
 
 def _share(wanted: Sequence[int], room: int) -> list[int]:
-    """Divide ``room`` lines fairly: who wants less than its part leaves the rest to the others.
+    """Divide ``room`` lines fairly: a kind that needs less leaves the rest to the others.
 
     >>> _share([2, 50, 50], 22)
     [2, 10, 10]

@@ -1,4 +1,4 @@
-"""Which cluster a watch looks at: the configured one, or the embedded demo."""
+"""The cluster that a watch connects to: the configured one, or the embedded demo."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def _configured(stack: AsyncExitStack, access: Access) -> Client | None:
     except ConfigError as exc:
         if exc.source or access.is_given:
             raise
-    warn("there is no kubeconfig and no cluster: starting a demo cluster on this machine")
+    warn("no kubeconfig and no cluster found: starting a demo cluster on this machine")
     return None
 
 

@@ -1,4 +1,4 @@
-"""The embedded API server and its demo cluster, as the command uses them: the one seam."""
+"""The embedded API server and its demo cluster, as the command uses them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Embedded:
 
     @property
     def url(self) -> str:
-        """Where it listens."""
+        """The URL of the server."""
         return self._server.url
 
     def kubeconfig(self) -> str:
@@ -58,9 +58,9 @@ async def embedded(
 
     Raises:
         Problem: the file cannot be read.
-        UsageError: it makes no sense, the port is in use or the data file is none.
+        UsageError: its contents are invalid, the port is in use or the data file is not one.
     """
-    # The server is not loaded before somebody wants it.
+    # The server is imported on first use only.
     from kinform.apiserver import APIServer
     from kinform.apiserver.demo import Demo
 

@@ -1,4 +1,4 @@
-"""A feed: one informer of the command, its changes as one type, and how it stands."""
+"""A feed: one informer of the command, its changes in one type, and its state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Change:
 
     @property
     def key(self) -> ObjectName:
-        """Which object of its kind."""
+        """The key of the object within its kind."""
         return self.row.obj.key
 
 
@@ -71,17 +71,17 @@ class Feed:
 
     @property
     def trouble(self) -> KinformError | None:
-        """What keeps us from the server at the moment; None while we are in touch."""
+        """The current connection error; None while the feed is connected."""
         in_a_row = self.informer.statistics().reflector.failures_in_a_row
         return self._last_error if in_a_row else None
 
     @property
     def is_told(self) -> bool:
-        """Whether everything that was there at first has been told."""
+        """All initial objects were delivered."""
         return self._stream is not None and self._stream.has_synced
 
     async def follow(self, tell: Callable[[Change], object]) -> None:
-        """Tell every change until the informer stops."""
+        """Deliver every change until the informer stops."""
         await self.informer.wait_synced()
         async with contextlib.aclosing(self.informer.events()) as events:
             self._stream = events

@@ -28,18 +28,26 @@ MAX_ALIASES: Final = 1000
 
 _TAG: Final = "tag:yaml.org,2002:"
 _GUESSED: Final = frozenset({"float", "int", "merge", "null"})
-"""What an unquoted word may be besides text, and true or false."""
+"""The types that YAML gives an unquoted word besides text and booleans."""
 _DEFINITIONS = "apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-@click.command("gen", short_help="Write typed models and clients for kinds of your own.")
+@click.command("gen", short_help="Generate typed models and clients for custom kinds.")
 @access_options
-@click.option("--crd", "files", metavar="FILE", multiple=True, help="YAML or JSON; - is stdin.")
 @click.option(
-    "--from-cluster", "names", metavar="NAME", multiple=True, help="A kind that the server has."
+    "--crd", "files", metavar="FILE", multiple=True, help="A CRD in YAML or JSON; - is stdin."
 )
-@click.option("--version", metavar="VERSION", help="Of the kinds; by default the stored one.")
-@click.option("-o", "--output", metavar="FILE", help="Where to write, instead of stdout.")
+@click.option(
+    "--from-cluster",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    help="A custom kind that the server serves.",
+)
+@click.option(
+    "--version", metavar="VERSION", help="The version of the kinds; by default the stored one."
+)
+@click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
 def command(
     *,
     access: Access,
@@ -48,9 +56,9 @@ def command(
     version: str | None,
     output: str | None,
 ) -> int:
-    """Write a Python module with the models and clients of custom kinds.
+    """Generate a Python module with the models and clients of custom kinds.
 
-    What is written depends on the definitions alone: the same ones give the same text.
+    The output depends on the definitions alone: the same definitions give the same text.
 
     \b
     Examples:
@@ -61,7 +69,7 @@ def command(
     Exit codes: 0 done, 1 failed, 2 wrong command line.
     """  # noqa: D301 - click wants the character itself
     if bool(files) == bool(names):
-        raise click.UsageError("say where the kinds are defined: --crd FILE or --from-cluster NAME")
+        raise click.UsageError("give the definitions: --crd FILE or --from-cluster NAME")
     found: Sequence[Mapping[str, object]] = [one for file in files for one in _read(file)]
     if names:
         found = asynchronously(lambda: _fetch(access, names))
@@ -149,6 +157,6 @@ async def _definition(client: Client, name: str) -> Mapping[str, object]:
         return (await definitions.get(f"{gvr.resource}.{gvr.group}")).to_dict()
     except NotFoundError:
         raise problems.Problem(
-            f"{gvr} is no custom kind: there is no definition of it; built-in kinds have models "
+            f"{gvr} is not a custom kind: it has no definition; built-in kinds have models "
             "in kinform.clientset"
         ) from None

@@ -56,8 +56,8 @@ def command(
 
     \b
     Exit codes:
-      0  done, also if there are no such objects
-      1  it failed: no such object, no right, no server
+      0  done, also if no objects match
+      1  it failed: object not found, forbidden, server unreachable
       2  wrong command line
     """  # noqa: D301 - click wants the character itself
     if is_watch:

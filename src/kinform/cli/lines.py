@@ -1,4 +1,4 @@
-"""One line for each change, for pipes and files. Pure; remembers only how wide columns are."""
+"""Output of one line per change, for pipes and files. Pure, but for the column widths."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Lines:
         self._headed: set[Target] = set()
 
     def measure(self, target: Target, rows: Iterable[Row], *, wall: float) -> None:
-        """Make columns wide enough for ``rows``, so that what is there at first is aligned."""
+        """Make columns wide enough for ``rows``, so that the initial rows are aligned."""
         if self._output.is_table:
             for row in rows:
                 self._fit(target, self._header(target, row))

@@ -24,7 +24,7 @@ _STYLES: Final = {"": "", "new": "bold green", "changed": "bold black on yellow"
 _FRAME: Final = 0.1
 """Seconds between two looks at what has changed."""
 _FRAMES_OF_AGE: Final = 10
-"""After how many frames ages are drawn anew though nothing has changed."""
+"""The number of frames after which ages are redrawn without a change."""
 _GAP: Final = 2
 """Columns of the terminal between two of a table's."""
 
@@ -32,7 +32,7 @@ _GAP: Final = 2
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What the status line says."""
+    """The contents of the status line."""
 
     has_synced: bool
     objects: int
@@ -64,7 +64,7 @@ def _table(section: Section, width: int) -> Table:
     for name, one in zip(section.header, widths, strict=False):
         table.add_column(Text(name), no_wrap=True, overflow="ellipsis", width=one)
     for row in section.rows:
-        # Texts, never markup: what a label or an image is called is no command to us.
+        # Plain texts, never markup: names of labels and images must not be interpreted.
         cells = row[: len(widths)]
         table.add_row(*(Text(cell.text, _STYLES[cell.mark]) for cell in cells))
     return table

@@ -42,7 +42,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Which cluster, as whom."""
+    """The cluster and the credentials to use."""
 
     kubeconfig: str | None = None
     context: str | None = None
@@ -52,7 +52,7 @@ class Access:
 
     @property
     def is_given(self) -> bool:
-        """Whether the command line or the environment names a cluster."""
+        """The command line or the environment names a cluster."""
         named = (self.kubeconfig, self.context, self.server)
         return any(one is not None for one in named) or bool(os.environ.get("KUBECONFIG"))
 
@@ -85,7 +85,7 @@ class Access:
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Which objects of a kind."""
+    """The selection of objects of a kind."""
 
     namespace: str | None = None
     all_namespaces: bool = False
@@ -126,7 +126,7 @@ def read_duration(
     if re.fullmatch(r"\d+(?:\.\d+)?", text):
         return float(text)
     if not _DURATION.fullmatch(text):
-        raise click.BadParameter(f"{text!r} is no duration like 30s, 1m30s or 2h")
+        raise click.BadParameter(f"{text!r} is not a duration like 30s, 1m30s or 2h")
     return sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
 
 
@@ -144,7 +144,7 @@ def debug_option(command: Callable[P, R]) -> Callable[P, R]:
         is_flag=True,
         expose_value=False,
         callback=note,
-        help="Show what happens inside, and where errors come from.",
+        help="Log debug messages, and show tracebacks of errors.",
     )(command)
 
 
@@ -153,10 +153,10 @@ def access_options(command: Callable[..., R]) -> Callable[..., R]:
 
     @click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to use.")
     @click.option("--context", metavar="NAME", help="The kubeconfig context to use.")
-    @click.option("--server", metavar="URL", help=f"This server; the token is in ${TOKEN}.")
     @click.option(
-        "--certificate-authority", metavar="FILE", help="The CA that --server is trusted by."
+        "--server", metavar="URL", help=f"The URL of the server; the token is read from ${TOKEN}."
     )
+    @click.option("--certificate-authority", metavar="FILE", help="The CA certificate of --server.")
     @debug_option
     @functools.wraps(command)
     def with_access(
@@ -189,13 +189,22 @@ def _read_selector(_ctx: click.Context, param: click.Parameter, text: str | None
 def selection_options(command: Callable[..., R]) -> Callable[..., R]:
     """Add the options of `Selection` and ``-o``; the command gets ``selection`` and ``output``."""
 
-    @click.option("-n", "--namespace", metavar="NAME", help="Instead of the context's.")
-    @click.option("-A", "--all-namespaces", is_flag=True, help="Look into all namespaces.")
     @click.option(
-        "-l", "--selector", metavar="LABELS", callback=_read_selector, help="app=web,tier!=db"
+        "-n", "--namespace", metavar="NAME", help="The namespace, instead of the context's."
+    )
+    @click.option("-A", "--all-namespaces", is_flag=True, help="Select objects of all namespaces.")
+    @click.option(
+        "-l",
+        "--selector",
+        metavar="LABELS",
+        callback=_read_selector,
+        help="Label selector: app=web,tier!=db",
     )
     @click.option(
-        "--field-selector", metavar="FIELDS", callback=_read_selector, help="status.phase=Running"
+        "--field-selector",
+        metavar="FIELDS",
+        callback=_read_selector,
+        help="Field selector: status.phase=Running",
     )
     @click.option(
         "-o",
@@ -204,7 +213,7 @@ def selection_options(command: Callable[..., R]) -> Callable[..., R]:
         default="table",
         callback=read_output,
         shell_complete=complete_output,
-        help="table, wide, name, json, yaml, jsonpath=TEMPLATE or wire.",
+        help="Output: table, wide, name, json, yaml, jsonpath=TEMPLATE or wire.",
     )
     @functools.wraps(command)
     def with_selection(

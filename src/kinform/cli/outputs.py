@@ -1,4 +1,4 @@
-"""``-o``: which form objects are shown in, and the text of one. Pure."""
+"""``-o``: the output formats of objects. Pure."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Output:
 
     @property
     def is_table(self) -> bool:
-        """Whether the server's columns are shown."""
+        """The server's columns are shown."""
         return self.form in {"table", "wide"}
 
     @property
     def is_wide(self) -> bool:
-        """Whether the columns of lower priority are shown, too."""
+        """The columns of lower priority are shown, too."""
         return self.form == "wide"
 
 
@@ -52,7 +52,7 @@ def parse_output(text: str) -> Output:
     """Return what ``-o text`` asks for.
 
     Raises:
-        ValueError: there is no such form, or its template cannot be read.
+        ValueError: the form is unknown, or its template cannot be read.
     """
     if text == _PATH:  # most likely a variable of the shell that is empty
         raise ValueError("jsonpath= needs a template, for example jsonpath={.metadata.name}")
@@ -83,7 +83,7 @@ def complete_output(_ctx: click.Context, _param: click.Parameter, incomplete: st
 def to_json(value: object, *, compact: bool = False) -> str:
     """Return ``value`` as JSON: in one line, or laid out for people as kubectl does.
 
-    What a terminal would obey is escaped, as in `to_yaml`; whoever parses it gets it back.
+    Characters that control a terminal are escaped, as in `to_yaml`; a parser restores them.
     """
     if compact:
         text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)

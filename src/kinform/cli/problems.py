@@ -1,4 +1,4 @@
-"""From exceptions to one line that says what is wrong and what to do. Pure."""
+"""Error messages: an exception as one line, with a hint. Pure."""
 
 from __future__ import annotations
 
@@ -35,34 +35,34 @@ __all__ = [
 
 OK: Final = 0
 FAILED: Final = 1
-"""The cluster, the network or a condition: what was asked for did not happen."""
+"""The cluster, the network or a condition: the command failed."""
 USAGE: Final = 2
-"""The command line: what was asked for cannot be."""
+"""The command line is invalid."""
 
 TOKEN: Final = "KINFORM_TOKEN"  # noqa: S105 - a variable's name
 """The environment variable with the bearer token for ``--server``. Never an argument: others on
 the machine can read those."""
 _TOKEN_IN_URL: Final = re.compile(r"/~[^/\s?]+")
-_NOBODY: Final = frozenset(
+_UNREACHABLE: Final = frozenset(
     {TransportFailure.REFUSED, TransportFailure.CONNECT, TransportFailure.CONNECT_TIMEOUT}
 )
 
 
 @final
 class Problem(click.ClickException):
-    """Something of ours that ends the command with one line."""
+    """An error of the command itself, shown as one line."""
 
     exit_code = FAILED
 
 
 def explain(error: Exception, *, lacks_token: bool = False) -> str | None:
-    """Return the line for an error that people can do something about; None for a bug.
+    """Return the one-line message for an expected error; None for a bug.
 
     Args:
-        lacks_token: No token was sent, because there is none.
+        lacks_token: The request was sent without a token.
     """
     if lacks_token and isinstance(error, UnauthorizedError | ForbiddenError):
-        return f"the server wants to know who you are ({error.message or error}); set {TOKEN}"
+        return f"the server requires credentials ({error.message or error}); set {TOKEN}"
     for kind, words in _EXPLANATIONS:
         if isinstance(error, kind):
             return words(error)
@@ -107,8 +107,8 @@ def _refusal(error: ApiError) -> str:
     return said if error.reason in {"NotFound", "BadRequest", "Invalid"} else str(error)
 
 
-def _silence(error: TransportError) -> str:
-    if error.failure in _NOBODY:
+def _unreachable(error: TransportError) -> str:
+    if error.failure in _UNREACHABLE:
         return f"{error}; is the server up, and is it the right one (--context, --server)?"
     return str(error)
 
@@ -137,10 +137,10 @@ _EXPLANATIONS: Final[Sequence[tuple[type[Exception], Callable[[Any], str]]]] = (
     (click.ClickException, click.ClickException.format_message),
     (ApiError, _refusal),
     (UnknownResourceError, _unknown),
-    (TransportError, _silence),
+    (TransportError, _unreachable),
     (ConfigError, _configuration),
     (KinformError, str),
     (OSError, _system),
     (sqlite3.DatabaseError, _data_file),
 )
-"""Who finds the words, the most special kinds of error first."""
+"""The explanations by type of error, the most specific types first."""

@@ -88,7 +88,7 @@ class _Document(msgspec.Struct):
 @final
 @dataclass(frozen=True, slots=True)
 class Table:
-    """What one document holds."""
+    """The rows and the metadata of one document."""
 
     rows: list[Row]
     metadata: ListMeta
@@ -182,7 +182,7 @@ def printable(text: str) -> str:
 
 
 def age(obj: Object, wall: float) -> str:
-    """Return how old an object is; ``""`` where nobody knows."""
+    """Return the age of an object; ``""`` if it is unknown."""
     created = obj.metadata.creation_timestamp
     if not created:
         return ""

@@ -28,7 +28,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 @final
 @dataclass(slots=True)
 class State:
-    """What one run of the command knows from the beginning: click's ``obj``."""
+    """The context of one run of the command: click's ``obj``."""
 
     debug: bool = False
     lacks_token: bool = False
@@ -74,24 +74,24 @@ def asynchronously(main: Callable[[], Coroutine[object, object, R]]) -> R:
 
     Raises:
         Interrupted: a signal came.
-        BrokenPipeError: whoever read our output is gone.
+        BrokenPipeError: the reader of the output has closed the pipe.
     """
     with asyncio.Runner() as runner:
         return runner.run(_guarded(main()))
 
 
 def emit(text: str) -> None:
-    """Write to stdout at once: whoever reads a pipe waits for it.
+    """Write to stdout and flush, so that the reader of a pipe gets it at once.
 
     Raises:
-        BrokenPipeError: nobody reads it any more.
+        BrokenPipeError: the reader has closed the pipe.
     """
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
 def warn(text: str) -> None:
-    """Say something on stderr, in one line."""
+    """Print a message to stderr, in one line."""
     click.echo(f"kinform: {problems.one_line(text)}", err=True)
 
 

@@ -22,7 +22,7 @@ from kinform.clock import offload
 __all__ = ["command", "write_kubeconfig"]
 
 MARK: Final = "# written by kinform serve; it may write it again\n"
-"""The first line of our kubeconfigs: what does not begin with it is somebody's work."""
+"""The first line of our kubeconfigs: a file without it is not overwritten."""
 
 
 @final
@@ -37,31 +37,39 @@ class _Plan:
     seed: int | None
 
 
-@click.command("serve", short_help="Run an API server of your own on this machine.")
+@click.command("serve", short_help="Run an API server on this machine.")
 @click.option(
-    "--port", type=click.IntRange(0, 65535), default=0, metavar="N", help="0: any free one."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="N",
+    help="The port; 0: any free port.",
 )
 @click.option(
     "--data",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Keep the objects in this file; without it they are gone at the end.",
+    help="Keep the objects in this file; by default they are lost at the end.",
 )
-@click.option("--demo", is_flag=True, help="With a cluster whose objects come, change and go.")
-@click.option("--seed", type=int, metavar="N", help="What happens in the demo cluster.")
+@click.option(
+    "--demo",
+    is_flag=True,
+    help="Simulate a cluster whose objects are created, changed and deleted.",
+)
+@click.option("--seed", type=int, metavar="N", help="The random seed of the demo cluster.")
 @click.option(
     "--faults",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Do wrong what this file says.",
+    help="Inject the faults described in FILE.",
 )
 @click.option(
     "--kubeconfig",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write a kubeconfig there, readable by you alone.",
+    help="Write a kubeconfig to FILE, readable by you alone.",
 )
-@click.option("--force", is_flag=True, help="Also over a kubeconfig that is not ours.")
+@click.option("--force", is_flag=True, help="Overwrite a kubeconfig that kinform did not write.")
 @debug_option
 def command(
     *,
@@ -73,10 +81,10 @@ def command(
     kubeconfig: Path | None,
     force: bool,
 ) -> int:
-    """Run an API server on this machine, for kubectl and every other client of Kubernetes.
+    """Run an API server on this machine, for kubectl and other Kubernetes clients.
 
-    It listens on loopback only and wants a token: a random one, or what KINFORM_TOKEN holds. The
-    kubeconfig has it. Ctrl-C or SIGTERM ends it.
+    It listens on loopback only and requires a token: a random one, or the value of KINFORM_TOKEN.
+    The kubeconfig contains the token. Ctrl-C or SIGTERM stops the server.
 
     \b
     Examples:
@@ -85,7 +93,7 @@ def command(
       kinform serve --demo --port 8001 --kubeconfig demo.kubeconfig
       kinform serve --data cluster.db --kubeconfig cluster.kubeconfig
 
-    Exit codes: 0 ended by a signal; 1 failed: a port in use, a broken data file; 2 wrong command
+    Exit codes: 0 stopped by a signal; 1 failed: port in use, corrupted data file; 2 wrong command
     line.
     """  # noqa: D301 - click wants the character itself
     plan = _Plan(
@@ -137,7 +145,7 @@ def _about_token() -> str:
     if os.environ.get(TOKEN):
         return f"its token is that of {TOKEN}"
     return (
-        "it wants a token that nobody knows: start it again with --kubeconfig FILE to have it "
+        "it requires a random token: start it again with --kubeconfig FILE to have it "
         f"written there, or set {TOKEN} to choose it"
     )
 

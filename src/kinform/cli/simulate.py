@@ -34,7 +34,7 @@ class _Taught(click.Command):
     """A command whose help lists the faults: they are imported only for that."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what each fault does."""
+        """Write the description of each fault."""
         from kinform.testing.simulation.fault_names import ALL, NOT_BY_DEFAULT
 
         del ctx
@@ -47,13 +47,18 @@ class _Taught(click.Command):
 
 
 @click.command(
-    "simulate", cls=_Taught, short_help="Hunt for bugs by simulated faults, seed by seed."
+    "simulate", cls=_Taught, short_help="Test controllers under simulated faults, seed by seed."
 )
 @click.option(
-    "--seeds", type=click.IntRange(1), default=100, metavar="N", help="How many.", show_default=True
+    "--seeds",
+    type=click.IntRange(1),
+    default=100,
+    metavar="N",
+    help="The number of seeds.",
+    show_default=True,
 )
 @click.option(
-    "--first-seed", type=int, default=0, metavar="N", help="Where to begin.", show_default=True
+    "--first-seed", type=int, default=0, metavar="N", help="The first seed.", show_default=True
 )
 @click.option(
     "--schedule",
@@ -72,41 +77,46 @@ class _Taught(click.Command):
 @click.option(
     "--faults",
     metavar="NAMES",
-    help="Which faults may happen, as a,b,c; `all`, `default`, `none`; `-a` leaves out a.",
+    help="The faults to simulate: a,b,c, `all`, `default` or `none`; `-a` leaves out a.",
 )
 @click.option("--show", is_flag=True, help="Write the schedules to stdout, and run nothing.")
-@click.option("--program", metavar="MODULE:FUNCTION", help="What to run in each process.")
-@click.option("--check", metavar="MODULE:FUNCTION", help="What must hold of it at the end.")
-@click.option("--workload", metavar="MODULE:NAME", help="What is written, if not ConfigMaps.")
+@click.option("--program", metavar="MODULE:FUNCTION", help="The program to run in each process.")
+@click.option("--check", metavar="MODULE:FUNCTION", help="The check that must pass at the end.")
 @click.option(
-    "--jobs", type=click.IntRange(1), metavar="N", help="Processes; by default one for each core."
+    "--workload", metavar="MODULE:NAME", help="The objects to write, instead of ConfigMaps."
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1),
+    metavar="N",
+    help="The number of processes; by default one per core.",
 )
 @click.option(
     "--quiet-for",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="How long nothing may change at the end, in virtual time; 0: no limit.  [default: 120]",
+    help="Time without changes at the end, in virtual time; 0: no limit.  [default: 120]",
 )
 @click.option(
     "--writes-per-key",
     type=click.IntRange(0),
     metavar="N",
-    help="How often a process may write an object in a virtual minute; 0: no limit.  [default: 60]",
+    help="Writes of one object by a process per virtual minute; 0: no limit.  [default: 60]",
 )
 @click.option(
     "--time-limit",
     type=click.FloatRange(0),
     metavar="SECONDS",
-    help="CPU time that one schedule may take; 0: no limit.  [default: 60]",
+    help="CPU time of one schedule; 0: no limit.  [default: 60]",
 )
-@click.option("--no-shrink", is_flag=True, help="Leave what fails as long as it is.")
+@click.option("--no-shrink", is_flag=True, help="Do not shrink failing schedules.")
 @click.option("--fail-fast", is_flag=True, help="Stop at the first seed that fails.")
 @click.option(
     "-o",
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="Where schedules that fail are written.  [default: build/simulation]",
+    help="The folder for failing schedules.  [default: build/simulation]",
 )
 @debug_option
 def command(
@@ -128,22 +138,22 @@ def command(
     fail_fast: bool,
     output: Path | None,
 ) -> int:
-    """Run controllers, informers and elections under simulated faults; look for broken promises.
+    """Run controllers, informers and elections under simulated faults, and check the guarantees.
 
     Each seed is a schedule of writes, faults and restarts, run against a server in memory, under
-    virtual time. The same seed gives the same result. What fails is made as short as possible and
-    written to a file, and the commands that run it again are printed.
+    virtual time. The same seed gives the same result. A failing schedule is shrunk and written to a
+    file, and the commands to run it again are printed.
 
-    Without --program, kinform itself is tested. With it, your program is: an async function that
-    is called with a `Process` in each simulated process, and is cancelled at the end. At the end,
-    when all faults are over: --check must find nothing wrong, nothing may be stuck in its
-    deletion, no key may fail for ever, and the program must stop writing.
+    Without --program, kinform itself is tested. With --program, your program is tested: an async
+    function that is called with a `Process` in each simulated process, and is cancelled at the
+    end. When all faults have ended, --check must pass, no object may be stuck in its deletion, no
+    key may fail forever, and the program must stop writing.
 
     \b
     Examples:
       kinform simulate --seeds 1000
-      kinform simulate --first-seed 4711 --seeds 1             that one alone
-      kinform simulate --schedule build/simulation/4711.json   what was left of it
+      kinform simulate --first-seed 4711 --seeds 1             that seed only
+      kinform simulate --schedule build/simulation/4711.json   the shrunk schedule
       kinform simulate --program shop.operator:main --check shop.tests:is_settled
       kinform simulate --program shop.operator:main --workload shop.tests:WIDGETS
       kinform simulate --program shop.operator:main --every-write
@@ -151,7 +161,7 @@ def command(
       kinform simulate --program shop.operator:main --faults lag,crash_at_write
       kinform simulate --program shop.operator:main --faults=-suspend,-jump_wall
 
-    Exit codes: 0 nothing found, 1 a promise was broken, 2 wrong command line.
+    Exit codes: 0 no failures, 1 a guarantee was broken, 2 wrong command line.
     """  # noqa: D301 - click wants the character itself
     from kinform.testing.simulation import running
     from kinform.testing.simulation.limits import Limits
@@ -218,7 +228,7 @@ def _every_write(
 
 @contextlib.contextmanager
 def _blaming_the_command_line() -> Generator[None]:
-    """Let what cannot be run end with 2: to end with 1 would say that a promise was broken."""
+    """Exit with 2 for a program that cannot run: 1 means that a guarantee was broken."""
     try:
         yield
     except UsageError as exc:
@@ -226,7 +236,7 @@ def _blaming_the_command_line() -> Generator[None]:
 
 
 def _loaded(file: Path) -> Schedule:
-    """Return what a file holds, by the file's name: whatever its seed, it may have been edited."""
+    """Return the schedule in a file, named after the file: it may have been edited."""
     import msgspec
 
     from kinform.testing.simulation.actions import Schedule
@@ -276,7 +286,7 @@ def _tell(result: Result, subject: Subject, folder: Path) -> None:
 
 
 def _kept(text: str, folder: Path, *, name: str) -> Path:
-    """Return a file with this text, a new one unless it is there: no other is written over."""
+    """Return a file with this text; an existing file with another text is not overwritten."""
     folder.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
@@ -289,7 +299,7 @@ def _kept(text: str, folder: Path, *, name: str) -> Path:
 
 
 def _command(subject: Subject, *words: str) -> str:
-    """Return what runs one schedule, as a shell reads it."""
+    """Return the shell command that runs one schedule."""
     from kinform.testing.simulation.limits import Limits
     from kinform.testing.simulation.running import DEFAULT
 

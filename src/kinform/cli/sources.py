@@ -1,8 +1,8 @@
-"""Where the command's informers get their objects from, rows with the server's cells.
+"""List-watch sources of the command's informers: rows with the server's cells.
 
 A table is asked for with its objects inside (``includeObject``), in lists and in watches alike.
-So one stream brings both, the cells are of exactly the version that the cache shows, and nobody
-has to be asked a second time. What is cached is the informer's, as with any other source.
+So one stream brings both, the cells are of exactly the version that the cache shows, and no second
+request is needed. The cache is the informer's, as with any other source.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from kinform.rest.results import ListResult, Received, WatchEvent
 __all__ = ["TABLE", "Meter", "Wanted", "collection", "name_and", "plain_source", "table_source"]
 
 TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
-"""What to accept: tables from servers that make them, plain objects from the others."""
+"""The ``Accept`` header: tables from servers that make them, plain objects from the others."""
 
 
 @final
 @dataclass(slots=True)
 class Meter:
-    """How much has come in."""
+    """The number of bytes received."""
 
     received: int = 0
     """Bytes of JSON."""
@@ -200,7 +200,7 @@ class Tables:
         return table
 
     async def _refuse_if_gone(self) -> None:
-        """Tell the end of a kind, which empties the cache, from a 404 of another cause."""
+        """Distinguish the removal of a kind, which empties the cache, from another 404."""
         await self._wanted.client.find(str(self._wanted.target.resource.gvr), fresh=True)
 
 

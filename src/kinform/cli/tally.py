@@ -1,4 +1,4 @@
-"""The figures of a watch: how many changes, how fast, how late. Pure: times are passed in."""
+"""Statistics of a watch: number, rate and lag of changes. Pure: times are arguments."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["Tally", "bytes_text", "lag_text"]
 _WINDOW: Final = 5.0
 """Over how many seconds the rate is taken."""
 _MOST: Final = 100_000
-"""How many changes of the window are remembered; beyond that the rate is a lower bound."""
+"""The number of changes in the window that are remembered; above it the rate is a lower bound."""
 
 
 @final
 class Tally:
-    """Counts changes after the first list, which is no event."""
+    """Counts the changes after the initial list."""
 
     def __init__(self, started: float) -> None:
         self.events: int = 0

@@ -1,4 +1,4 @@
-"""What the words on the command line mean: kinds, kinds with a name, categories."""
+"""The resource arguments of the command line: kinds, kinds with a name, categories."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def split_words(words: Sequence[str]) -> list[tuple[str, str]]:
             found.append((word, ""))
             continue
         if not head or not last:
-            raise click.UsageError(f"{word!r} is no kind and no object: give pods or pods/NAME")
+            raise click.UsageError(
+                f"{word!r} is neither a kind nor an object: give pods or pods/NAME"
+            )
         version, slash, _ = head.rpartition("/")
         if slash and not _VERSION.fullmatch(version):
             kind = version.partition("/")[0]
@@ -74,7 +76,7 @@ async def resolve(client: Client, words: Sequence[str], *, verb: str) -> list[Ta
     Raises:
         Problem: a kind cannot be listed or watched.
         UsageError: of click, if there are no words.
-        UnknownResourceError: there is no such kind or category.
+        UnknownResourceError: the kind or category does not exist.
         AmbiguousResourceError: several groups have it.
     """
     found: dict[tuple[str, str], Target] = {}

@@ -1,4 +1,4 @@
-"""``--until``: when a watch has seen what it waited for. Pure.
+"""``--until``: the condition that ends a watch. Pure.
 
 The forms are kubectl wait's: ``delete``, ``condition=Ready``, ``condition=Ready=False``,
 ``jsonpath={.status.phase}=Running``, ``jsonpath={.status.loadBalancer.ingress}``.
@@ -19,12 +19,12 @@ _FORMS: Final = "delete, condition=NAME[=VALUE] or jsonpath={PATH}[=VALUE]"
 
 @final
 class Until:
-    """A condition, and which objects do not meet it yet.
+    """A condition, and the objects that do not meet it yet.
 
     It is met when there is an object and all of them meet it; ``delete``, when none is left.
 
     Raises:
-        ValueError: the text is no condition.
+        ValueError: the text is not a condition.
         JsonPathError: its template cannot be read.
     """
 
@@ -36,7 +36,7 @@ class Until:
         self._met: set[Hashable] = set()
 
     def note(self, key: Hashable, obj: Object) -> None:
-        """Take note of an object's state; ``key`` tells it from all others."""
+        """Record an object's state; ``key`` identifies it."""
         if self._test(obj.to_dict()):
             self._unmet.pop(key, None)
             self._met.add(key)
@@ -45,18 +45,18 @@ class Until:
             self._unmet[key] = str(obj.key)
 
     def forget(self, key: Hashable) -> None:
-        """Take note that an object is gone."""
+        """Record that an object was deleted."""
         self._unmet.pop(key, None)
         self._met.discard(key)
 
     @property
     def is_met(self) -> bool:
-        """Whether all that is there meets the condition."""
+        """All existing objects meet the condition."""
         return not self._unmet if self.is_delete else bool(self._met) and not self._unmet
 
     def __str__(self) -> str:
         if not self._met and not self._unmet:
-            return f"{self.text} is met by nothing: there is no object"
+            return f"{self.text} is not met: no objects exist"
         first = sorted(self._unmet.values())[:3]
         named = ", ".join(first) + (", ..." if len(self._unmet) > len(first) else "")
         total = len(self._unmet) + len(self._met)
@@ -72,11 +72,11 @@ def _test_of(text: str) -> Callable[[Mapping[str, object]], bool]:
         return lambda obj: _has_condition(obj, name.lower(), (value or "true").lower())
     if form == "jsonpath" and rest:
         return _path_test(rest)
-    raise ValueError(f"{text!r} is no condition; expected {_FORMS}")
+    raise ValueError(f"{text!r} is not a condition; expected {_FORMS}")
 
 
 def _has_condition(obj: Mapping[str, object], name: str, value: str) -> bool:
-    """Tell whether the status says so, of this generation of the object; case does not count."""
+    """Return whether a condition of the current generation has the value, ignoring case."""
     status = _members(obj.get("status"))
     generation = _members(obj.get("metadata")).get("generation")
     conditions = status.get("conditions")

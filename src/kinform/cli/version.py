@@ -20,7 +20,7 @@ __all__ = ["command"]
 
 @click.command("version", short_help="Show the versions of kinform and of the server.")
 @access_options
-@click.option("--client", "client_only", is_flag=True, help="Ask no server.")
+@click.option("--client", "client_only", is_flag=True, help="Do not connect to a server.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
 def command(*, access: Access, client_only: bool, output: str) -> int:
     """Show the versions of kinform, of Python, and of the server.
@@ -56,7 +56,7 @@ async def _ask(access: Access) -> tuple[str, VersionInfo] | None:
     except ConfigError as exc:
         if exc.source or access.is_given:
             raise
-        warn("there is no kubeconfig and no cluster to ask")
+        warn("no kubeconfig and no cluster found")
         return None
     try:
         return problems.without_secrets(client.config.server), await client.version()

@@ -26,7 +26,7 @@ def _read_until(_ctx: click.Context, _param: click.Parameter, text: str | None) 
         raise click.BadParameter(one_line(str(exc))) from None
 
 
-@click.command("watch", short_help="Follow kinds of objects live.")
+@click.command("watch", short_help="Follow objects live.")
 @click.argument("resources", metavar="[RESOURCE]...", nargs=-1)
 @selection_options
 @access_options
@@ -35,7 +35,7 @@ def _read_until(_ctx: click.Context, _param: click.Parameter, text: str | None) 
     "time",
     metavar="DURATION",
     callback=read_duration,
-    help="Stop after so long (30s, 5m), and compare the cache with a fresh list.",
+    help="Stop after this time (30s, 5m), and compare the cache with a fresh list.",
 )
 @click.option(
     "--until",
@@ -43,9 +43,9 @@ def _read_until(_ctx: click.Context, _param: click.Parameter, text: str | None) 
     callback=_read_until,
     help="Stop when all objects meet it: delete, condition=Ready[=VALUE], jsonpath={PATH}=VALUE.",
 )
-@click.option("--metadata-only", is_flag=True, help="Have the server send metadata alone.")
+@click.option("--metadata-only", is_flag=True, help="Request metadata only from the server.")
 @click.option("--demo", is_flag=True, help="Watch a demo cluster on this machine.")
-@click.option("--seed", type=int, metavar="N", help="What happens in the demo cluster.")
+@click.option("--seed", type=int, metavar="N", help="The random seed of the demo cluster.")
 def command(
     *,
     resources: tuple[str, ...],
@@ -58,15 +58,15 @@ def command(
     demo: bool,
     seed: int | None,
 ) -> int:
-    """Follow kinds of objects live: what an informer's cache holds, and what changes.
+    """Follow objects live: the contents of an informer's cache, and its changes.
 
     RESOURCE is a kind (pods, po, Pod, deployments.apps, apps/v1/deployments), several (pods,nodes),
     a category (all), or one object (pods/web-0). Without one: pods, deployments and nodes.
 
-    On a terminal the server's columns are shown as a live table; what changed stands out for a
-    second. The last line tells whether the cache is synced, how many objects it holds, how fast
-    they change, at which version it is, how long a change took from the wire to the screen (lag),
-    and how much came in. Piped, or in another form than a table, each change is one line.
+    On a terminal the server's columns are shown as a live table; changed cells are highlighted for
+    a second. The last line shows whether the cache is synced, its number of objects, the rate of
+    changes, its resource version, the time from the wire to the screen (lag), and the bytes
+    received. In a pipe, or with another output than a table, each change is one line.
 
     Without a kubeconfig and without a cluster a demo cluster is started on this machine.
 
@@ -82,19 +82,19 @@ def command(
 
     \b
     Exit codes:
-      0    the time of --for is over, or --until is met
-      1    it failed, or --until was not met in the time of --for
+      0    --for has elapsed, or --until is met
+      1    it failed, or --until was not met within --for
       2    wrong command line
-      130  ended by Ctrl-C; 143 by SIGTERM
+      130  stopped by Ctrl-C; 143 by SIGTERM
 
-    A lost connection is told, and the watch goes on when the server is back.
+    A lost connection is reported, and the watch continues when the server is back.
     """  # noqa: D301 - click wants the character itself
     from kinform.cli.targets import split_words
     from kinform.cli.watching import Plan, watch
 
-    split_words(resources)  # what cannot be is told before anything is started
+    split_words(resources)  # an invalid argument is reported before anything is started
     if until is not None and output.form == "wire":
-        raise click.UsageError("-o wire looks at bytes: leave out --until")
+        raise click.UsageError("-o wire shows bytes: leave out --until")
     if until is not None and metadata_only and not until.is_delete:
         raise click.UsageError("--until needs whole objects: leave out --metadata-only")
     plan = Plan(

@@ -1,4 +1,4 @@
-"""The work of ``kinform watch``: informers, who shows their changes, and when it is over."""
+"""The implementation of ``kinform watch``: informers, the output of changes, and the end."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ __all__ = ["Plan", "watch"]
 _LOOK: Final = 0.2
 """Seconds between two looks at how the connections are doing."""
 DEMO_TIME: Final = 30.0
-"""How long the demo is watched where nobody sits at a terminal."""
+"""Seconds for which the demo is watched without a terminal."""
 
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     words: Sequence[str]
     access: Access
@@ -51,11 +51,11 @@ class Plan:
 
 
 class _Finished(Exception):
-    """What was waited for is there."""
+    """The condition of --until is met."""
 
 
 async def watch(plan: Plan) -> int:
-    """Watch, until the time is over or the condition met; return the exit code."""
+    """Watch until the time has elapsed or the condition is met; return the exit code."""
     async with open_cluster(plan.access, demo=plan.demo, seed=plan.seed) as cluster:
         targets = await resolve(cluster.client, plan.words, verb="watch")
         selection = plan.selection
@@ -99,7 +99,7 @@ class _Watching:
         self._lines = Lines(plan.output, with_namespace=several, with_kind=len(wanted) > 1)
         self._board = Board(targets, wide=plan.output.is_wide, with_namespace=several)
         self._is_live = plan.is_terminal and plan.output.is_table
-        self._told_trouble: dict[Target, str] = {}
+        self._reported: dict[Target, str] = {}
 
     async def run(self) -> int:
         """Follow all feeds until the end; then tell how it went."""
@@ -142,7 +142,7 @@ class _Watching:
             raise _Finished
 
     async def _look_after(self) -> None:
-        """Notice what no change tells of: refusals, lost connections, conditions met at first."""
+        """Check for refusals, lost connections and conditions that are met from the start."""
         while True:
             for feed in self._feeds:
                 if feed.fatal is not None:
@@ -154,12 +154,12 @@ class _Watching:
 
     def _tell_trouble(self, feed: Feed) -> None:
         trouble = _words(feed)
-        told = self._told_trouble.get(feed.target, "")
-        if trouble and not told:
+        reported = self._reported.get(feed.target, "")
+        if trouble and not reported:
             warn(f"{trouble}; trying again")
-        elif told and not trouble:
+        elif reported and not trouble:
             warn(f"{feed.target.label}: connected again")
-        self._told_trouble[feed.target] = trouble
+        self._reported[feed.target] = trouble
 
     def _standing(self) -> Standing:
         statistics = [feed.informer.statistics() for feed in self._feeds]
@@ -175,9 +175,9 @@ class _Watching:
         )
 
     async def _summary(self) -> int:
-        """Say how it went, at the end of the time; a condition that was not met is a failure."""
+        """Print the summary at the end of the time; a condition that was not met is a failure."""
         if self._plan.until is not None:
-            raise Problem(f"the time is over: {self._plan.until}")
+            raise Problem(f"timed out: {self._plan.until}")
         await self._cluster.settle()
         equal = [await feed.equals_fresh_list() is not None for feed in self._feeds]
         objects = sum(len(feed.informer.lister.list()) for feed in self._feeds)
@@ -197,7 +197,7 @@ def _words(feed: Feed) -> str:
 
 
 async def _in_time(time: float | None, *works: Coroutine[object, object, None]) -> None:
-    """Run ``works`` until the time is over; the first that fails ends them all."""
+    """Run ``works`` until the time has elapsed; the first failure ends all of them."""
     limit = asyncio.timeout(time)
     try:
         async with limit:

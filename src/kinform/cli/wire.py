@@ -46,7 +46,7 @@ class _Wire:
         self._version = ""
 
     async def follow(self) -> None:
-        """Watch for ever; what a watch ends with is shown, and the next begins there."""
+        """Watch until cancelled; show the end of each watch, and begin the next one there."""
         while True:
             try:
                 await self._answer(self._request(watch=True))

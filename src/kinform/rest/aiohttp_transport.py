@@ -336,14 +336,12 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             # In a tunnel the proxy reads only the CONNECT; without one it reads the request.
             target = proxy_headers if self._url.scheme == "https" else headers
             target.append(("Proxy-Authorization", proxy.authorization))
-        data = request.body
-        if isinstance(data, bytes):
-            data = io.BytesIO(data) if len(data) > _BIG_BODY else data
-        elif data is not None:
-            data = self._body = Body(data)
+        body = request.body
+        if body is not None and not isinstance(body, bytes):
+            body = self._body = Body(body)
         return {
             "headers": headers,
-            "data": data,
+            "data": io.BytesIO(body) if isinstance(body, bytes) and len(body) > _BIG_BODY else body,
             "allow_redirects": False,
             "timeout": aiohttp.ClientTimeout(
                 total=None, connect=self._settings.connect_timeout, sock_read=request.read_timeout

@@ -171,8 +171,8 @@ class Discovery:
                 self._found[name] = found.gvr
                 return found
         if version is None and name in self._found:
-            # It existed before. Only the document of its own version proves that it is no longer
-            # served; the map of all versions may be incomplete.
+            # It existed before. Only the document of its own version proves that the server has
+            # removed it; the map of all versions may be incomplete.
             return await self.find(str(self._found[name]), fresh=True)
         assert unknown is not None
         raise unknown if version is None else await self._explain(unknown, version)

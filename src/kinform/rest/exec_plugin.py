@@ -88,7 +88,7 @@ async def run(config: Config) -> ExecCredential:
     """
     plugin = config.exec_plugin
     if plugin is None:
-        raise config.error("exec_plugin", "is not set; there is no plugin to run")
+        raise config.error("exec_plugin", "is not set; name a plugin to run")
     plugin_policy.check(config)
     interactive = _is_interactive(config, plugin)
     command = await clock.offload(_find, config, plugin)
@@ -146,7 +146,7 @@ def _is_interactive(config: Config, plugin: ExecPlugin) -> bool:
     """Decide whether the plugin may use our terminal."""
     terminal = os.isatty(0)
     if plugin.interactive_mode == "Always" and not terminal:
-        message = "is Always, but there is no terminal; sign in first, or choose IfAvailable"
+        message = "is Always, but stdin is not a terminal; sign in first, or choose IfAvailable"
         raise config.error("exec_plugin.interactive_mode", message)
     return terminal and plugin.interactive_mode != "Never"
 
@@ -166,7 +166,7 @@ def _find(config: Config, plugin: ExecPlugin) -> str:
     if plugin.install_hint:
         text = " ".join(plugin.install_hint.split())[:_HINT_LENGTH]
         hint = "".join(char if char.isprintable() else "?" for char in text)
-    raise config.error(_COMMAND, f"there is no program {plugin.command!r}; {hint}")
+    raise config.error(_COMMAND, f"program {plugin.command!r} not found; {hint}")
 
 
 def _exec_info(config: Config, plugin: ExecPlugin, *, interactive: bool) -> str:

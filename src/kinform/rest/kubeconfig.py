@@ -172,7 +172,7 @@ class Kubeconfig:
         if not name:
             raise self._no_context()
         if name not in self.contexts:
-            message = f"there is no context {name!r}; {_known('contexts', self.contexts)}"
+            message = f"context {name!r} does not exist; {_known('contexts', self.contexts)}"
             key = "contexts" if context else "current-context"
             raise ConfigError(message, source=self.source, key=key)
         chosen = self.contexts[name]
@@ -287,7 +287,7 @@ def _referred(chosen: Section, kind: str, *, entries: Entries) -> Section | None
     if not name:
         return None
     if name not in entries:
-        raise chosen.error(kind, f"there is no {kind} {name!r}; {_known(f'{kind}s', entries)}")
+        raise chosen.error(kind, f"{kind} {name!r} does not exist; {_known(f'{kind}s', entries)}")
     return entries[name]
 
 
@@ -389,7 +389,7 @@ def _exec_plugin(plugin: Section, *, cluster: Section) -> ExecPlugin:
         if plugin.is_file:
             command = str(plugin.folder / command)
         elif not Path(command).is_absolute():
-            raise plugin.error("command", f"{command!r} is relative, and there is no folder for it")
+            raise plugin.error("command", f"{command!r} is relative; give an absolute path")
     return ExecPlugin(
         command=command,
         args=tuple(plugin.texts("args")),

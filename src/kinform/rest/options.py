@@ -20,7 +20,7 @@ __all__ = [
 
 ResourceVersionMatch: TypeAlias = Literal["Exact", "NotOlderThan"]
 FieldValidation: TypeAlias = Literal["Strict", "Warn", "Ignore"]
-"""How the server treats unknown or duplicate fields."""
+"""The server's treatment of unknown or duplicate fields."""
 
 
 class PatchType(enum.StrEnum):
@@ -29,7 +29,7 @@ class PatchType(enum.StrEnum):
     content_type: str
     """The content type of the body."""
 
-    def __new__(cls, value: str, content_type: str) -> Self:
+    def __new__(cls, value: str, content_type: str = "") -> Self:
         """Make a member with its content type."""
         member = str.__new__(cls, value)
         member._value_ = value
@@ -74,7 +74,7 @@ class ListOptions:
     limit: int | None = None
     continue_token: str = ""
     timeout: float | None = None
-    """How many seconds the server keeps a watch open (or works on a list); sent as an integer."""
+    """Seconds after which the server closes a watch (or gives up a list); sent as an integer."""
     watch: bool = False
     allow_watch_bookmarks: bool = False
     send_initial_events: bool | None = None

@@ -15,7 +15,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import Final, Protocol, TypeVar, final, overload
+from typing import Final, Protocol, TypeVar, cast, final, overload
 from urllib.parse import quote, urlencode
 
 from kinform import models
@@ -53,7 +53,7 @@ def check_segment(part: str, value: str) -> str:
     Raises:
         UsageError: it is empty, ``.`` or ``..``, or holds ``/``, ``%`` or a control character.
     """
-    if isinstance(value, str) and _is_segment(value):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+    if isinstance(cast("object", value), str) and _is_segment(value):
         return value
     raise _bad_segment(part, value)
 
@@ -210,8 +210,10 @@ class Request:
 
     def params(self, options: Params) -> Request:
         """Add query parameters, from an options value or by their names on the wire."""
-        is_mapping = isinstance(options, Mapping)
-        self._params.extend(query_pairs(options) if is_mapping else options.query().items())
+        if isinstance(options, Mapping):
+            self._params += query_pairs(options)
+        else:
+            self._params += options.query().items()
         return self
 
     def header(self, name: str, value: str) -> Request:
@@ -381,7 +383,7 @@ class Request:
             return False
         if before is not None:
             self._error = UsageError(f"{part} is set already, to {before!r}")
-        elif not isinstance(value, str) or not _is_segment(value):  # pyright: ignore[reportUnnecessaryIsInstance] - users err
+        elif not isinstance(cast("object", value), str) or not _is_segment(value):
             self._error = _bad_segment(part, value)
         return self._error is None
 

@@ -1,7 +1,7 @@
 """Controller: sources add names to a queue, and workers reconcile them.
 
 controller-runtime: ``pkg/controller`` and ``pkg/builder``. Its parts: `WorkQueue` (each name at
-most once at a time, changes before the initial list, equal shares for namespaces), `Feed` (maps
+most once at a time, changes before the initial list, equal shares for namespaces), ``Feed`` (maps
 events to names), `Workers` and `Reconciler`.
 
 A `Manager` runs it: ``bind``, then ``begin`` to warm up (the caches sync), then ``work``, as soon
@@ -81,10 +81,10 @@ class Controller:
         name: in logs, metrics, events, and as the field manager of ``ctx.apply``.
         reconcile: an ``async def``, or a ``def``, which runs in a thread.
         for_: the kind whose objects' names are reconciled: ``"example.com/v1/widgets"``, a model,
-                or a `KindSource` with more options.
-            owns: kinds whose objects are controlled (``ownerReferences``) by objects of that kind.
-            watches: other sources: `KindSource` with a ``map``, `TimerSource`, `StreamSource`,
-                `ChannelSource`, or your own `Source`.
+            or a `KindSource` with more options.
+        owns: kinds whose objects are controlled (``ownerReferences``) by objects of that kind.
+        watches: other sources: `KindSource` with a ``map``, `TimerSource`, `StreamSource`,
+            `ChannelSource`, or your own `Source`.
         workers: how many names are reconciled at a time.
         timeout: seconds after which a reconcile is cancelled and tried again later. A function
             in a thread cannot be cancelled: its name is not worked on again before it returns.

@@ -33,7 +33,7 @@ from kinform.selectors import FieldSelectorLike, LabelSelectorLike
 from kinform.workqueue.causes import Cause, CauseKind
 from kinform.workqueue.queue import WorkQueue
 
-__all__ = ["AnyKind", "AnyKindSource", "Feed", "KindSource", "LookupFunc", "Wiring", "kind_source"]
+__all__ = ["AnyKind", "AnyKindSource", "KindSource", "LookupFunc", "kind_source"]
 
 T = TypeVar("T")
 

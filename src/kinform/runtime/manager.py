@@ -333,10 +333,10 @@ class Manager:
     def _signalled(self, name: str) -> None:
         if not self._stop.is_asked:
             text = "%s: stopping within %.0f s; once more to stop at once"
-            log.info(text, name, self._stop.grace)
+            log.info(text, name, self._stop.grace, extra={"signal": name})
             self._stop.ask()
         else:
-            log.warning("%s: stopping at once", name)
+            log.warning("%s: stopping at once", name, extra={"signal": name})
             self._force_asked.set()
 
     # --- the supervisor task

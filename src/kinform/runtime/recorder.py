@@ -55,7 +55,7 @@ from kinform.sansio.event_correlation import (
     Occurrence,
 )
 from kinform.sansio.event_series import EventSeries
-from kinform.tasks import ended
+from kinform.tasks import end_in_time
 
 __all__ = [
     "EventAPI",
@@ -491,8 +491,7 @@ class EventRecorder:
                 )
         finally:
             if self._task is not None:
-                self._task.cancel()
-                await ended(self._task)
+                await end_in_time(self._task, timeout=None)  # it has nothing to clean up
 
     async def _all_sent(self) -> None:
         """Wait until the outbox is empty; if no task sends, send here."""

@@ -187,10 +187,16 @@ class LoopWatchdog:
                         seconds,
                         where,
                         watched.stack(),
+                        extra={"seconds": seconds, "where": where},
                     )
                 case Free(seconds):
                     self._blocks.append((now, seconds))
-                    log.warning("the event loop was blocked for %.1f s, in %s", seconds, where)
+                    log.warning(
+                        "the event loop was blocked for %.1f s, in %s",
+                        seconds,
+                        where,
+                        extra={"seconds": seconds, "where": where},
+                    )
                 case None:
                     pass
 

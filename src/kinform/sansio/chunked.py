@@ -1,11 +1,11 @@
-"""Take the chunks of an HTTP/1.1 body apart. Knows no sockets.
+"""`ChunkedDecoder`: decodes chunked HTTP/1.1 bodies. Uses no sockets.
 
 A watch sends every event as a chunk of its own, and a server that streams a list does the same
-with every item: to hand each of them on by itself costs more than to read what is in it. So one
-feed gives one piece, whatever number of chunks it completes.
+with every item: delivering each chunk by itself costs more than decoding it. So one feed returns
+one piece, for any number of chunks.
 
-RFC 9112, section 7.1. Chunk extensions and trailers are read over; everything else that is not
-exactly as written there is an error.
+RFC 9112, section 7.1. Chunk extensions and trailers are skipped; every other deviation from the
+RFC is an error.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ from kinform.errors import DecodeError
 
 __all__ = ["ChunkedDecoder"]
 
-# Each part is limited, so that a line which is too long is never taken, however it arrives.
+# Each part is limited, so that a line that is too long never matches, for any split of it.
 _SIZE: Final = re.compile(rb"0{0,64}([0-9a-fA-F]{1,15})[ \t]{0,64}(?:;[^\r\n]{0,8000})?\r\n")
 _NEWLINE: Final = b"\r\n"
 _END: Final = _NEWLINE * 2
 _LONGEST_LINE: Final = 8 * 1024
-"""Of a chunk's size with its extensions, and of all trailers together."""
+"""Limit of a chunk's size line with its extensions, and of all trailers together."""
 
 
 @final
 class ChunkedDecoder:
-    """Decodes one body, whatever pieces it arrives in: what is fed decides, not how it was cut.
+    """Decodes one body; the result does not depend on how it is split into reads.
 
-    After the end, whatever is fed is kept in `surplus` and is no part of the body.
+    Bytes after the end are not part of the body: they are kept in `surplus`.
     """
 
     __slots__ = ("_is_behind", "_kept", "_left", "ended", "surplus")
 
     ended: bool
-    """Whether the last chunk and the trailers behind it have arrived."""
+    """True once the last chunk and the trailers have arrived."""
     surplus: bytes
-    """What arrived behind the end."""
+    """Bytes that arrived after the end."""
 
     def __init__(self) -> None:
-        self._left = 0  # bytes that the chunk under way still misses
-        self._is_behind = False  # whether the line break behind a chunk is what comes next
-        # The beginning of what cannot be read yet: a chunk's size, its line break, trailers.
+        self._left = 0  # bytes that are still missing from the current chunk
+        self._is_behind = False  # true if the line break behind a chunk comes next
+        # The beginning of an incomplete size line, line break or trailer.
         self._kept = b""
         self.ended = False
         self.surplus = b""
 
     def feed(self, data: bytes) -> bytes:
-        """Return the part of the body that ``data`` brings.
+        """Return the part of the body in ``data``.
 
         Raises:
-            DecodeError: this is no chunked body. Nothing can be read of it from here on.
+            DecodeError: the body is not chunked. The rest of it cannot be decoded.
         """
         if self.ended:
             self.surplus += data
@@ -105,10 +105,10 @@ class ChunkedDecoder:
         self._kept = rest
 
     def _take_trailers(self, data: bytes, start: int, *, line: int) -> None:
-        """Read over what stands behind the last chunk, up to an empty line."""
-        # The line break before them is one of the two that end them, if there are none.
+        """Skip the trailers behind the last chunk, up to an empty line."""
+        # Without trailers, the line break of the last size line is one of the two at the end.
         end = data.find(_END, start - 2)
-        # Of trailers too long that arrive whole, as much counts as if they came byte by byte.
+        # Trailers that are too long must fail at the same size if they arrive byte by byte.
         size = (len(data) if end < 0 else end + 3) - start
         if size > _LONGEST_LINE:
             raise DecodeError("the trailers of the body do not end")

@@ -1,8 +1,8 @@
-"""The one structural pass over an object: kind and metadata out, the rest skipped.
+"""`Head`: kind and metadata of an object, decoded in one pass that skips the rest.
 
-Everything that enters kinform as bytes passes here once, from `kinform.sansio.watch` and
-`kinform.sansio.list`. What cannot be read is an answer too: `try_head` returns the error, so
-that one poison object costs its kind nothing.
+Every object from `kinform.sansio.watch` and `kinform.sansio.list` passes here once. `try_head`
+returns the error of an object that cannot be decoded, so that one poison object does not fail the
+whole list or watch.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 # through it. It saves the collector one object per Kubernetes object: a hundred thousand of them
 # are kept alive for as long as the program runs, and every full collection would visit each.
 class Outline(msgspec.Struct, frozen=True, gc=False):
-    """What kinform reads of every object. Everything else stays bytes."""
+    """The decoded part of every object. Everything else stays bytes."""
 
     api_version: str = msgspec.field(name="apiVersion", default="")
     kind: str = ""
@@ -48,24 +48,24 @@ class Outline(msgspec.Struct, frozen=True, gc=False):
 
 
 class Head(Outline, frozen=True, gc=False, eq=False):  # noqa: PLW1641 - dicts within: no hash
-    """An `Outline`, and where in its bytes stand the two members that are asked for most.
+    """An `Outline`, and views of the two members that are accessed most.
 
-    They are windows: they keep the bytes alive that the head was read from, all of them. So a
-    head must not outlive its bytes: `without_windows`.
+    The views keep all the bytes alive that the head was decoded from. To keep a head longer than
+    its bytes, use `without_windows`.
     """
 
     spec: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     status: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
     def __eq__(self, other: object) -> bool:
-        """Whether both say the same, wherever it was read."""
+        """Return whether both have the same content."""
         if not isinstance(other, Head):
             return NotImplemented
         mine = (self.metadata, self.kind, self.api_version)
         return mine == (other.metadata, other.kind, other.api_version)
 
     def without_windows(self) -> Head:
-        """Return the same, to be kept with other bytes."""
+        """Return a copy without views, to be kept with other bytes."""
         return Head(self.api_version, self.kind, self.metadata)
 
 
@@ -78,24 +78,24 @@ class Body(msgspec.Struct, frozen=True, gc=False):
 
 # The bound method itself: a function around it would cost each object another call.
 decode_head: Final[Callable[[bytes], Head]] = msgspec.json.Decoder(Head).decode
-"""The bare pass, for hot loops: raises one of `UNREADABLE`, and leaves UTF-8 unchecked where it
-skips. A success proves that the bytes are exactly one JSON object."""
+"""The bare decoder, for hot loops: raises one of `UNREADABLE`, and does not check UTF-8 in the
+parts it skips. A success proves that the bytes are exactly one JSON object."""
 
 decode_outline: Final[Callable[[memoryview], Outline]] = msgspec.json.Decoder(Outline).decode
-"""As `decode_head`, for bytes of which only a view is had: no window may stay open there."""
+"""As `decode_head`, for a memoryview, of which the head must keep no views."""
 
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What `decode_head` raises. Only of ``msgspec.ValidationError`` and ``RecursionError`` is it
-certain that another cut of the bytes would not help; even they do not prove the cut right."""
+"""The errors of `decode_head`. After ``msgspec.ValidationError`` and ``RecursionError`` another cut
+of the bytes would not help; but even these do not prove that the cut is right."""
 
 
 def read_head(raw: bytes) -> Head:
-    """Read kind and metadata of one JSON object, checking all of its structure.
+    """Decode kind and metadata of one JSON object, checking all of its structure.
 
     Raises:
         DecodeError: if ``raw`` is not exactly one JSON object, nests too deep, is not UTF-8,
             or its metadata has fields of the wrong type. The message holds no payload;
-            ``key`` is set if name and namespace could still be made out.
+            ``key`` is set if name and namespace could still be found.
     """
     head = try_strict(raw)
     if isinstance(head, DecodeError):
@@ -112,9 +112,11 @@ def try_head(raw: bytes) -> Head | DecodeError:
     """
     found = try_strict(raw)
     # A type error may be a null, which means "not set". The slower pass is only for these.
-    if isinstance(found, DecodeError) and found.path and (clean := without_nulls(raw)) is not None:
-        found = try_strict(clean)
-        if not isinstance(found, DecodeError):
+    if isinstance(found, DecodeError) and found.path:
+        clean = without_nulls(raw)
+        if clean is None:  # the decoder stops at a type error, and may not have seen the damage
+            found.is_damaged = not _is_json(raw)
+        elif not isinstance(found := try_strict(clean), DecodeError):
             return _own(found)
     if not isinstance(found, DecodeError):
         return found
@@ -123,18 +125,26 @@ def try_head(raw: bytes) -> Head | DecodeError:
     return found
 
 
+def _is_json(raw: bytes) -> bool:
+    try:
+        msgspec.json.decode(raw, type=msgspec.Raw)
+    except msgspec.DecodeError:
+        return False
+    return True
+
+
 def try_strict(raw: bytes) -> Head | DecodeError:
     """Do as `try_head`, but refuse nulls, and leave the error's ``key`` empty."""
-    # msgspec's skipping pass does not look inside strings it skips: check UTF-8 apart, and
-    # first, so that the same bytes give the same message wherever the bad ones are. isascii()
-    # runs at memory speed and is true of nearly all objects; decode() builds a throw-away str.
+    # msgspec does not check strings that it skips: check UTF-8 separately, and first, so that
+    # the message does not depend on the position of the bad bytes. isascii() runs at memory
+    # speed and is true for nearly all objects; decode() builds a throw-away str.
     try:
         if not raw.isascii():
             raw.decode()
         return decode_head(raw)
     except UNREADABLE as exc:
-        # Depth limits differ by Python version and by how deep the caller already is: what is
-        # poison here may be readable there. Nothing may depend on where the line is.
+        # Depth limits differ by Python version and by the caller's own stack depth: a poison
+        # object here may be readable there. Nothing may depend on the exact limit.
         return decode_error(exc)
 
 
@@ -153,7 +163,7 @@ def head_without_nulls(raw: bytes) -> Head | None:
 
 
 def _own(head: Head) -> Head:
-    """Return ``head`` without windows into the bytes it was read from, which are not kept."""
+    """Return ``head`` without views of the bytes it was decoded from, which are not kept."""
     metadata = head.metadata
     if isinstance(metadata.raw_annotations, msgspec.Raw):
         force_setattr(metadata, "raw_annotations", metadata.raw_annotations.copy())
@@ -163,12 +173,12 @@ def _own(head: Head) -> Head:
 def without_nulls(raw: bytes) -> bytes | None:
     """Return the object without the nulls in its kind, apiVersion and metadata.
 
-    A null is a field that is not set: Go reads it as the zero value. So a null member is left
+    A null is a field that is not set: Go decodes it as the zero value. So a null member is left
     out, and a null that is the value of a label or an element of an array becomes the zero value
     of its type. The rest of the object stays byte for byte. ``None``: no null was found there, or
     ``raw`` is not one JSON object.
     """
-    # Slow, and only for bytes that the strict pass has refused.
+    # Slow, and only for bytes that the strict decoder has refused.
     try:
         members = _read_members(raw)
         metadata = _read_fields(members.get("metadata", _NULL)) or {}
@@ -211,7 +221,7 @@ def _zero_names(value: msgspec.Raw) -> msgspec.Raw:
 
 
 def _zero_members(value: msgspec.Raw) -> msgspec.Raw:
-    """Leave the null members of owners or managed fields out."""
+    """Remove the null members of owners or managed fields."""
     found = _read_elements(value) or []
     kept = [
         {name: one for name, one in (element or {}).items() if one != _NULL} for element in found
@@ -243,14 +253,14 @@ _CLEANERS: Final[Mapping[str, Callable[[msgspec.Raw], msgspec.Raw]]] = {
 
 
 def decode_error(exc: msgspec.DecodeError | UnicodeDecodeError | RecursionError) -> DecodeError:
-    """Turn a decoder's complaint into ours, with the JSON path apart from the text."""
+    """Return a decoder's error as a `DecodeError`, with the JSON path separate from the text."""
     if isinstance(exc, RecursionError):
         return DecodeError("the object nests deeper than this Python can read")
     if isinstance(exc, UnicodeDecodeError):
         error = DecodeError(f"invalid UTF-8 at byte {exc.start}")
     else:
-        # msgspec names types and positions; map keys appear as ``[...]``. The value that fits no
-        # enum and no tag of a union is quoted, and may itself look like a path.
+        # msgspec names types and positions; map keys appear as ``[...]``. A value outside an enum
+        # or a tagged union is quoted, and may itself look like a path.
         message, _, path = str(exc).rpartition(" - at `")
         if not message:
             message, path = path, ""
@@ -267,16 +277,16 @@ def _without_value(message: str) -> str:
 
 
 def detached(error: DecodeError) -> DecodeError:
-    """Return ``error`` cut off from where it was raised, to be kept.
+    """Return ``error`` without its traceback and context, to be kept.
 
-    A traceback holds frames, frames hold their callers, and all of them their buffers.
+    A traceback keeps frames alive, their callers, and all their buffers.
     """
     error.__traceback__ = error.__context__ = None
     return error
 
 
 def is_utf8(raw: bytes) -> bool:
-    """Tell whether these bytes are text."""
+    """Return whether these bytes are valid UTF-8."""
     if not raw.isascii():
         try:
             raw.decode()
@@ -286,18 +296,18 @@ def is_utf8(raw: bytes) -> bool:
 
 
 def _has_no_namespace(metadata: bytes, spans: Mapping[bytes, tuple[int, int]]) -> bool:
-    """Tell whether there is really none, rather than one that was damaged, or its member's name."""
+    """Return whether the namespace is really absent, and not corrupted (value or key)."""
     start, end = spans.get(b"namespace", (0, 0))
     is_known = b"namespace" in spans or is_utf8(b"".join(spans))
     return is_known and metadata[start:end] in {b"", b"null", b'""'}
 
 
 def salvage(raw: bytes) -> ObjectMeta:
-    """Read what identifies an object that `read_head` refuses, each field by itself.
+    """Decode the identity of an object that `read_head` refuses, each field by itself.
 
-    Returns metadata with name, namespace, uid and resourceVersion as far as they are there and
-    are text; ``""`` stands for the rest. Never fails: no key, no name. There is none either if it
-    cannot be told in which namespace it is: the name alone would be that of another object.
+    Returns metadata with name, namespace, uid and resourceVersion where they are present and
+    text, else ``""``. Never fails. The name is left out if the namespace is corrupted: the name
+    alone would be that of another object.
     """
     # By structure, never by decoding the whole: depth and bad bytes elsewhere do not matter.
     try:
@@ -307,8 +317,8 @@ def salvage(raw: bytes) -> ObjectMeta:
     except (ValueError, KeyError):
         return ObjectMeta()
 
-    # One by one, because metadata may be what is wrong: a number for a label must not cost the
-    # name. An absent field is the empty span, which is no JSON either.
+    # One by one, because the metadata itself may be wrong: a number for a label must not hide the
+    # name. An absent field is the empty span, which is not JSON either.
     def text(name: bytes) -> str:
         start, end = spans.get(name, (0, 0))
         try:

@@ -1,9 +1,9 @@
-"""Which ``Host`` headers a server without a login answers: a defence against DNS rebinding.
+"""`is_known_host`: the check of the ``Host`` header that prevents DNS rebinding.
 
-A web page can make a browser send requests to this machine and read the answers, by letting a name
-of its own lead to our address. The browser still sends that name as ``Host``. So a server that
-anybody may read answers only to hosts that no web page can own: addresses, loopback names, names
-within a cluster, and the names that it was given.
+A web page can make a browser send requests to this machine and read the responses, if the DNS name
+of the page resolves to our address. The browser still sends that name as ``Host``. So a server for
+unauthenticated clients only accepts hosts that no web page can own: addresses, loopback names,
+names within a cluster, and configured names.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ __all__ = ["is_known_host"]
 
 _AUTHORITY: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:]+))(?::[0-9]{0,5})?")
 _CLUSTER: Final = (".svc", ".cluster.local")
-"""How the names of Services end; public DNS has no such names."""
+"""Suffixes of the names of Services; public DNS has no such names."""
 
 
 def is_known_host(header: str, *, in_cluster: bool = False, known: Collection[str] = ()) -> bool:
-    """Tell whether a request with this ``Host`` is answered.
+    """Return whether a request with this ``Host`` is accepted.
 
-    Any address is known: a kubelet sends the address of the pod, and no browser sends an address
-    for a page of a name. So are ``localhost`` and the names below it. A request without ``Host``
-    comes from no browser.
+    Any address is accepted: a kubelet sends the address of the pod, and a browser sends no address
+    for a page with a name. So are ``localhost`` and its subdomains. A request without ``Host``
+    does not come from a browser.
 
     >>> is_known_host("10.1.2.3:8081"), is_known_host("localhost")
     (True, True)
@@ -51,7 +51,7 @@ def is_known_host(header: str, *, in_cluster: bool = False, known: Collection[st
     if host == "localhost" or host.endswith(".localhost") or _is_address(host):
         return True
     if in_cluster and ("." not in host or host.endswith(_CLUSTER)):
-        return not parts[1]  # what stands in brackets must be an address
+        return not parts[1]  # brackets are only valid around an address
     return host in {name.lower() for name in known}
 
 

@@ -1,4 +1,4 @@
-"""The difference between two JSON documents as an RFC 6902 patch."""
+"""`diff`: the difference between two JSON documents as an RFC 6902 patch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Operation: TypeAlias = Mapping[str, JsonValue]
 
 
 def diff(before: JsonValue, after: JsonValue, path: str = "") -> list[Operation]:
-    """Return the operations that turn ``before`` into ``after``; none if they are equal.
+    """Return the operations that turn ``before`` into ``after``; empty if they are equal.
 
     Objects are compared key by key, lists of equal length item by item; a list whose length
     changed is replaced whole. ``1`` and ``true`` differ, as they do in JSON.
@@ -47,7 +47,7 @@ def _walk_objects(
 
 
 def _same(before: JsonValue, after: JsonValue) -> bool:
-    # Python says True == 1 and 1 == 1.0; JSON does not say the first.
+    # In Python True == 1 and 1 == 1.0; in JSON true and 1 differ.
     if isinstance(before, bool) is not isinstance(after, bool):
         return False
     if isinstance(before, list) and isinstance(after, list):
@@ -65,14 +65,14 @@ def as_json(value: object) -> JsonValue:
 
 
 def rebase(whole: JsonValue, before: JsonValue, after: JsonValue, *, path: str = "") -> JsonValue:
-    """Carry the change from ``before`` to ``after`` over to ``whole``, of which they are a part.
+    """Apply the change from ``before`` to ``after`` to ``whole``, of which both are a part.
 
-    What ``before`` does not show is kept. The items of a list are matched as `list_matching`
-    says; one that has no origin is taken as new. ``path`` is where ``whole`` stands.
+    Fields that ``before`` does not have are kept. The items of a list are matched by
+    `list_matching`; one without an origin is new. ``path`` is the position of ``whole``.
 
     Raises:
-        UsageError: it cannot be told which item of a list became which, and what ``before``
-            does not show would be lost.
+        UsageError: the items of a list cannot be matched, and fields that ``before`` does not
+            have would be lost.
     """
     if not diff(before, after):
         return whole

@@ -1,17 +1,17 @@
-"""Cut the items out of a list response as its bytes arrive, never holding the whole body.
+"""`ListDecoder`: cuts the items out of a list response as its bytes arrive.
 
 First stage of the flow for lists, beside `kinform.sansio.watch`: bytes in, `Item` values out,
-the list's own kind and version at the end. A body of 630 MB needs the memory of one item and
-one read.
+the list's own kind and version at the end. It never holds the whole body: a body of 630 MB needs
+the memory of one item and one read.
 
-Rule 1: what a list gives is a function of its bytes, not of how they were split into feeds.
+Rule 1: the items are a function of the bytes, not of how they were split into feeds.
 Rule 2: guess and verify. No proper prefix of a JSON object is itself a JSON object, so if the
-decoder accepts the bytes up to a guessed end, that end is proven, and the object has been read
-in the same pass. A guess is one search for what stood between earlier items.
-Rule 3: guessing is on credit. Each item pays in its size, searches and wrong guesses draw on
-it, and without credit the scanner decides: lookalikes inside items cost a constant factor.
-Rule 4: nothing counts before `ListDecoder.finish` has approved the whole. A body that is cut
-off, or is no list at all, must never be taken for a short list: a relist would delete the rest.
+decoder accepts the bytes up to a guessed end, that end is proven, and the object has been decoded
+in the same pass. A guess is one search for the separator of earlier items.
+Rule 3: guessing uses a credit. Each item adds its size, searches and wrong guesses consume it, and
+without credit the scanner decides: lookalikes inside items cost a constant factor.
+Rule 4: the items are valid only after `ListDecoder.finish` has accepted the whole body. A body that
+is cut off, or is not a list, must never be taken for a short list: a relist would delete the rest.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ __all__ = ["MAX_ITEM", "Item", "ListDecoder", "ListHead"]
 MAX_ITEM: Final = 64 * 1024 * 1024
 """The default limit of one item's size, in bytes."""
 
-# The most that guesses may draw at a time, and so the longest search; a larger item is found by
-# the scanner. It also bounds what is buffered while a guess does not come true.
+# The credit limit, and so the longest search; a larger item is found by the scanner. It also
+# bounds the buffer while guesses fail.
 _MAX_CREDIT: Final = 256 * 1024
-# What a wrong guess costs besides its bytes: an exception.
+# The cost of a wrong guess besides its bytes: an exception.
 _GUESS_COST: Final = 512
 # The start of an item that belongs to the separator: up to ``"metadata":`` if that is near and
 # nothing nested stands before it (such values differ between items), else to the first colon.
@@ -56,20 +56,20 @@ T = TypeVar("T")
 
 
 class Item(msgspec.Struct, frozen=True):
-    """One object of a list: its own JSON bytes and what was read of them.
+    """One object of a list: its own JSON bytes and its decoded head.
 
     Exactly one of ``head`` and ``error`` is set. An item with an ``error`` is a *poison object*:
-    cut out of the list, but unreadable (too deep, not UTF-8, metadata of the wrong types).
+    cut out of the list, but not decodable (too deep, not UTF-8, metadata of the wrong types).
 
-    Items of typed lists carry neither kind nor apiVersion. If the list names its own before the
-    items, both are put where a watch has them: at the start of ``raw``, and into ``head``.
+    Items of typed lists have neither kind nor apiVersion. If the list names its own before the
+    items, both are added as in a watch: at the start of ``raw``, and in ``head``.
     """
 
     raw: bytes
     """A copy that keeps no network buffer alive."""
     head: heads.Head | None
     error: DecodeError | None = None
-    """Why there is no head; its ``key`` is set if the object's name could be made out."""
+    """The error of decoding the head; its ``key`` is set if the object's name was found."""
 
     def __repr__(self) -> str:
         # Never the payload: a Secret's data must not reach a log by way of a repr.
@@ -78,7 +78,7 @@ class Item(msgspec.Struct, frozen=True):
 
 
 class ListHead(NamedTuple):
-    """What a list says about itself."""
+    """The kind, version and metadata of a list."""
 
     api_version: str
     kind: str
@@ -86,7 +86,7 @@ class ListHead(NamedTuple):
 
 
 class _Splice(NamedTuple):
-    """What the items of a typed list lack, ready to be put in."""
+    """The kind and apiVersion that the items of a typed list lack, as bytes to insert."""
 
     prefix: bytes
     api_version: str
@@ -94,15 +94,15 @@ class _Splice(NamedTuple):
 
     def into(self, raw: bytes | memoryview) -> bytes:
         """Return the object with the prefix in the place of its brace."""
-        # The prefix ends with a comma, which an empty object must not get. Its first byte is
-        # looked at alone, because in practice the quote of a key stands there.
+        # The prefix ends with a comma, which an empty object must not get. The first byte is
+        # checked first, because in practice it is the quote of a key.
         if raw[1] != _QUOTE and scan.skip_whitespace(bytes(raw), 1) == len(raw) - 1:
             return self.prefix[:-1] + b"}"
         return b"".join((self.prefix, memoryview(raw)[1:]))
 
 
 class _At(enum.Enum):
-    """Where in the body the cursor stands: what comes next."""
+    """The position of the cursor in the body: the expected token."""
 
     START = enum.auto()
     FIRST_KEY = enum.auto()
@@ -129,9 +129,9 @@ _GRAMMAR: Final = {
     _At.NEXT_ITEM: {ord("{"): _At.ITEM},
     _At.END: {},
 }
-# What an unexpected byte means at some of these places; elsewhere the JSON is simply malformed.
+# The error for an unexpected byte at some of these positions; elsewhere the JSON is malformed.
 _COMPLAINTS: Final = {
-    _At.START: "the body is no JSON object; something between us and the server may have answered",
+    _At.START: "the body is not a JSON object; a proxy before the server may have answered",
     _At.FIRST_ITEM: "the list holds an item that is not an object",
     _At.NEXT_ITEM: "the list holds an item that is not an object",
     _At.END: "the list is followed by something else",
@@ -141,14 +141,14 @@ _MALFORMED: Final = "the list's JSON is malformed"
 
 @final
 class ListDecoder:
-    """Cuts one list body into items, whatever pieces it arrives in.
+    """Cuts one list body into items, independent of how it is split into reads.
 
     Call `feed` for each piece, then `finish`. When the body cannot be a list, `failure` is set
-    at once (so that nobody downloads the rest), and `feed` and `finish` raise it from then on.
-    How many of the items before a failure were returned is not promised: without the approval
-    of `finish` they count for nothing.
+    at once (so that the caller can stop reading), and `feed` and `finish` raise it from then on.
+    The number of items returned before a failure is not defined: they are valid only after
+    `finish` has returned.
 
-    One task at a time; no method waits.
+    For one task at a time; no method waits.
     """
 
     __slots__ = (
@@ -169,7 +169,7 @@ class ListDecoder:
     )
 
     failure: DecodeError | None
-    """Why this is no list, as soon as that is known."""
+    """The error that shows that the body is not a list, as soon as it is known."""
 
     def __init__(self, *, max_item: int = MAX_ITEM) -> None:
         self.failure = None
@@ -181,13 +181,13 @@ class ListDecoder:
         self._key = b""
         self._members: dict[bytes, bytes] = {}
         self._splice: _Splice | None = None
-        # Whether the body may end with the bytes fed so far: then a scan is worth its price.
+        # True if the body may end with the bytes fed so far: then a scan is worth its cost.
         self._may_end = False
 
         # The separator is the glue (an item's last brace up to before the next one's first)
         # and how the next item starts. Invariant: the item at hand has no untried candidate
-        # for its end before _searched. _item_end is where the last item ended, -1 if unknown.
-        # All of this decides how fast items are found, and nothing about which they are.
+        # for its end before _searched. _item_end is the end of the last item, -1 if unknown.
+        # All of this only decides how fast items are found, never which they are.
         self._glue = b"},"
         self._separator: bytes | None = None
         self._searched = 0
@@ -196,13 +196,13 @@ class ListDecoder:
         self._item_end = -1
 
     def feed(self, data: bytes) -> list[Item]:
-        """Return every item that ``data`` makes known to be complete; keep the rest.
+        """Return every item that is known to be complete after ``data``; keep the rest.
 
-        Items may come a feed late, but all have come when the last byte of the body is fed.
+        An item may be returned one feed late, but none after the last byte of the body.
 
         Raises:
             DecodeError: the `failure` of an *earlier* call. This call's own failure is only set:
-                look at it after each call.
+                check it after each call.
         """
         if self.failure is not None:
             raise self.failure
@@ -213,18 +213,18 @@ class ListDecoder:
         return items
 
     def finish(self) -> ListHead | Status:
-        """Take the end of the body; return what the list says about itself.
+        """Take the end of the body; return the kind, version and metadata of the list.
 
         Returns the ``Status`` instead if the server sent one in the place of a list: the caller
         makes an `ApiError` of it.
 
         Raises:
-            DecodeError: if the body was no list, or not a whole one: empty, truncated, followed
+            DecodeError: if the body was not a complete list: empty, truncated, followed
                 by something, without items, or of a kind that does not end in ``List``.
         """
-        # Feeds are thrifty with the scanner; what that left undecided is decided now. In a
-        # sound body nothing is, for it ends with a brace, and a feed that ends so does scan.
-        # So if this run finds items, the body is broken and they do not matter.
+        # Feeds avoid the scanner; the rest is scanned now. A valid body has no rest: it ends
+        # with a brace, and a feed that ends with a brace does scan. So if this run finds items,
+        # the body is malformed and they do not matter.
         self._may_end = True
         if self.failure is None:
             self._run([])
@@ -235,12 +235,12 @@ class ListDecoder:
             raise DecodeError(f"the list's body is {word}")
         kind = self._member(b"kind", str) or ""
         if kind == "Status":
-            # Put together again from its members: they came in any order, and no body is kept.
+            # Built from its members: they arrived in any order, and the body is not kept.
             fields = b",".join(b'"%b":%b' % member for member in self._members.items())
             return _decode(b"{%b}" % fields, Status, path="$")
         _check_kind(kind)
-        # Go's lists always write their items, if only as null. A body that forgets them is
-        # something else, and taking it for an empty list would delete a cache.
+        # Go's lists always have items, if only as null. A body without them is not a list, and
+        # taking it for an empty one would delete all objects of a cache.
         if b"items" not in self._members:
             raise DecodeError("the list has no items", path="$.items")
         return ListHead(
@@ -250,30 +250,30 @@ class ListDecoder:
         )
 
     def _member(self, key: bytes, of_type: type[T]) -> T | None:
-        # Null is how Go writes "not set": the same as absent.
+        # Go writes null for "not set": the same as absent.
         raw = self._members.get(key, b"null")
         return None if raw == b"null" else _decode(raw, of_type, path=f"$.{key.decode()}")
 
     def _run(self, items: list[Item]) -> None:
-        """Go on as far as the bytes allow."""
+        """Consume tokens as far as the bytes allow."""
         cursor = self._cursor
         try:
             while (byte := cursor.peek()) >= 0:
                 if not self._step(byte, items):
-                    # All that waits belongs to one unfinished token: hold it to the limit now,
-                    # not when it ends.
+                    # All unread bytes belong to one unfinished token: apply the limit now,
+                    # not at its end.
                     self._check_size(cursor.left)
                     break
         except DecodeError as exc:
             self.failure = heads.detached(exc)
             cursor.move(len(cursor.data))
-        # Places in the buffer move with it. _item_end would, too, but only to be negative.
+        # Positions move with the buffer. _item_end would become negative, so it is reset.
         self._searched = max(0, self._searched - cursor.pos)
         self._item_end = -1
         cursor.compact()
 
     def _step(self, byte: int, items: list[Item]) -> bool:
-        """Take the token that starts with ``byte``; false if it has not arrived whole."""
+        """Consume the token that starts with ``byte``; false if it is incomplete."""
         match self._at:
             case _At.KEY:
                 return self._take_key(byte)
@@ -298,7 +298,7 @@ class ListDecoder:
             raise DecodeError(f"a part of the list is larger than {self._max_item} bytes")
 
     def _take_token(self) -> bytes | None:
-        """Return and consume the key or value at hand; ``None`` if it has not arrived whole."""
+        """Return and consume the next key or value; ``None`` if it is incomplete."""
         cursor = self._cursor
         end = cursor.value_end()
         if end < 0:
@@ -315,15 +315,15 @@ class ListDecoder:
         if token is None:
             return False
         self._key = token[1:-1]  # escapes not undone, see `kinform.sansio.scan.members`
-        # Decoders differ on which of two equal keys counts. Two kinds, or two arrays of items,
-        # are a body we do not want to have an opinion on.
+        # Decoders differ on which of two equal keys wins, so a body with two kinds, or two
+        # arrays of items, is refused.
         if self._key in self._members:
             raise DecodeError("the list repeats a key", path=f"$.{self._key.decode()}")
         self._at = _At.COLON
         return True
 
     def _take_value(self, byte: int) -> bool:
-        # The one value that is not taken whole: from here on the items are tokens.
+        # The only value that is not consumed at once: from here on the items are tokens.
         if self._key == b"items" and byte == ord("["):
             self._members[b"items"] = b"[]"
             self._prepare_splice()
@@ -337,8 +337,8 @@ class ListDecoder:
             raise DecodeError("the list's items are not an array", path="$.items")
         if self._key == b"items" or self._key in _KEPT:
             self._members[self._key] = token
-        # Before the rest is read, if the kind comes first: an HTML page of a megabyte costs
-        # one read, and so does a Table.
+        # Checked before the rest is read, if the kind comes first: an HTML page of a megabyte
+        # costs one read, and so does a Table.
         if self._key == b"kind":
             kind = self._member(b"kind", str) or ""
             if kind != "Status":
@@ -349,22 +349,22 @@ class ListDecoder:
     def _prepare_splice(self) -> None:
         kind = (self._member(b"kind", str) or "").removesuffix("List")
         api_version = self._member(b"apiVersion", str) or ""
-        # A plain ``List`` holds objects of several kinds, which name their own.
+        # A plain ``List`` holds objects of several kinds, each with its own kind.
         if kind and api_version:
             texts = msgspec.json.encode(kind), msgspec.json.encode(api_version)
             # Go's order, so that the bytes equal those of a watch event.
             self._splice = _Splice(b'{"kind":%b,"apiVersion":%b,' % texts, api_version, kind)
 
     def _take_item(self, items: list[Item]) -> bool:
-        """Take at least one item, as many more as guesses can tell; false if none is whole."""
+        """Consume at least one item, and more by guessing; false if none is complete."""
         cursor = self._cursor
         if self._separator is None:
             self._learn_separator()
         if self._separator is not None and self._is_guessing:
             self._take_guessed(self._separator, items)
-        # The cursor stands at an item still. Most often it is cut off by the end of the feed,
-        # and a scan would be wasted. It is not if this may be the last item (no separator
-        # comes), guessing is off or too expensive, or the limit has to be decided.
+        # The cursor is still at an item. Most often the feed ends inside it, and a scan would be
+        # wasted. It is useful if this may be the last item (no separator follows), guessing is
+        # off or too expensive, or the limit must be applied.
         is_worth_a_scan = (
             self._may_end
             or self._credit <= 0
@@ -383,23 +383,23 @@ class ListDecoder:
         return True
 
     def _pay_in(self, size: int) -> None:
-        """Begin with a new item, after one of ``size`` bytes."""
-        # A right guess has drawn what it searched and gets back as much: it is free.
+        """Start a new item, after one of ``size`` bytes."""
+        # A right guess gets back the credit of its search: it is free.
         self._credit = min(_MAX_CREDIT, self._credit + size)
         self._is_guessing = True
         self._searched = 0
 
     def _learn_glue(self) -> None:
-        """Note what stands between two items: spaces and line ends, if the server indents."""
-        # Only reached behind an item that the scanner found, so learning anew is worth it: the
-        # guess did not work for that item, and the list may have changed its looks.
+        """Learn the bytes between two items: spaces and line ends, if the server indents."""
+        # Only reached behind an item that the scanner found, so learning again is useful: the
+        # guess failed for that item, and the layout of the list may have changed.
         self._separator = None
         # Not known at the first item, and not where a feed ended between two.
         if self._item_end >= 0 and self._cursor.pos - self._item_end < _MAX_GLUE:
             self._glue = bytes(self._cursor.data[self._item_end - 1 : self._cursor.pos])
 
     def _learn_separator(self) -> None:
-        # With fewer bytes than the limit, metadata may still come: better no separator yet
+        # With fewer bytes than the limit, metadata may still follow: no separator yet is better
         # than one that is found inside every item.
         data, pos = self._cursor.data, self._cursor.pos
         match = _TO_METADATA.match(data, pos, pos + _PREFIX_LIMIT)
@@ -409,24 +409,24 @@ class ListDecoder:
             self._separator = self._glue + match[0]
 
     def _take_guessed(self, separator: bytes, items: list[Item]) -> None:
-        """Take items whose end the separator shows, until it shows none in what has arrived."""
+        """Consume items whose end the separator shows, until none is left in the buffer."""
         cursor, data, glue = self._cursor, self._cursor.data, len(self._glue)
         with memoryview(data) as view:  # to verify without a copy; released before data grows
             while self._credit > 0 and self._is_guessing:
                 start = max(cursor.pos, self._searched)
                 limit = min(len(data), start + self._credit + len(separator))
                 hit = data.find(separator, start, limit)
-                # Every byte searched is drawn, found or not: what is searched in total is
-                # bounded by what was paid in.
+                # Every searched byte costs credit, found or not: the total search is bounded by
+                # the size of the items.
                 self._credit -= (hit if hit >= 0 else limit) - start
                 if hit < 0:
-                    # A separator may lie across the end of what has arrived.
+                    # A separator may continue in the next feed.
                     self._searched = max(start, limit - len(separator) + 1)
                     return
                 size = hit + 1 - cursor.pos
                 item = self._verified(view[cursor.pos : hit + 1])
                 if item is None:
-                    # A lookalike inside the item, or (if the next item starts otherwise) the
+                    # A lookalike inside the item, or (if the next item starts differently) the
                     # end of a later one. The decoder has read no further than the item's end.
                     self._credit = max(0, self._credit - size - _GUESS_COST)
                     self._searched = hit + 1
@@ -442,8 +442,8 @@ class ListDecoder:
         try:
             head = heads.decode_outline(view)
         except msgspec.ValidationError:
-            # A null among the metadata, perhaps. If not: cut right or wrong, this item cannot be
-            # read, and only the scanner can tell its end.
+            # Perhaps a null in the metadata. If not, this item cannot be decoded with any cut,
+            # and only the scanner can find its end.
             raw = bytes(view)
             if heads.head_without_nulls(raw) is not None:
                 return self._read_item(raw)
@@ -453,21 +453,21 @@ class ListDecoder:
             self._is_guessing = False
             return None
         except msgspec.DecodeError:
-            # Truncated or trailing bytes, mostly. Also a syntax error in the right place, which
-            # the scanner will be left to find when the credit is used up.
+            # Mostly truncated or trailing bytes. A syntax error in the right place is found by
+            # the scanner when the credit is used up.
             return None
         item = self._completed(view, head)
-        # The decoder skips over bad UTF-8. Its end is proven all the same: a poison object.
+        # The decoder does not check UTF-8, but the item's end is proven: a poison object.
         return item if heads.is_utf8(item.raw) else self._read_item(bytes(view))
 
     def _read_item(self, raw: bytes) -> Item:
-        """Return the item of bytes that are certainly one item, readable or not."""
-        # A function of the bytes alone, whoever found their end: Rule 1 holds for errors too.
+        """Return the item of bytes that are certainly one item, decodable or not."""
+        # A function of the bytes alone, so that Rule 1 holds for errors too.
         head = heads.try_strict(raw)
         if isinstance(head, DecodeError):
             head = heads.try_head(raw)
             if not isinstance(head, DecodeError) and not _has_no_kind(raw):
-                # Kind and apiVersion may be null: they must not stand behind those of the list.
+                # Kind and apiVersion may be null: they must not override those of the list.
                 raw = raw if head.kind or head.api_version else heads.without_nulls(raw) or raw
         if not isinstance(head, DecodeError):
             return self._completed(raw, head)
@@ -479,19 +479,19 @@ class ListDecoder:
         """Return the item with its kind and apiVersion, copying the bytes once."""
         splice, metadata = self._splice, head.metadata
         kind, api_version = head.kind, head.api_version
-        # An item with one of the two is of no typed list: leave it as it is.
+        # An item with one of the two is not of a typed list: leave it as it is.
         if splice is None or kind or api_version:
             whole = bytes(raw)
         else:
             kind, api_version = splice.kind, splice.api_version
             whole = splice.into(raw)
-        if metadata.raw_annotations is not UNSET:  # they are a window into the page
+        if metadata.raw_annotations is not UNSET:  # they are a view of the page
             force_setattr(metadata, "raw_annotations", Packed(None, whole))
         return Item(whole, heads.Head(api_version, kind, metadata))
 
 
 def _has_no_kind(raw: bytes) -> bool:
-    # For what cannot be decoded; what has no readable members either is left alone.
+    # For items that cannot be decoded; one without readable members either is left alone.
     try:
         return scan.members(raw).keys().isdisjoint((b"kind", b"apiVersion"))
     except ValueError:

@@ -1,14 +1,14 @@
-"""Where does a JSON value end? Structure only, for bytes that arrive in pieces.
+"""A structural JSON scanner: finds the end of a value in bytes that arrive in pieces.
 
-Fallback machinery. `kinform.sansio.watch` and `kinform.sansio.list` cut by newline or by guess
-and let the real decoder prove the cut; they come here for what that cannot settle: values
-without a separator, objects too broken or too deep for the decoder, lists of another shape.
+It is a fallback. `kinform.sansio.watch` and `kinform.sansio.list` cut by newline or by guess
+and let the real decoder prove the cut; they use this module for the other cases: values
+without a separator, objects too broken or too deep for the decoder, lists of another layout.
 
-Rule 1: each byte is looked at a constant number of times, however the input is split.
-Rule 2: nesting costs a counter, never the stack, so depth is no limit here.
-Rule 3: brackets are counted, not matched, and scalars are not validated. A cut made here says
-"no other place is possible", not "this is JSON"; the decoder judges what was cut out. Only
-`Cursor.check` knows the grammar: it finds out early that a value will never end.
+Rule 1: each byte is visited a constant number of times, for any split of the input.
+Rule 2: nesting costs a counter, never the stack, so the depth is not limited.
+Rule 3: brackets are counted, not matched, and scalars are not validated. A cut made here means
+"no other position is possible", not "this is JSON"; the decoder validates the value. Only
+`Cursor.check` follows the grammar: it detects early that a value will never end.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["WHITESPACE", "Cursor", "Scanner", "members", "skip_whitespace"]
 WHITESPACE: Final = b" \t\r\n"
 """The four bytes that JSON allows between tokens; no Unicode space is among them."""
 
-# Every repeat is possessive (``*+``): what was passed is never tried again, so a match is linear
-# and needs no memory for going back, even over a string of millions of escapes. Each pattern
-# also matches the empty text, so a match never fails: it only stops.
+# Every repeat is possessive (``*+``): there is no backtracking, so a match is linear and needs no
+# extra memory, even over a string of millions of escapes. Each pattern also matches the empty
+# text, so a match never fails: it only stops.
 
 # The rest of a string. Stops before its quote, before a backslash that ends the data, or there.
 _STRING_REST: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
@@ -34,7 +34,7 @@ _FLAT: Final = re.compile(rb'[^"{}\[\]]*+(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"[^"{}\[\]
 # Brackets come in runs, ``[{`` and ``}}]}``; a run is one step, and so is any depth of ``[[[``.
 _OPENINGS: Final = re.compile(rb"[{\[]*+")
 _CLOSINGS: Final = re.compile(rb"[}\]]*+")
-# A number or literal, or what else stands in its place: the decoder will say.
+# A number or literal, or garbage in its place: the decoder validates it.
 _SCALAR: Final = re.compile(rb"[^ \t\r\n,:\"{}\[\]]*+")
 _SPACE: Final = re.compile(rb"[ \t\r\n]*+")
 # One token. No token holds a raw newline, so text up to a newline is made of whole tokens; a
@@ -55,7 +55,7 @@ _SCALAR_TOKEN: Final = -1
 
 
 class _Expect(enum.Enum):
-    """What the grammar of JSON allows next."""
+    """The tokens that the grammar of JSON allows next."""
 
     VALUE = enum.auto()
     FIRST_ELEMENT = enum.auto()
@@ -66,8 +66,8 @@ class _Expect(enum.Enum):
     NOTHING = enum.auto()
 
 
-# What follows which token: the byte it starts with, or _SCALAR_TOKEN. Closing brackets and commas
-# also depend on the bracket around them.
+# The state after each token, which is its first byte or _SCALAR_TOKEN. After closing brackets and
+# commas it also depends on the enclosing bracket.
 _VALUES: Final = {
     _QUOTE: _Expect.NEXT,
     _SCALAR_TOKEN: _Expect.NEXT,
@@ -90,7 +90,7 @@ _FOLLOWING: Final[dict[_Expect, dict[int, _Expect]]] = {
 
 
 def skip_whitespace(data: bytes | bytearray, start: int = 0) -> int:
-    """Return the index of the first byte at or after ``start`` that is no JSON whitespace."""
+    """Return the index of the first byte at or after ``start`` that is not JSON whitespace."""
     return _end(_SPACE.match(data, start))
 
 
@@ -103,8 +103,8 @@ def _end(match: re.Match[bytes] | None) -> int:
 class Scanner:
     """Finds the end of one JSON value: an object, array, string, number or literal.
 
-    Feed it the pieces of one value with `scan`, in order; after it has told the end, call
-    `reset` before the next value. The caller keeps the bytes, the scanner only its place.
+    Feed it the pieces of one value with `scan`, in order; after it has returned the end, call
+    `reset` before the next value. The caller keeps the bytes, the scanner only its state.
     """
 
     __slots__ = ("_depth", "_escaped", "_in_scalar", "_in_string", "_started")
@@ -113,7 +113,7 @@ class Scanner:
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything: the next byte scanned is the first one of a value."""
+        """Start again: the next byte scanned is the first one of a value."""
         self._started = False
         self._depth = 0
         self._in_scalar = False
@@ -141,14 +141,14 @@ class Scanner:
             self._in_scalar = first != _QUOTE and first not in _OPENING
             start += self._in_string
         if self._in_scalar:
-            # Only the byte after it tells that ``12`` is not the start of ``123``.
+            # Without the byte after it, ``12`` may be the start of ``123``.
             end = _end(_SCALAR.match(data, start))
             return -1 if end == size else end
         return self._scan_nested(data, start)
 
     def _scan_nested(self, data: bytes | bytearray, pos: int) -> int:
-        # Invariant at the top of the loop: all of data[:pos] is accounted for in the state, so
-        # it may end after any turn and go on with the next piece.
+        # Invariant at the top of the loop: the state covers all of data[:pos], so the scan may
+        # stop after any iteration and continue with the next piece.
         size = len(data)
         while True:
             if self._in_string:
@@ -157,8 +157,8 @@ class Scanner:
                     return -1
                 if self._depth == 0:  # the value is the string itself
                     return pos
-            # One match runs to the next bracket: strings in between cost no turn of this loop.
-            # At depth 0 it matches nothing, for there the value's own bracket comes first.
+            # One match runs to the next bracket: strings in between cost no iteration.
+            # At depth 0 it matches nothing, because the value's own bracket comes first.
             pos = _end(_FLAT.match(data, pos))
             if pos == size:
                 return -1
@@ -175,7 +175,7 @@ class Scanner:
             else:
                 end = _end(_CLOSINGS.match(data, pos))
                 if end - pos >= self._depth:
-                    # The value ends within the run; the rest of it belongs to what is around.
+                    # The value ends within the run; the rest of the run closes outer values.
                     return pos + self._depth
                 self._depth -= end - pos
                 pos = end
@@ -183,8 +183,8 @@ class Scanner:
     def _scan_string(self, data: bytes | bytearray, pos: int) -> int:
         """Return the index after the closing quote, or -1 with the state kept."""
         size = len(data)
-        if self._escaped:  # and there is a byte: `scan` stops at once where there is none
-            pos += 1  # whatever it is, it is no quote that closes; \uXXXX needs no more care
+        if self._escaped:  # and there is a byte: `scan` returns at once without one
+            pos += 1  # the escaped byte cannot close the string; \uXXXX needs no special case
             self._escaped = False
         pos = _end(_STRING_REST.match(data, pos))
         if pos == size:
@@ -210,7 +210,7 @@ class _Syntax:
         """Take ``data[start:]``, which ends with a line, as what follows.
 
         Raises:
-            ValueError: no value goes on like this.
+            ValueError: no valid value continues like this.
         """
         opened, expected = self._open, self._expected
         for count, match in enumerate(_TOKENS.finditer(data, start)):
@@ -238,18 +238,18 @@ class _Syntax:
 
 @final
 class Cursor:
-    """The bytes of a stream that wait to be read, and the place in them.
+    """The unread bytes of a stream, and a position in them.
 
-    Append to ``data`` what arrives, read on from ``pos``, and `compact` once per feed.
+    Append new bytes to ``data``, read from ``pos`` on, and `compact` once per feed.
     """
 
     __slots__ = ("_checked", "_scanned", "_scanner", "_syntax", "data", "pos")
 
     data: bytearray
-    """What waits, behind what is consumed but not yet freed. Appending costs amortised constant
-    time per byte, so that a value of any length may arrive in pieces of any size."""
+    """Consumed bytes that are not freed yet, then the unread bytes. Appending costs amortised
+    constant time per byte, so that a value of any length may arrive in pieces of any size."""
     pos: int
-    """Where in `data` the next token starts; everything before is consumed."""
+    """The start of the next token in `data`; everything before is consumed."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -265,7 +265,7 @@ class Cursor:
 
     @property
     def left(self) -> int:
-        """How many bytes wait."""
+        """The number of unread bytes."""
         return len(self.data) - self.pos
 
     def peek(self) -> int:
@@ -276,19 +276,19 @@ class Cursor:
     def value_end(self) -> int:
         """Return the end of the value at `pos`, -1 if it has not arrived.
 
-        Goes on where the last call for the same value stopped: no byte is scanned twice.
+        Continues where the last call for the same value stopped: no byte is scanned twice.
         """
         end = self._scanner.scan(self.data, max(self.pos, self._scanned))
         self._scanned = len(self.data)
         return end
 
     def check(self) -> None:
-        """Check that what waits, which ends with a line, can be the first lines of the value.
+        """Check that the unread bytes, which end with a line, can be the first lines of a value.
 
-        Goes on where the last call for the same value stopped.
+        Continues where the last call for the same value stopped.
 
         Raises:
-            ValueError: it cannot, whatever comes.
+            ValueError: they cannot, with any continuation.
         """
         if self._syntax is None:
             self._syntax = _Syntax()
@@ -297,7 +297,7 @@ class Cursor:
 
     @property
     def is_checked(self) -> bool:
-        """Whether the value at `pos` has lines that were checked."""
+        """True if lines of the value at `pos` were checked."""
         return self._syntax is not None
 
     def move(self, pos: int) -> None:
@@ -306,7 +306,7 @@ class Cursor:
         if self._syntax is not None:
             self._syntax = None
             self._checked = 0
-        # Also when the scanner had only begun: somebody else found the end of that value.
+        # Also when the scanner had only begun: the caller found the end of that value.
         if self._scanned:
             self._scanner.reset()
             self._scanned = 0
@@ -319,11 +319,11 @@ class Cursor:
         return taken
 
     def compact(self) -> None:
-        """Free what is consumed.
+        """Free the consumed bytes.
 
-        Not done per value but per feed, so that no more bytes are moved than were fed.
+        Done per feed, not per value, so that no more bytes are moved than were fed.
         """
-        # Deleting the front of a bytearray moves its start and copies at most what is left.
+        # Deleting the front of a bytearray moves its start and copies at most the rest.
         del self.data[: self.pos]
         self._scanned = max(0, self._scanned - self.pos)
         self._checked = max(0, self._checked - self.pos)
@@ -331,20 +331,20 @@ class Cursor:
 
 
 def members(data: bytes) -> dict[bytes, tuple[int, int]]:
-    """Return where the value of each member of one JSON object lies, as ``(start, end)``.
+    """Return the span ``(start, end)`` of each member's value in one JSON object.
 
-    Keys are the bytes between the quotes, escapes not undone: what Kubernetes calls
-    ``metadata`` is never written otherwise. A repeated key keeps its last value, as decoders do.
+    Keys are the bytes between the quotes, with escapes as they are: no server writes the keys of
+    Kubernetes with escapes. A repeated key keeps its last value, as in decoders.
 
     Raises:
-        ValueError: if ``data`` is not one JSON object, as far as this level shows.
+        ValueError: if ``data`` is not one JSON object at its top level.
     """
-    # Recursion-free and tolerant inside the values: used on objects that no decoder can read.
+    # Without recursion, and tolerant inside the values: used on objects that no decoder accepts.
     found: dict[bytes, tuple[int, int]] = {}
     pos = _after(data, skip_whitespace(data), token=b"{")
     while data[pos : pos + 1] != b"}":
         if found:
-            # A brace right behind the comma is no key, so ``{"a":1,}`` fails below.
+            # A brace right behind the comma is not a key, so ``{"a":1,}`` fails below.
             pos = _after(data, pos, token=b",")
         key, key_end = pos, _value_end(data, pos)
         if data[key] != _QUOTE:
@@ -366,7 +366,7 @@ def _value_end(data: bytes, start: int) -> int:
 
 
 def _after(data: bytes, pos: int, *, token: bytes) -> int:
-    """Return where the next token starts, after the one expected at ``pos``."""
+    """Return the start of the next token, after the one expected at ``pos``."""
     if data[pos : pos + 1] != token:
         raise ValueError(f"expected {token.decode()!r}")
     return skip_whitespace(data, pos + 1)

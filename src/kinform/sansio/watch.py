@@ -1,16 +1,16 @@
-"""Cut a watch response body into frames. Knows no sockets and no clock.
+"""`WatchDecoder`: cuts a watch response body into frames. Uses no sockets and no clock.
 
 First stage of the flow: bytes from the transport in, `Frame` values for the reflector out. An
 event is one JSON object, ``{"type": ..., "object": {...}}``; kube-apiserver writes each on a line
-of its own. client-go's decoder needs no newline and takes one between any two tokens, and so does
+of its own. client-go's decoder needs no newline and accepts one between any two tokens, and so does
 this one.
 
 Rule 1: the frames are a function of the bytes, not of how they were split into feeds.
-Rule 2: an event ends with its last brace. Most lines (0x0A, nothing else) are one event, so a
-line is tried as one first. An event that a line does not end must be the start of a JSON value:
-that is checked line by line, so that a broken event does not swallow the events behind it.
-Rule 3: three ways to read an event, quickest first; each later one reads all that the earlier
-reads, to the same frame. Only the last one may say that an event is broken.
+Rule 2: an event ends with its last brace. Most lines (separated by 0x0A only) are one event, so a
+line is decoded as one first. An event that continues behind a line must be the start of a JSON
+value: that is checked line by line, so that a malformed event does not swallow those behind it.
+Rule 3: there are three ways to decode an event, quickest first; each later one accepts all that
+the earlier accepts, with the same frame. Only the last one may declare an event malformed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MAX_FRAME: Final = 64 * 1024 * 1024
 
 
 class EventType(enum.StrEnum):
-    """What a watch event says about its object. Any other word breaks the stream."""
+    """The type of a watch event. Any other type is a failure of the stream."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -43,12 +43,12 @@ class EventType(enum.StrEnum):
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One watch event: its type, the object's own JSON bytes and what was read of them.
+    """One watch event: its type, the object's own JSON bytes and its decoded head.
 
     Exactly one of ``head`` and ``error`` is set. A frame with an ``error`` is a *poison object*:
-    the event is whole and the object was cut out of it, but its head cannot be read (too deep,
-    not UTF-8, metadata of the wrong types). The stream goes on behind it, and
-    `kinform.sansio.heads.salvage` may still tell the object's uid and version.
+    the event is complete and the object was cut out of it, but its head cannot be decoded (too
+    deep, not UTF-8, metadata of the wrong types). The stream continues behind it, and
+    `kinform.sansio.heads.salvage` may still find the object's uid and version.
     """
 
     type: EventType
@@ -56,7 +56,7 @@ class Frame(msgspec.Struct, frozen=True):
     """A copy that keeps no network buffer alive."""
     head: heads.Head | None
     error: DecodeError | None = None
-    """Why there is no head; its ``key`` is set if the object's name could be made out."""
+    """The error of decoding the head; its ``key`` is set if the object's name was found."""
 
     def status(self) -> Status:
         """Return the server's ``Status`` of an ERROR frame.
@@ -64,7 +64,7 @@ class Frame(msgspec.Struct, frozen=True):
         Raises:
             DecodeError: if the object is not a readable ``Status``.
         """
-        # Any object would do for a Status none of whose fields it has: look at the kind.
+        # All fields of a Status are optional, so any object would decode as one: check the kind.
         if self.head is None or self.head.kind != "Status":
             raise DecodeError("the event holds no Status", path="$.object.kind")
         try:
@@ -86,7 +86,7 @@ class _Envelope(msgspec.Struct):
 
 
 class _Shape(NamedTuple):
-    """How kube-apiserver starts an event of one type, and where its object starts then."""
+    """The first bytes of kube-apiserver's events of one type, and the offset of the object."""
 
     type: EventType
     prefix: bytes
@@ -109,22 +109,22 @@ _BRACE: Final = ord("{")
 
 @final
 class WatchDecoder:
-    """Cuts one watch stream into frames, whatever pieces it arrives in.
+    """Cuts one watch stream into frames, independent of how it is split into reads.
 
-    `feed` returns every frame that the new bytes complete. An event that is whole is returned
-    at once, with or without a newline after it. When something on the stream cannot be an
+    `feed` returns every frame that the new bytes complete. A complete event is returned
+    at once, with or without a newline after it. When bytes on the stream cannot be an
     event, `failure` is set and the frames before it are still returned; from then on `feed`
-    and `finish` raise it: there is no way to tell where the next event would start.
+    and `finish` raise it, because the start of the next event is unknown.
 
-    One task at a time; no method waits.
+    For one task at a time; no method waits.
     """
 
     __slots__ = ("_is_unseparated", "_max_frame", "_shape", "_tail", "failure", "truncated")
 
     failure: DecodeError | None
-    """Why the stream cannot be read beyond the frames returned so far."""
+    """The error that ends the stream behind the frames returned so far."""
     truncated: int
-    """How many bytes of an unfinished event `finish` dropped."""
+    """The number of bytes of an unfinished event that `finish` dropped."""
 
     def __init__(self, *, max_frame: int = MAX_FRAME) -> None:
         self.failure = None
@@ -134,8 +134,8 @@ class WatchDecoder:
         # is not known to be complete; nothing in it is consumed. It holds a newline only if the
         # value goes over several lines, and then is checked up to the last one.
         self._tail = scan.Cursor()
-        # Whether one value was seen right behind another: a server that needs no newlines. It
-        # only decides how eagerly tails are scanned, never what comes out of them.
+        # True after one value was seen right behind another: this server sends no newlines. It
+        # only decides how eagerly tails are scanned, never which frames come out of them.
         self._is_unseparated = False
         # The type of the last quick frame: streams repeat themselves.
         self._shape = _SHAPES[EventType.MODIFIED]
@@ -152,7 +152,7 @@ class WatchDecoder:
         # A list, not a generator: nothing is lost if the caller stops early.
         frames: list[Frame] = []
         # Only new bytes are searched for the newline: those of the tail have been. So each byte
-        # is searched once, appended once and decoded once, whatever the length of a line.
+        # is searched once, appended once and decoded once: linear for any length of a line.
         start = self._end_tail(data, 0, frames) if self._tail.data else 0
         end = data.find(b"\n", start) if start >= 0 else -1
         # The hot loop: lines that lie whole in ``data``, cut out of it with a single copy.
@@ -174,7 +174,7 @@ class WatchDecoder:
     def finish(self) -> list[Frame]:
         """Take the end of the stream; return the frames that end with it.
 
-        An event without its newline is a frame if it is whole. One that is cut off is dropped
+        A complete event without its newline is a frame. One that is cut off is dropped
         and counted in `truncated`: the caller resumes from the last version it has seen.
 
         Raises:
@@ -183,7 +183,7 @@ class WatchDecoder:
         if self.failure is not None:
             raise self.failure
         frames: list[Frame] = []
-        # The end of the stream is no newline: what is unfinished is not broken, only cut off.
+        # The stream ends without a newline: an unfinished event is cut off, not malformed.
         self._drain(frames, closed=False)
         self.truncated = self._tail.left
         return frames
@@ -199,9 +199,9 @@ class WatchDecoder:
                 return
         tail.data += rest
         # The scanner is slow, and most tails are the first part of a line whose end comes with
-        # the next feed. So it runs only if there is reason to: the tail may end with a value,
-        # this server uses no newlines, the tail is no value at all, or it is over the limit
-        # (unless complete values hide in it). `finish` catches what such thrift leaves over.
+        # the next feed. So it runs only if there is a reason: the tail may end with a value,
+        # this server sends no newlines, the tail is not the start of a value, or it is over the
+        # limit (unless it contains complete values). `finish` scans the rest.
         if (
             rest.rstrip(scan.WHITESPACE).endswith(b"}")
             or self._is_unseparated
@@ -221,8 +221,8 @@ class WatchDecoder:
                 tail.data += data[start : end + 1]
                 self._drain(frames, closed=True)
             else:
-                # Should the scanner have been at work on the tail, that was for nothing: a whole
-                # line is read quicker without it.
+                # The scanner's work on the tail so far is discarded: a whole line is decoded
+                # faster without it.
                 tail.data += data[start:end]
                 line = tail.take(len(tail.data))
                 tail.compact()
@@ -231,26 +231,26 @@ class WatchDecoder:
         return start if self.failure is None else -1
 
     def _take_line(self, line: bytes, frames: list[Frame]) -> None:
-        """Take one line, as it may come from any server. What it does not end is left in the tail.
+        """Decode one line of any server. An event that it does not end is left in the tail.
 
         Sets `failure` if the stream is broken there.
         """
         value = line.strip(scan.WHITESPACE)
-        if not value:  # a blank line keeps the connection alive and says nothing
+        if not value:  # a blank line only keeps the connection alive
             return
         # Success proves that the line is one value, so the scanner would cut the same.
         if len(value) <= self._max_frame and (frame := self._read(value)):
             frames.append(frame)
             return
-        # Several values, a part of one, a poison object or rubbish: let the scanner decide. The
-        # line goes there unstripped, for spaces in it count towards the limit as they do in the
-        # tail. The tail is empty here: its owner has just been taken out, or there was none.
+        # Several values, a part of one, a poison object or garbage: the scanner decides. The
+        # line is passed unstripped, because spaces in it count towards the limit as they do in
+        # the tail. The tail is empty here: its value has just been taken out, if it had one.
         self._tail.data += line
         self._tail.data += b"\n"
         self._drain(frames, closed=True)
 
     def _drain(self, frames: list[Frame], *, closed: bool) -> None:
-        """Cut every complete value from the tail. This is what defines the frames of a stream.
+        """Cut every complete value from the tail. This defines the frames of a stream.
 
         ``closed`` says that the tail ends with a newline. Sets `failure` if the stream is broken.
         """
@@ -260,8 +260,8 @@ class WatchDecoder:
                 if byte != _BRACE:
                     raise DecodeError("the watch sent something that is not a JSON object")
                 end = tail.value_end()
-                # Of an unfinished value, all that has arrived: the limit must not wait for
-                # the end of something that may have none.
+                # For an unfinished value, the bytes that have arrived: a value without end must
+                # exceed the limit too.
                 size = (end if end >= 0 else len(tail.data)) - tail.pos
                 if size > self._max_frame:
                     raise DecodeError(f"a watch event is larger than {self._max_frame} bytes")
@@ -291,8 +291,7 @@ class WatchDecoder:
                     break
             else:
                 return None
-        # The object's own bytes must end with its brace: no space is kept with them, as none
-        # is by the slower ways.
+        # The object's own bytes must end with its brace, without space, as in the slower ways.
         if end - start > self._max_frame or not text.endswith(b"}}", start, end):
             return None
         raw = text[start + offset : end - 1]
@@ -301,16 +300,16 @@ class WatchDecoder:
             if not raw.isascii():
                 raw.decode()
         except heads.UNREADABLE as exc:
-            # Poison, two values in one line, or a key behind the object: not decided here.
+            # A poison object, two values in one line, or a key behind the object: decided later.
             is_typed_wrong = isinstance(exc, msgspec.ValidationError)
             found = heads.head_without_nulls(raw) if is_typed_wrong else None
             return Frame(event_type, raw, found) if found and heads.is_utf8(raw) else None
         return Frame(event_type, raw, head)
 
     def _read(self, value: bytes) -> Frame | None:
-        """Return the frame of one event in any layout; ``None`` if anything is wrong with it.
+        """Return the frame of one event in any layout; ``None`` if it is not valid.
 
-        Takes keys in any order, spaces and extra keys, in two passes.
+        Accepts keys in any order, spaces and extra keys, in two passes.
         """
         if frame := self._read_quick(value, 0, end=len(value)):
             return frame
@@ -327,7 +326,7 @@ class WatchDecoder:
         return Frame(event_type, raw, head)
 
     def _frame(self, value: bytes) -> Frame:
-        """Return the frame of one complete value, a poison object's too."""
+        """Return the frame of one complete value, also of a poison object."""
         return self._read(value) or _read_by_structure(value)
 
 
@@ -335,7 +334,7 @@ def _check(tail: scan.Cursor) -> None:
     """Check that the unfinished event in ``tail``, which ends with a newline, may go on.
 
     Raises:
-        DecodeError: it never becomes JSON. To wait for its end would lose the events behind it.
+        DecodeError: it never becomes JSON. Waiting for its end would lose the events behind it.
     """
     try:
         tail.check()
@@ -344,13 +343,13 @@ def _check(tail: scan.Cursor) -> None:
 
 
 def _read_by_structure(value: bytes) -> Frame:
-    """Read an event by its brackets alone: its object may be anything within them.
+    """Parse an event by its brackets alone: its object may be anything within them.
 
     Raises:
         DecodeError: if the envelope itself cannot be read.
     """
-    # Here the messages are made, and here alone, so that they are the same for every split.
-    # They hold no word of the event: a type may be anything, even somebody's secret.
+    # All messages are made here, so that they are the same for every split of the stream.
+    # They quote nothing of the event: even a type may be a secret.
     try:
         spans = scan.members(value)
     except ValueError:
@@ -365,8 +364,8 @@ def _read_by_structure(value: bytes) -> Frame:
     raw = value[start:end]
     if not raw.startswith(b"{"):
         raise DecodeError("the watch sent an event without an object", path="$.object")
-    # Usually an error, for the quicker ways have failed; but what they could not read may have
-    # been another member of the envelope.
+    # Usually an error, because the quicker ways have failed; but the member that they could not
+    # decode may have been another one of the envelope.
     head = heads.try_head(raw)
     if isinstance(head, DecodeError):
         return Frame(event_type, raw, None, head)

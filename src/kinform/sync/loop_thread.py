@@ -26,6 +26,7 @@ from typing import Final, ParamSpec, TypeAlias, TypeVar, final
 
 from kinform.errors import UsageError
 from kinform.sync.calls import SCOPE, Call, too_late
+from kinform.tasks import end_in_time
 
 __all__ = ["LoopThread", "current"]
 
@@ -171,10 +172,7 @@ class LoopThread:
                 await asyncio.wait(tasks, timeout=_EXIT / 2 - _LAST_WORDS)
         for _ in range(2):  # a second time for tasks that wait for a thread after the first
             others = asyncio.all_tasks() - {asyncio.current_task()}
-            for task in others:
-                task.cancel()
-            if others:
-                await asyncio.wait(others, timeout=_LAST_WORDS / 2)
+            await end_in_time(*others, timeout=_LAST_WORDS / 2)
         # One generator within another: the inner one says it is being closed already.
         self._loop.set_exception_handler(_say_nothing)
         await self._loop.shutdown_asyncgens()

@@ -314,11 +314,11 @@ class FakeListWatch(Generic[T]):
         Raises:
             ResourceExpiredError: the version is forgotten: while reading, or at the start if
                 ``expires_at_start``.
-            ServerTimeoutError: while reading: a streamed list not older than a version that is
-                    does not exist yet.
-                InvalidError: options that contradict each other, or cannot be read; a streamed list
-                    from a server without them.
-                Exception: the error given to `fail_watches`.
+            ServerTimeoutError: while reading: a streamed list not older than a version that
+                does not exist yet.
+            InvalidError: options that contradict each other, or cannot be read; a streamed list
+                from a server without them.
+            Exception: the error given to `fail_watches`.
         """
         options = options or ListOptions()
         self._log("watch", options)

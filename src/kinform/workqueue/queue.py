@@ -62,9 +62,9 @@ class WorkQueue(Generic[K]):
     Args:
         name: for metrics and messages.
         rate_limiter: decides how long `add_rate_limited` waits; by default
-                `default_controller_rate_limiter`. It keeps counts, so it must not be shared.
-            order: the order of keys; `FairOrder` for priorities and tenants. It must not be shared.
-            metrics: a hook, see `QueueMetrics`; adding needs a running loop then.
+            `default_controller_rate_limiter`. It keeps counts, so it must not be shared.
+        order: the order of keys; `FairOrder` for priorities and tenants. It must not be shared.
+        metrics: a hook, see `QueueMetrics`; adding needs a running loop then.
         max_causes: the limit of different causes that are kept for one key.
 
     Raises:

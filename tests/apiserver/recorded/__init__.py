@@ -1,4 +1,4 @@
-"""What a real kube-apiserver answered, and its kinds as the embedded server's registry has them.
+"""Recorded answers of a real kube-apiserver, with its kinds in the embedded server's registry.
 
 ``tools/record_api.py`` writes the files.
 """
@@ -15,7 +15,7 @@ import msgspec
 
 from kinform.apiserver import kinds
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import CustomVersion, Kind, Subresource
+from kinform.apiserver.kinds import CustomVersion, Kind, Subresource
 
 FOLDER = Path(__file__).parent
 STATUS_VERBS = ("get", "patch", "update")
@@ -40,7 +40,7 @@ def mark(value: object) -> str:
 
 @functools.cache
 def custom() -> Json:
-    """Return all that the server told of the custom kinds in ``definitions.yaml``."""
+    """Return all answers of the server about the custom kinds in ``definitions.yaml``."""
     return msgspec.json.decode(_read("custom_kinds.json.xz"), type=Json)
 
 

@@ -162,7 +162,7 @@ def quoted(view: Callable[[Any], object]) -> Callable[[Any], object]:
 
 
 def seen(part: Callable[[Any], object]) -> Callable[[Any], object]:
-    """Return a view of a part of a body; where there is no such part, the body stays whole."""
+    """Return a view of a part of a body; a body without that part stays whole."""
 
     def view(body: Any) -> object:
         try:

@@ -1,4 +1,4 @@
-"""What every object has: identity, versions, generations, and the names it may bear."""
+"""Common properties of objects: identity, versions, generations, and valid names."""
 
 from __future__ import annotations
 

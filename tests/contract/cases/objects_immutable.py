@@ -1,4 +1,4 @@
-"""What cannot be changed once it is there."""
+"""Immutable fields."""
 
 from __future__ import annotations
 

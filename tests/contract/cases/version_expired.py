@@ -1,4 +1,4 @@
-"""What is left of versions and tokens when the history is compacted."""
+"""Versions and tokens after the history was compacted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watch brings, in which order, in what chunks."""
+"""The events of a watch, their order and their chunks."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ use std::{str::FromStr, time::Duration};
 
 use kube::runtime::watcher;
 
-/// How long a command waits at most for what it was told to expect.
+/// The longest wait of a command for expected events.
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// On how many threads the client runs. The wire format is JSON in any case: kube-rs has no other.

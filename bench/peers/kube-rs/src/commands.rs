@@ -76,7 +76,7 @@ impl Peer {
             },
             "controller" => self.control(number(command, "items")?).await,
             "content" => Ok(self.content()),
-            // join: whoever subscribes late to a store is not told of what is in it.
+            // join: a late subscriber of a store does not receive its existing objects.
             // queue: the queue is inside of the controller.
             _ => Ok(wire::unsupported()),
         }
@@ -90,18 +90,18 @@ impl Peer {
         self.caches = cache::start(&self.client, &self.handler, lists, namespaces);
         self.handler
             .wait(&format!("{objects} objects at the start"), |progress| {
-                progress.told >= objects
+                progress.delivered >= objects
                     && progress.lists >= self.caches.len() as u64
                     && self.objects() == objects
             })
             .await?;
-        let told = self.handler.told();
-        Ok(json!({"synced": true, "objects": objects, "told": told}))
+        let delivered = self.handler.delivered();
+        Ok(json!({"synced": true, "objects": objects, "delivered": delivered}))
     }
 
     async fn expect(&self, events: u64) -> Result<Value, String> {
         self.gather(events, Task::Nothing).await?;
-        Ok(json!({"told": events}))
+        Ok(json!({"delivered": events}))
     }
 
     async fn latency(&self, events: u64) -> Result<Value, String> {
@@ -111,7 +111,7 @@ impl Peer {
         };
         latencies.sort_unstable();
         Ok(json!({
-            "told": events,
+            "delivered": events,
             "p50": nearest_rank(&latencies, 500),
             "p99": nearest_rank(&latencies, 990),
             "p999": nearest_rank(&latencies, 999),
@@ -147,12 +147,12 @@ impl Peer {
         wire::answer(&json!({"expecting": events}))?;
         self.handler
             .wait(&format!("{events} events"), |progress| {
-                progress.told >= wanted
+                progress.delivered >= wanted
             })
             .await
     }
 
-    /// Version, uid and stamp of each object in the stores. What the handler was told is not kept:
+    /// Version, uid and stamp of each object in the stores. Notifications are not kept:
     /// a watcher's events do not say whether an object is new.
     fn content(&self) -> Value {
         let mut kept = serde_json::Map::new();
@@ -161,7 +161,7 @@ impl Peer {
             let stamp = pod.annotations().get(SENT);
             kept.insert(key, json!([pod.resource_version(), pod.uid(), stamp]));
         }
-        json!({"content": kept, "told": null, "restarts": 0})
+        json!({"content": kept, "delivered": null, "restarts": 0})
     }
 
     fn objects(&self) -> u64 {

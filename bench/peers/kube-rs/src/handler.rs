@@ -15,7 +15,7 @@ use crate::index;
 
 pub const SENT: &str = "bench.example.com/sent";
 
-/// What happens to each object that the handler is told of, besides counting it.
+/// The action for each object that the handler receives, besides counting it.
 pub enum Task {
     Nothing,
     /// Note how long ago the object was sent, in nanoseconds.
@@ -27,7 +27,7 @@ pub enum Task {
 /// How far things are.
 pub struct Progress {
     /// How often the handler was called.
-    pub told: u64,
+    pub delivered: u64,
     /// How many lists are completely in a store.
     pub lists: u64,
     target: u64,
@@ -44,7 +44,7 @@ pub struct Handler {
 impl Handler {
     pub fn new(fields: bool, timeout: Duration) -> Self {
         let progress = Progress {
-            told: 0,
+            delivered: 0,
             lists: 0,
             target: u64::MAX,
             task: Task::Nothing,
@@ -71,8 +71,8 @@ impl Handler {
                 let _ = queue.unbounded_send(index::reference(pod));
             }
         }
-        progress.told += 1;
-        if progress.told >= progress.target {
+        progress.delivered += 1;
+        if progress.delivered >= progress.target {
             if matches!(progress.task, Task::Enqueue(_)) {
                 progress.task = Task::Nothing; // the queue's end, after which the controller drains it
             }
@@ -89,9 +89,9 @@ impl Handler {
     /// Do this with the next `events` objects, and return how many there were before.
     pub fn arm(&self, events: u64, task: Task) -> u64 {
         let mut progress = self.lock();
-        progress.target = progress.told + events;
+        progress.target = progress.delivered + events;
         progress.task = task;
-        progress.told
+        progress.delivered
     }
 
     /// Wait until `is_done`, and return the task with what it has gathered.
@@ -116,15 +116,15 @@ impl Handler {
         let mut progress = self.lock();
         progress.target = u64::MAX;
         let task = std::mem::replace(&mut progress.task, Task::Nothing);
-        let Progress { told, lists, .. } = *progress;
+        let Progress { delivered, lists, .. } = *progress;
         outcome.map(|()| task).map_err(|_| {
             let waited = self.timeout.as_secs();
-            format!("waited {waited} s for {what}; told of {told} objects, {lists} lists complete")
+            format!("waited {waited} s for {what}; received {delivered} objects, {lists} lists complete")
         })
     }
 
-    pub fn told(&self) -> u64 {
-        self.lock().told
+    pub fn delivered(&self) -> u64 {
+        self.lock().delivered
     }
 
     pub fn lists(&self) -> u64 {

@@ -1,4 +1,4 @@
-"""Custom resources: definitions, and the objects that live by them.
+"""Custom resources: definitions, and the objects of their kinds.
 
 `definitions` judges a CustomResourceDefinition, `establishing` gives it the status that the
 server's controllers would, and `kinds` makes the kinds that it serves. An object of such a kind

@@ -1,4 +1,4 @@
-"""What a schema may say of how lists and maps are merged: ``x-kubernetes-list-type`` and such."""
+"""Rules for the merge extensions of a schema: ``x-kubernetes-list-type`` and the like."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SCALARS: Final = frozenset({"boolean", "integer", "number", "string"})
 
 
 def problems(schema: Json, path: str) -> list[FieldError]:
-    """Return what is wrong with the types of a list or a map, one node of a schema."""
+    """Return the errors of the types of a list or a map, one node of a schema."""
     return _maps(schema, path) + _lists(schema, path)
 
 

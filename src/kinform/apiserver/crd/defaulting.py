@@ -1,4 +1,4 @@
-"""Defaults of custom objects, and nulls where the schema has no place for them."""
+"""Defaulting of custom objects, and removal of nulls that the schema does not allow."""
 
 from __future__ import annotations
 

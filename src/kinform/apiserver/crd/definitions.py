@@ -1,4 +1,4 @@
-"""CustomResourceDefinitions themselves: defaults, and what the server refuses in them.
+"""CustomResourceDefinitions: defaults and validation.
 
 What all versions share counts as said once, at the top of the spec: the server converts to its
 internal form before it judges, and its complaints have the paths of that form.
@@ -47,7 +47,7 @@ def default(obj: Json) -> None:
 
 
 def validate(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a new definition, its metadata aside but for its name."""
+    """Return the errors of a new definition, its metadata aside but for its name."""
     spec = as_dict(obj.get("spec"))
     errors: list[FieldError] = []
     name = text(obj, "metadata", "name")
@@ -61,7 +61,7 @@ def validate(obj: Json) -> list[FieldError]:
 
 
 def validate_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a definition that takes the place of ``old``.
+    """Return the errors of a definition that takes the place of ``old``.
 
     Names and scope cannot change once the definition is established.
     """
@@ -183,7 +183,7 @@ def _shared(versions: list[Json]) -> list[FieldError]:
 
 
 def _parts(parts: Json, path: str, schema_path: str, *, hides_schema: bool) -> list[FieldError]:
-    """Judge what may be said of each version, or of all at once."""
+    """Validate what may be said of each version, or of all at once."""
     schema = None if hides_schema else _schema(parts)
     errors: list[FieldError] = []
     if schema is not None:
@@ -227,7 +227,7 @@ def _internal(version: Json) -> Json:
 
 
 def _stored_versions(obj: Json) -> list[FieldError]:
-    """Judge ``status.storedVersions``; that of a new definition is what its creation makes it."""
+    """Validate ``status.storedVersions``; without any, the storage version is assumed."""
     path = "status.storedVersions"
     versions = [as_dict(one) for one in as_list(at(obj, "spec", "versions"))]
     storing = [text(one, "name") for one in versions if one.get("storage") is True]
@@ -299,7 +299,7 @@ def _reviews(reviews: list[str], path: str) -> list[FieldError]:
 
 
 def _approval(obj: Json) -> list[FieldError]:
-    """Judge the annotation that groups of the Kubernetes community need."""
+    """Validate the annotation that groups of the Kubernetes community need."""
     group = "." + text(obj, "spec", "group")
     if not group.endswith(_PROTECTED):
         return []
@@ -328,7 +328,7 @@ def _preserving(spec: Json) -> list[FieldError]:
 
 
 def warnings(obj: Json) -> list[str]:
-    """Return what to tell who writes a definition: formats nobody checks, and what we cannot do.
+    """Return the warnings about a definition: unknown formats and unsupported features.
 
     CEL rules, conversion webhooks and a few regular expressions are stored and served, but not
     evaluated. Each place is named.

@@ -1,4 +1,4 @@
-"""Resources inside of custom objects: they carry a kind and metadata of their own."""
+"""Embedded resources in custom objects: they have a kind and metadata of their own."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _GROUP_VERSION: Final = re.compile(r"[^/]+(?:/[^/]+)?|/")
 
 
 def problems(node: structural.Node, obj: Json) -> list[FieldError]:
-    """Return what is wrong with the identity of the resources embedded in ``obj``."""
+    """Return the errors of the identity of the resources embedded in ``obj``."""
     errors: list[FieldError] = []
     if has_embedded(node):
         _find(node, obj, "", errors=errors)
@@ -25,7 +25,7 @@ def problems(node: structural.Node, obj: Json) -> list[FieldError]:
 
 
 def has_embedded(node: structural.Node) -> bool:
-    """Tell if there are embedded resources below a node, or if it is one."""
+    """Return whether there are embedded resources below a node, or if it is one."""
     known = node.has_embedded
     if known is None:
         children = [*node.properties.values(), node.values, node.items]
@@ -54,7 +54,7 @@ def _find(node: structural.Node, value: JsonValue, path: str, *, errors: list[Fi
 
 
 def of_resource(obj: Json, path: str) -> list[FieldError]:
-    """Return what is wrong with apiVersion, kind and metadata of one resource."""
+    """Return the errors of apiVersion, kind and metadata of one resource."""
     dot = f"{path}." if path else ""
     return [
         *_api_version(obj.get("apiVersion"), f"{dot}apiVersion"),

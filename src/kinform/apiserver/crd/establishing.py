@@ -1,4 +1,4 @@
-"""The status of a definition: which names it got, and if its kinds are served.
+"""The status of a definition: its accepted names, and whether its kinds are served.
 
 In kube-apiserver controllers do this just after a write; here it is part of the write.
 """
@@ -16,7 +16,7 @@ __all__ = [
 ]  # fmt: skip
 
 FINALIZER: Final = "customresourcecleanup.apiextensions.k8s.io"
-"""What keeps a definition until the last of its objects is gone."""
+"""The finalizer that keeps a definition until its last object is deleted."""
 
 
 def prepare_for_create(obj: Json) -> None:
@@ -42,12 +42,12 @@ def _storing(obj: Json) -> list[str]:
 
 
 def is_established(obj: Json) -> bool:
-    """Tell if a definition's kinds are served."""
+    """Return whether a definition's kinds are served."""
     return _condition(obj, "Established").get("status") == "True"
 
 
 def is_terminating(obj: Json) -> bool:
-    """Tell if a definition is being deleted: its objects can be read and deleted, not written."""
+    """Return whether a definition is being deleted: its objects cannot be written any more."""
     return _condition(obj, "Terminating").get("status") == "True"
 
 
@@ -93,7 +93,7 @@ def establish(obj: Json, others: Iterable[Json], now: str) -> None:
     reason, message = reason or "NoConflicts", message or "no conflicts found"
     _set_condition(obj, "NamesAccepted", state, now=now, reason=reason, message=message)
     if is_established(obj):
-        return  # and stays so, whatever names it may want later
+        return  # an established definition keeps its names, even if the spec changes them
     if state == "True":
         reason, message = "InitialNamesAccepted", "the initial names have been accepted"
     else:

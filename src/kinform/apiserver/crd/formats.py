@@ -199,7 +199,7 @@ CHECKED: Final[dict[str, Callable[[str], bool]]] = {
     "uuid4": _is_uuid("4"),
     "uuid5": _is_uuid("5"),
 }
-"""By name, what tells if a string has the format."""
+"""The checks of the formats of strings, by name."""
 
 KNOWN: Final = {
     "string": frozenset({*CHECKED, "password"}),

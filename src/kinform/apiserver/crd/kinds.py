@@ -6,8 +6,7 @@ from typing import Final
 
 from kinform.apiserver.crd import establishing
 from kinform.apiserver.json import Json, as_dict, as_list, at, text
-from kinform.apiserver.kind import CustomVersion, Kind, Subresource
-from kinform.apiserver.kinds import CUSTOM_VERBS
+from kinform.apiserver.kinds import CUSTOM_VERBS, CustomVersion, Kind, Subresource
 
 __all__ = ["kinds_of"]
 
@@ -42,7 +41,16 @@ def _kind(obj: Json, version: Json) -> Kind:
         storage=name,
         list_kind=text(called, "listKind"),
         custom=_custom(obj, version),
+        deprecation=_deprecation(obj, version),
     )
+
+
+def _deprecation(obj: Json, version: Json) -> str:
+    if version.get("deprecated") is not True:
+        return ""
+    group, kind = text(obj, "spec", "group"), text(obj, "spec", "names", "kind")
+    warning = text(version, "deprecationWarning")
+    return warning or f"{group}/{text(version, 'name')} {kind} is deprecated"
 
 
 def _subresources(version: Json, kind: str) -> dict[str, Subresource]:
@@ -60,11 +68,6 @@ def _subresources(version: Json, kind: str) -> dict[str, Subresource]:
 def _custom(obj: Json, version: Json) -> CustomVersion:
     scale = at(version, "subresources", "scale")
     selectable = (as_dict(one) for one in as_list(version.get("selectableFields")))
-    is_deprecated = version.get("deprecated") is True
-    warning = text(version, "deprecationWarning")
-    if is_deprecated and not warning:
-        group, kind = text(obj, "spec", "group"), text(obj, "spec", "names", "kind")
-        warning = f"{group}/{text(version, 'name')} {kind} is deprecated"
     return CustomVersion(
         definition=text(obj, "metadata", "name"),
         schema=as_dict(at(version, "schema", "openAPIV3Schema")),
@@ -72,7 +75,5 @@ def _custom(obj: Json, version: Json) -> CustomVersion:
         scale=dict(as_dict(scale)) if scale is not None else None,
         columns=tuple(as_list(version.get("additionalPrinterColumns"))),
         selectable_fields=tuple(text(one, "jsonPath") for one in selectable),
-        is_deprecated=is_deprecated,
-        deprecation_warning=warning,
         is_terminating=establishing.is_terminating(obj),
     )

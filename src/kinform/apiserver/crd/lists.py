@@ -18,7 +18,7 @@ Key: TypeAlias = bytes
 
 
 def key_of(node: structural.Node, item: JsonValue) -> Key | None:
-    """Return what tells an item of a list of type map from others, None if nothing does."""
+    """Return the key of an item of a list of type map, None if it has none."""
     if node.list_type != "map" or not is_object(item):
         return None
     obj = item
@@ -38,7 +38,7 @@ def _exact(value: JsonValue) -> bytes:
 
 
 def unchanged(node: structural.Node, new: JsonValue, old: JsonValue) -> bool:
-    """Tell if two values are the same to a schema: a list of type map has no order."""
+    """Return whether two values are the same to a schema: a list of type map has no order."""
     if is_object(new) and is_object(old):
         ours, theirs = new, old
         return ours.keys() == theirs.keys() and all(

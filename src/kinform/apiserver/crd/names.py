@@ -1,4 +1,4 @@
-"""The rules that names obey, with the words in which the server states them."""
+"""Rules for names, with the server's messages."""
 
 from __future__ import annotations
 
@@ -56,26 +56,26 @@ def _labelled(text: str, pattern: re.Pattern[str], words: str) -> list[str]:
 
 
 def resource_label(path: str, text: str) -> list[FieldError]:
-    """Judge the name of a resource or a version: a DNS-1035 label."""
+    """Validate the name of a resource or a version: a DNS-1035 label."""
     wrong = _labelled(text, _1035, DNS_1035)
     return [field_errors.invalid(path, text, ",".join(wrong))] if wrong else []
 
 
 def kind_label(path: str, text: str) -> list[FieldError]:
-    """Judge the name of a kind: a DNS-1035 label, but for its capitals."""
+    """Validate the name of a kind: a DNS-1035 label, but for its capitals."""
     wrong = _labelled(text.lower(), _1035, DNS_1035)
     detail = f"may have mixed case, but should otherwise match: {','.join(wrong)}"
     return [field_errors.invalid(path, text, detail)] if wrong else []
 
 
 def dns_label(path: str, text: str) -> list[FieldError]:
-    """Judge the name of a namespace: an RFC 1123 label."""
+    """Validate the name of a namespace: an RFC 1123 label."""
     wrong = _labelled(text, _1123, _DNS_1123_LABEL)
     return [field_errors.invalid(path, text, one) for one in wrong]
 
 
 def dns_subdomain(path: str, text: str) -> list[FieldError]:
-    """Judge the name of a group: an RFC 1123 subdomain."""
+    """Validate the name of a group: an RFC 1123 subdomain."""
     wrong = _too_long(text, _LONGEST_SUBDOMAIN)
     if not all(map(_1123.fullmatch, text.split("."))):
         wrong.append(_DNS_1123_SUBDOMAIN)
@@ -83,7 +83,7 @@ def dns_subdomain(path: str, text: str) -> list[FieldError]:
 
 
 def qualified_name(path: str, text: str, *, shown: str = "") -> list[FieldError]:
-    """Judge the key of a label or an annotation: a name that may have a domain before it."""
+    """Validate the key of a label or an annotation: a name that may have a domain before it."""
     prefix, slash, name = text.rpartition("/")
     wrong: list[str] = []
     if slash and not prefix:
@@ -100,7 +100,7 @@ def qualified_name(path: str, text: str, *, shown: str = "") -> list[FieldError]
 
 
 def label_value(path: str, value: object) -> list[FieldError]:
-    """Judge the value of a label."""
+    """Validate the value of a label."""
     text = value if isinstance(value, str) else ""
     wrong = _too_long(text, _LONGEST_LABEL)
     if text and not _QUALIFIED.fullmatch(text):

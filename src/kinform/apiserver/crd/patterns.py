@@ -50,7 +50,7 @@ _DEEPEST: Final = 1000
 _LONGEST: Final = 10_000
 """Go, too, refuses patterns as too large, but by the size of the program."""
 _STEPS: Final = 20
-"""How many steps of a regular expression engine take as long as a unit of work."""
+"""The number of steps of a regular expression engine that take as long as a unit of work."""
 _MAX_DEGREE: Final = 8
 
 
@@ -64,7 +64,7 @@ class _Wrong(Exception):
 
 
 def complaint(pattern: str) -> str:
-    """Return what Go says of a pattern that it cannot parse, ``""`` of a good one."""
+    """Return Go's error about a pattern that it cannot parse, ``""`` for a valid one."""
     try:
         _Translation(pattern, only_checks=True).run()
     except _Wrong as exc:
@@ -76,12 +76,12 @@ def complaint(pattern: str) -> str:
 
 @functools.lru_cache(maxsize=1024)
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Return a function that tells whether a text contains a match.
+    """Return a function that returns whether a text contains a match.
 
     It spends `kinform.apiserver.work`: the most steps that a match could take.
 
     Raises:
-        Unsupported: the engine cannot evaluate it, or it is no pattern at all.
+        Unsupported: the engine cannot evaluate it, or it is not a pattern.
     """
     if complaint(pattern):
         raise Unsupported(pattern)
@@ -154,7 +154,7 @@ class _Translation:
 
     def __init__(self, pattern: str, *, only_checks: bool = False) -> None:
         self._text = pattern
-        self._only_checks = only_checks  # nobody reads the result, so classes need not be listed
+        self._only_checks = only_checks  # the result is not used, so classes need not be listed
         self._at = 0
         self._out: list[str] = []
         self._groups: list[tuple[int, str]] = []  # how many to close, and if ^ and $ are of lines
@@ -169,7 +169,7 @@ class _Translation:
         self._is_choice = False
         self._last_is_choice = False
         self.repeats = 0
-        """How many repetitions without a bound there are."""
+        """The number of unbounded repetitions."""
         self.is_ambiguous = False
         """A part that can match a text in several ways is repeated: backtracking may explode."""
 

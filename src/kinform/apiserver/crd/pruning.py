@@ -1,4 +1,4 @@
-"""What no schema speaks of is dropped from custom objects."""
+"""Pruning: fields that the schema does not specify are dropped from custom objects."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kinform.apiserver import status
 from kinform.apiserver.crd import embedded, structural
 from kinform.apiserver.crd.shapes import is_list, is_object
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = ["coerce", "has_unknown", "prune"]
 
@@ -47,7 +47,7 @@ def prune(schema: Json, obj: Json) -> list[str]:
 
 
 def has_unknown(schema: Json, value: JsonValue) -> bool:
-    """Tell if a value, such as a default, has parts that its schema does not know."""
+    """Return whether a value, such as a default, has parts that its schema does not know."""
     drops = _Drops([], [])
     _prune(structural.compiled(schema), copy.deepcopy(value), "", drops=drops)
     return bool(drops.fields)

@@ -1,4 +1,4 @@
-"""The keywords of a schema, each as a function that finds what is wrong with a value.
+"""The keywords of a schema, each as a function that returns the errors of a value.
 
 The order of a node's rules is the order of the server's complaints: type, junctors, text, format,
 number, enumeration, and then what belongs to objects and lists.
@@ -122,7 +122,7 @@ def _type_rule(node: structural.Node) -> Rule:
 
 
 def _is_whole(value: float) -> bool:
-    """Tell if a float is an integer, as near as the server looks."""
+    """Return whether a float is an integer, as near as the server looks."""
     if not -_EXACT < value < _EXACT:
         return False
     near = math.trunc(value)
@@ -264,7 +264,7 @@ def _within(least: float, most: float, words: str) -> Rule:
 
 
 def same(one: JsonValue, other: JsonValue) -> bool:
-    """Tell if two values are the same in JSON, where true is not 1."""
+    """Return whether two values are the same in JSON, where true is not 1."""
     if one != other:
         return False
     if isinstance(one, bool) or isinstance(other, bool):

@@ -1,4 +1,4 @@
-"""The ``scale`` subresource: how many there are of something, and how many there should be."""
+"""The ``scale`` subresource of custom kinds: the current and the wanted number of replicas."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kinform.apiserver import field_errors, status
 from kinform.apiserver.crd.shapes import is_list, is_object
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = ["check_patched", "patchable", "problems", "replicas_path", "scale_of", "set_scale"]
 

@@ -1,4 +1,4 @@
-"""What a definition's schema must be: structural, and with defaults that obey it.
+"""Rules for the schema of a definition: it must be structural, and its defaults must match it.
 
 Three looks, as the server takes them: at the structure (`_structure`), at keywords that are not
 allowed or do not fit together (`_keywords`), and, if the structure is good, at the defaults.
@@ -49,7 +49,7 @@ _REASONS: Final = (
 
 
 def problems(schema: Json, path: str) -> list[FieldError]:
-    """Return what is wrong with an ``openAPIV3Schema`` that is found at ``path``."""
+    """Return the errors of an ``openAPIV3Schema`` that is found at ``path``."""
     if any(one.get("$schema") for one in _every(schema)):
         words = "OpenAPIV3Schema 'schema' is not supported"
         return [field_errors.invalid(path, "", words)]
@@ -142,7 +142,7 @@ def _root_metadata(metadata: Json, path: str) -> list[FieldError]:
 
 
 def _identity(schema: Json, path: str) -> list[FieldError]:
-    """Judge the fields that every resource has, at the root or embedded."""
+    """Validate the fields that every resource has, at the root or embedded."""
     errors: list[FieldError] = []
     known = as_dict(schema.get("properties"))
     for name, wanted in (("metadata", "object"), ("apiVersion", "string"), ("kind", "string")):
@@ -213,7 +213,7 @@ def _pattern(schema: Json, path: str) -> list[FieldError]:
 
 
 def _is_int_or_string(schema: Json, child: Json, path: str) -> bool:
-    """Tell if an alternative is the one place where types may stand in a junctor."""
+    """Return whether an alternative is the one place where types may stand in a junctor."""
     if not schema.get("x-kubernetes-int-or-string"):
         return False
     in_any_of = schema.get("anyOf") == _INT_OR_STRING and ".anyOf[" in path
@@ -221,7 +221,7 @@ def _is_int_or_string(schema: Json, child: Json, path: str) -> bool:
 
 
 def _alternative(schema: Json, path: str, *, allows_type: bool = False) -> list[FieldError]:
-    """Judge a schema inside of a junctor: it may restrict values, not describe them."""
+    """Validate a schema inside of a junctor: it may restrict values, not describe them."""
     errors = _pattern(schema, path)
     for names, words in (
         (_MUST_BE_FALSE, "must be false to be structural"),
@@ -281,7 +281,7 @@ def _types(schema: Json, path: str) -> list[FieldError]:
 
 
 def _validations(schema: Json, path: str) -> list[FieldError]:
-    """Judge the frame of CEL rules; the expressions are not read."""
+    """Validate the frame of CEL rules; the expressions are not read."""
     errors: list[FieldError] = []
     for index, rule in enumerate(as_list(schema.get("x-kubernetes-validations"))):
         where = f"{path}.x-kubernetes-validations[{index}]"

@@ -1,4 +1,4 @@
-"""What a decoded value is, told so that type checkers understand it."""
+"""Type guards for decoded values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ __all__ = ["is_list", "is_object"]
 
 
 def is_object(value: object) -> TypeGuard[Json]:
-    """Tell if a decoded value is an object."""
+    """Return whether a decoded value is an object."""
     return type(value) is dict
 
 
 def is_list(value: object) -> TypeGuard[list[JsonValue]]:
-    """Tell if a decoded value is a list."""
+    """Return whether a decoded value is a list."""
     return type(value) is list

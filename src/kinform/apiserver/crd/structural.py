@@ -1,4 +1,4 @@
-"""A structural schema, read once: what defaulting, pruning and validation walk along."""
+"""Structural schemas, compiled once: the tree that defaulting, pruning and validation walk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
 __all__ = ["KEPT", "Node", "compiled"]
 
 KEPT: Final = 512
-"""How many schemas stay compiled. One server has about one per served custom version."""
+"""The number of schemas that stay compiled. A server has about one per served custom version."""
 
 
 @final
@@ -64,12 +64,12 @@ class Node:
         )
         self.tidies: Final = self._tidies()
         self.has_embedded: bool | None = None
-        """If there are embedded resources at or below; None until somebody has looked."""
+        """Embedded resources exist at or below this node; None until it was computed."""
         self.has_identities: bool | None = None
-        """If there are sets or maps at or below; None until somebody has looked."""
+        """Sets or maps exist at or below this node; None until it was computed."""
 
     def _tidies(self) -> bool:
-        """Tell if defaulting can change a value here, beyond what its parent does."""
+        """Return whether defaulting can change a value here, beyond what its parent does."""
         return bool(self.properties) or self.values is not None or self.items is not None
 
     def child(self, name: str) -> Node | None:

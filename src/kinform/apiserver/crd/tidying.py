@@ -1,4 +1,4 @@
-"""Schemas as the server gives them back: what is empty is not said."""
+"""Schemas in the form in which the server returns them, without empty fields."""
 
 from __future__ import annotations
 

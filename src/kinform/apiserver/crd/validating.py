@@ -1,6 +1,6 @@
-"""Custom objects against their schema, in the server's words.
+"""Validation of custom objects against their schema.
 
-Rule 1: every part is judged, so that all that is wrong is told at once.
+Rule 1: every part is checked, so that all errors are reported at once.
 Rule 2: what was wrong before and has not changed is tolerated (`validate_update`), so that a
 definition can become stricter without locking the objects that there are.
 """
@@ -16,13 +16,13 @@ from kinform.apiserver.crd.rules import Errors, Rule
 from kinform.apiserver.crd.shapes import is_list, is_object
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json, JsonValue, as_dict, as_list
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = ["problems", "validate", "validate_update"]
 
 
 def validate(kind: Kind, schema: Json, obj: Json) -> list[FieldError]:
-    """Return what is wrong with a new object, its metadata aside."""
+    """Return the errors of a new object, its metadata aside."""
     node = structural.compiled(schema)
     errors: Errors = []
     _checker(node).check(obj, "", errors)
@@ -35,7 +35,7 @@ def validate(kind: Kind, schema: Json, obj: Json) -> list[FieldError]:
 def validate_update(  # noqa: PLR0917 - what it is an object of, and the two states of it
     kind: Kind, schema: Json, new: Json, old: Json
 ) -> list[FieldError]:
-    """Return what is wrong with ``new`` and was not already so in ``old``.
+    """Return the errors of ``new`` and was not already so in ``old``.
 
     A part is the same part if it is the same field of an object, or has the same keys in a list
     of type map. Items of other lists have no identity: to change one is to change all.
@@ -53,14 +53,14 @@ def validate_update(  # noqa: PLR0917 - what it is an object of, and the two sta
 
 
 def _without_metadata(obj: Json) -> Json:
-    """Return an object with its name alone: metadata changes at each write, by nobody's will."""
+    """Return an object with its name alone: the server changes other metadata at each write."""
     meta = as_dict(obj.get("metadata"))
     kept = {name: meta[name] for name in ("name", "generateName") if name in meta}
     return {**obj, "metadata": kept}
 
 
 def problems(schema: Json, value: JsonValue, path: str) -> list[FieldError]:
-    """Return what is wrong with a value by itself, such as a default, at a path of its own."""
+    """Return the errors of a value by itself, such as a default, at a path of its own."""
     errors: Errors = []
     _checker(structural.compiled(schema)).check(value, path, errors)
     return errors
@@ -114,7 +114,7 @@ class _Checker:
 
     @property
     def items(self) -> _Checker | None:
-        """What checks the items of a list."""
+        """The checker of a list's items."""
         if self._items is None and self.node.items is not None:
             self._items = _Checker(self.node.items)
         return self._items
@@ -198,7 +198,7 @@ def _checker(node: structural.Node) -> _Checker:
 # --- junctors ---------------------------------------------------------------------------------
 
 _UNITS: Final = 20
-"""What it costs to judge one part of a value by an alternative."""
+"""The cost of checking one part of a value against an alternative."""
 _Judge: TypeAlias = Callable[[JsonValue, str], tuple[Errors, int]]
 """Tells what is wrong, and how much of the alternative there was to look at."""
 

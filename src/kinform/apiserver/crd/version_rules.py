@@ -1,4 +1,4 @@
-"""What a definition says of a version beyond its schema: columns, scale, fields to select by."""
+"""Rules for a version of a definition beyond its schema: columns, scale, selectable fields."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_SELECTABLE: Final = 8
 
 
 def deprecation(version: Json, path: str) -> list[FieldError]:
-    """Judge the warning that clients of a deprecated version get."""
+    """Validate the warning that clients of a deprecated version get."""
     warning = version.get("deprecationWarning")
     if warning is None:
         return []
@@ -47,7 +47,7 @@ def deprecation(version: Json, path: str) -> list[FieldError]:
 
 
 def columns(listed: object, path: str) -> list[FieldError]:
-    """Judge the ``additionalPrinterColumns`` that are found at ``path``."""
+    """Validate the ``additionalPrinterColumns`` that are found at ``path``."""
     errors: list[FieldError] = []
     for index, column in enumerate(as_list(listed)):
         errors += _column(as_dict(column), f"{path}[{index}]")
@@ -77,7 +77,7 @@ def _column(column: Json, path: str) -> list[FieldError]:
 
 
 def subresources(enabled: object, path: str) -> list[FieldError]:
-    """Judge the ``subresources`` that are found at ``path``."""
+    """Validate the ``subresources`` that are found at ``path``."""
     scale = as_dict(enabled).get("scale")
     if scale is None:
         return []
@@ -105,7 +105,7 @@ def subresources(enabled: object, path: str) -> list[FieldError]:
 
 
 def selectable_fields(listed: object, path: str, schema: Json | None) -> list[FieldError]:
-    """Judge the ``selectableFields`` that are found at ``path``, by the schema next to them."""
+    """Validate the ``selectableFields`` that are found at ``path``, by the schema next to them."""
     fields = as_list(listed)
     if not fields:
         return []

@@ -1,6 +1,6 @@
-"""Defaults: what the server fills in where the client said nothing.
+"""Defaults: the values that the server fills in for fields that the client left out.
 
-`default_owned` comes first, and who writes owns what it fills in; then `prepare_create` or
+`default_owned` comes first: the writer owns these fields. Then follow `prepare_create` or
 `prepare_update`, then `default`, then validation.
 """
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from kinform.apiserver.defaults import conditions, core, others, pods, rbac, services, workloads
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.quantities import QuantityError
 from kinform.apiserver.status import StatusError, bad_request
 
@@ -30,7 +30,7 @@ _OWNED: Final[Mapping[str, Callable[[Json], None]]] = {
     "roles.rbac.authorization.k8s.io": rbac.default_owned_role,
     "services": services.default_owned,
 }
-"""Kinds of which nobody owns all that is filled in."""
+"""Kinds with defaults that the writer does not own."""
 _PREPARE_CREATE: Final[Mapping[str, Callable[[Json], None]]] = {
     **core.PREPARE_CREATE,
     **rbac.PREPARE_CREATE,
@@ -46,13 +46,19 @@ _PREPARE_UPDATE: Final[Mapping[str, Callable[[Json, Json], None]]] = {
 
 
 def default_owned(kind: Kind, obj: Json) -> None:
-    """Fill in those defaults that belong to whoever writes the object, in place.
+    """Fill in those defaults that the writer of the object owns, in place.
 
     Raises:
         StatusError: A quantity cannot be read.
     """
-    _fill(_OWNED.get(kind.storage) or _DEFAULTS.get(kind.storage), kind, obj)
-    conditions.complete(kind, obj)
+    fill = _OWNED.get(kind.storage) or _DEFAULTS.get(kind.storage)
+    if fill is not None:
+        try:
+            fill(obj)
+        except QuantityError as error:
+            raise _unreadable(kind, error) from None
+    if obj.get("status"):
+        conditions.complete(kind, obj)
 
 
 def default(kind: Kind, obj: Json) -> None:
@@ -63,10 +69,7 @@ def default(kind: Kind, obj: Json) -> None:
     Raises:
         StatusError: A quantity cannot be read.
     """
-    _fill(_DEFAULTS.get(kind.storage), kind, obj)
-
-
-def _fill(fill: Callable[[Json], None] | None, kind: Kind, obj: Json) -> None:
+    fill = _DEFAULTS.get(kind.storage)
     if fill is not None:
         try:
             fill(obj)

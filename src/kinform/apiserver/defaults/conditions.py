@@ -1,4 +1,4 @@
-"""Conditions, and what else a status lists: fields that are always there, empty or not."""
+"""Defaults of conditions and container statuses."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from kinform.apiserver.json import Json, as_dict, as_list
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 
 __all__ = ["complete"]
 

@@ -67,9 +67,9 @@ def default_pod(pod: Json) -> None:
 
 
 def default_owned_pod(pod: Json) -> None:
-    """Fill in what belongs to whoever wrote the pod: all but what admission adds."""
+    """Fill in the defaults that the writer of a pod owns: all but those of admission."""
     spec: Json = section(pod, "spec")
-    omit_empty(spec)  # nobody owns what is not there
+    omit_empty(spec)  # empty fields are not stored, so they have no owner
     for container in _containers(spec):
         _default_requests(container)
     _default_spec(spec)
@@ -124,7 +124,7 @@ def _containers(spec: Json) -> Iterator[Json]:
 
 
 def _default_requests(container: Json) -> None:
-    """What may be used is what is asked for, where nothing else is."""
+    """Default the requests of a container to its limits."""
     resources: Json | None = container.get("resources")
     if not resources or not resources.get("limits"):
         return

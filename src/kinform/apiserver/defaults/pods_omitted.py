@@ -1,4 +1,4 @@
-"""What the server leaves out: fields that a client set to nothing, in pods and their templates.
+"""Empty fields that the server leaves out of pods and their templates.
 
 The server's types tell "not set" from "set to zero" for some fields only. Zeros of the others
 vanish on the way in: they never come back to a client.

@@ -68,7 +68,7 @@ def default_claim_spec(spec: Json) -> None:
 
 @functools.lru_cache(maxsize=1024)
 def pull_policy(image: str) -> str:
-    """Return when an image is pulled if nobody said so: ``latest`` each time.
+    """Return the default pull policy of an image: ``Always`` for ``latest``.
 
     A name that cannot be read is never ``latest``.
     """

@@ -13,7 +13,7 @@ _GROUP: Final = "rbac.authorization.k8s.io"
 
 
 def default_owned_role(obj: Json) -> None:
-    """Leave an empty list of rules as it is: whoever writes it owns the rules."""
+    """Leave an empty list of rules as it is: the writer owns the rules."""
     obj.setdefault("rules", None)
 
 

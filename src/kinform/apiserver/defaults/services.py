@@ -1,4 +1,4 @@
-"""Services: their defaults, and the addresses and ports that they are given."""
+"""Services: defaults, and the allocation of addresses and ports."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = [
 ]
 
 RANGE: Final = "10.0.0.0/16"
-"""Where the addresses of Services are from."""
+"""The range of Services' cluster addresses."""
 
 _NETWORK: Final = ipaddress.IPv4Network(RANGE)
 _FIRST: Final = int(_NETWORK.network_address) + 1
 _LAST: Final = int(_NETWORK.broadcast_address)
 _KEPT: Final = _FIRST + 256
-"""Where the part begins that is not kept for those who ask."""
+"""The start of the part of the range that is used for automatic assignment."""
 
 _FIRST_PORT: Final = 30000
 _LAST_PORT: Final = 32767
@@ -39,19 +39,18 @@ _HEADLESS: Final = "None"
 
 
 def needs_address(spec: Json) -> bool:
-    """Tell whether a Service of this spec has an address of its own, be it given or not yet."""
+    """Return whether a Service of this spec has an address of its own, be it given or not yet."""
     return spec.get("type") != "ExternalName" and spec.get("clusterIP") != _HEADLESS
 
 
 def allocate(used: Container[str], *, start: int = 0) -> str:
     """Return an address of `RANGE` that is not among the ``used`` ones; the first one is kept.
 
-    The lower part is for those who ask for an address, and is touched only when the rest is used
-    up, as the real server does it.
+    The lower part of the range is for clients that ask for an address. It is used for others only
+    when the rest is exhausted, as in kube-apiserver.
 
     Args:
-        start: How many addresses to pass over: whoever knows that so many are used need not
-            look at them again.
+        start: The number of addresses to skip, because the caller knows that they are used.
 
     Raises:
         LookupError: all are used.
@@ -167,7 +166,7 @@ def default(obj: Json) -> None:
 
 
 def default_owned(obj: Json) -> None:
-    """Fill in what belongs to whoever wrote the Service: all but the families of addresses."""
+    """Fill in the defaults that the writer of a Service owns: all but the address families."""
     spec = as_dict(obj.get("spec"))
     obj["spec"] = spec
     obj["status"] = as_dict(obj.get("status"))

@@ -1,4 +1,4 @@
-"""Defaults of the kinds that run pods, and what happens to them before they are stored."""
+"""Defaults of the kinds that run pods, and their preparation for the storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small living cluster on the embedded API server: something happens all the time."""
+"""A demo cluster on the embedded API server whose objects keep changing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens in the demo cluster without a reason: crashes, more customers, new releases."""
+"""Random events of the demo cluster: crashes, more load, new releases."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Chance", "next_image", "next_replicas"]
 
 _MANAGER: Final = "kinform-demo"
 _RARITY: Final = 0.15
-"""How likely something out of the ordinary is in a step."""
+"""The probability of a random event in a step."""
 _FEWEST: Final = 1
 _MOST: Final = 6
 
@@ -46,7 +46,7 @@ class Chance:
         ]
 
     def step(self, *, is_quiet: bool) -> None:
-        """Let something happen, or not; if all is quiet, at least customers come and go."""
+        """Make a random change; if there is none, change the customers of a shop."""
         chance = self._world.random
         if chance.random() < _RARITY:
             chance.choice(self._happenings)()
@@ -130,7 +130,7 @@ class Chance:
         self._world.change(deployment, change, manager=_MANAGER)
 
     def _trade(self) -> None:
-        """Let customers come and go in one of the shops."""
+        """Change the number of customers of one of the shops."""
         shops = self._world.all(SHOPS)
         if not shops:
             return

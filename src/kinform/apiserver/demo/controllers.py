@@ -1,6 +1,6 @@
-"""The demo's controllers: deployments, replica sets and jobs get what they ask for.
+"""The demo's controllers: they create pods for deployments, replica sets and jobs.
 
-Each step looks at everything anew, so whatever a client did in between is taken into account.
+Each step reads all objects again, so changes by clients in between are taken into account.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _HASH: Final = "pod-template-hash"
 _REVISION: Final = "deployment.kubernetes.io/revision"
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _BURST: Final = 3
-"""How many pods a replica set creates in one step."""
+"""The most pods that a replica set creates in one step."""
 _HISTORY: Final = 3
-"""How many finished jobs are kept of a CronJob."""
+"""The number of finished jobs that are kept of a CronJob."""
 
 
 class Rollout(NamedTuple):
-    """How many replicas the new replica set gets, and the old ones together."""
+    """The replicas of the new replica set, and of the old ones together."""
 
     new: int
     old: int
@@ -151,8 +151,8 @@ class Controllers:
         self._world.change(replica_set, change)
         verb = "up" if replicas > held else "down"
         name = replica_set["metadata"]["name"]
-        told = f"Scaled {verb} replica set {name} from {held} to {replicas}"
-        self._world.tell(deployment, "ScalingReplicaSet", told, by="deployment-controller")
+        message = f"Scaled {verb} replica set {name} from {held} to {replicas}"
+        self._world.tell(deployment, "ScalingReplicaSet", message, by="deployment-controller")
 
     def _report_deployment(self, deployment: Json, current: Json, owned: Sequence[Json]) -> None:
         desired: int = deployment["spec"]["replicas"]
@@ -200,8 +200,10 @@ class Controllers:
             active.sort(key=lambda it: (is_ready(it), -int(it["metadata"]["resourceVersion"])))
             for pod in active[: len(active) - desired]:
                 self._world.delete(pod)
-                told = f"Deleted pod: {pod['metadata']['name']}"
-                self._world.tell(replica_set, "SuccessfulDelete", told, by="replicaset-controller")
+                message = f"Deleted pod: {pod['metadata']['name']}"
+                self._world.tell(
+                    replica_set, "SuccessfulDelete", message, by="replicaset-controller"
+                )
         ready = sum(map(is_ready, active))
         counts = {"replicas": len(active), "fullyLabeledReplicas": len(active)}
         self._report(
@@ -220,8 +222,8 @@ class Controllers:
             "ownerReferences": [owner_reference(owner)],
         }
         if created := self._world.create(pod):
-            told = f"Created pod: {created['metadata']['name']}"
-            self._world.tell(owner, "SuccessfulCreate", told, by=by)
+            message = f"Created pod: {created['metadata']['name']}"
+            self._world.tell(owner, "SuccessfulCreate", message, by=by)
 
     # --- jobs
 
@@ -243,8 +245,8 @@ class Controllers:
         if self._world.create(job):
             now = self._world.now
             self._world.set_status(cron, {**as_dict(cron.get("status")), "lastScheduleTime": now})
-            told = f"Created job {job['metadata']['name']}"
-            self._world.tell(cron, "SuccessfulCreate", told, by="cronjob-controller")
+            message = f"Created job {job['metadata']['name']}"
+            self._world.tell(cron, "SuccessfulCreate", message, by="cronjob-controller")
 
     def _work(self, job: Json, pods: Sequence[Json]) -> None:
         if _is_done(job) or job["spec"].get("suspend"):

@@ -1,4 +1,4 @@
-"""What the demo cluster begins with. Pure."""
+"""The first objects of the demo cluster. Pure."""
 
 from __future__ import annotations
 

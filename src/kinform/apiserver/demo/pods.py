@@ -1,4 +1,4 @@
-"""The demo's scheduler and kubelets: nodes that live, and pods that start, end and go.
+"""The demo's scheduler and kubelets: they run nodes and pods.
 
 Everything a kubelet knows of a pod is in the pod's status; how long something takes is decided by
 chance in each step. So a demo that is stopped and started again goes on where it was.
@@ -27,7 +27,7 @@ _PRESSURES: Final = ("MemoryPressure", "DiskPressure", "PIDPressure")
 
 
 def is_ready(pod: Json) -> bool:
-    """Tell whether a pod serves."""
+    """Return whether a pod serves."""
     conditions = as_list(as_dict(pod.get("status")).get("conditions"))
     return any(it["type"] == "Ready" and it["status"] == "True" for it in conditions)
 
@@ -129,8 +129,8 @@ class Kubelets:
         if self._world.change(pod, bind, manager=_SCHEDULER, subresource="binding"):
             load[node] += 1
             meta = pod["metadata"]
-            told = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
-            self._world.tell(pod, "Scheduled", told, by=_SCHEDULER)
+            message = f"Successfully assigned {meta['namespace']}/{meta['name']} to {node}"
+            self._world.tell(pod, "Scheduled", message, by=_SCHEDULER)
 
     # --- pods
 
@@ -199,8 +199,8 @@ def crash(world: World, pod: Json) -> None:
         container["restartCount"] += 1
         container["lastState"] = {"terminated": ended}
     world.set_status(pod, status, manager=_KUBELET)
-    told = f"Back-off restarting failed container {_first(pod)}"
-    world.tell(pod, "BackOff", told, by=_KUBELET, kind="Warning")
+    message = f"Back-off restarting failed container {_first(pod)}"
+    world.tell(pod, "BackOff", message, by=_KUBELET, kind="Warning")
 
 
 def _status(pod: Json, now: str, *, phase: str, state: Json, is_ready: bool = False) -> Json:

@@ -1,4 +1,4 @@
-"""`Demo`: the life of a demo cluster, step by step."""
+"""`Demo`: runs a demo cluster step by step."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Demo:
     It plays scheduler, kubelets and controllers: deployments get replica sets, these get pods,
     pods start, crash and are replaced; also those that clients create, change and delete. By
     chance it scales deployments and rolls out new images; a deployment whose replicas or image a
-    client has set is left as it is. What is there on leaving stays.
+    client has set is left as it is. The objects stay when the demo ends.
 
     Args:
         server: A server that runs.
@@ -78,7 +78,7 @@ async def _live(world: World) -> None:
             chance.step(is_quiet=world.revision == before)
             world.forget_events()
         except Exception:
-            # A task boundary: nobody awaits this task, and one bad object must not end the demo.
-            log.exception("a step of the demo cluster failed")
+            # A task boundary: an exception would be lost, and one bad object must not end the demo.
+            log.exception("demo cluster step failed")
         step += 1
         await asyncio.sleep(PERIOD)

@@ -1,7 +1,7 @@
-"""The demo's access to the server: as a client's, without HTTP.
+"""The demo's access to the server: that of a client, without HTTP.
 
-Clients may delete or change anything at any time, so a write that is refused is no failure: the
-next step looks again.
+Clients may delete or change anything at any time, so a refused write is
+expected: the next step tries again.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import msgspec
 from kinform.apiserver.application import Application
 from kinform.apiserver.deletion import DeleteOptions
 from kinform.apiserver.json import Json, as_list, text
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.objects import key_of
+from kinform.apiserver.options import WriteOptions
 from kinform.apiserver.rendering import decode
 from kinform.apiserver.status import StatusError
 from kinform.apiserver.storage import Stored
-from kinform.apiserver.write_options import Intent
 from kinform.meta import GroupVersionKind
 
 __all__ = ["World", "condition", "is_going", "is_owned", "owner_reference"]
@@ -29,7 +29,7 @@ __all__ = ["World", "condition", "is_going", "is_owned", "owner_reference"]
 log: Final = logging.getLogger("kinform.apiserver")
 
 EVENTS: Final = 100
-"""How many Events are kept; a real server forgets them after an hour."""
+"""The number of Events that are kept; a real server deletes them after an hour."""
 _LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 _MANAGER: Final = "kube-controller-manager"
 
@@ -63,7 +63,7 @@ class World:
 
     @property
     def minute(self) -> int:
-        """How many minutes have passed since 1970."""
+        """The number of minutes since 1970."""
         return int(self._cluster.now().timestamp()) // 60
 
     def suffix(self, length: int = 5) -> str:
@@ -84,7 +84,7 @@ class World:
         return [obj for _, obj in seen.values()]
 
     def has(self, obj: Json) -> bool:
-        """Tell whether there is an object of that name."""
+        """Return whether there is an object of that name."""
         kind = self._kind(obj)
         if kind is None:
             return False
@@ -101,7 +101,9 @@ class World:
         namespace = text(obj, "metadata", "namespace")
 
         def create() -> Json:
-            return self._objects.create(kind, body, Intent(manager=manager), namespace=namespace)
+            return self._objects.create(
+                kind, body, WriteOptions(manager=manager), namespace=namespace
+            )
 
         created = self._tried(create)
         if created is not None and "status" in obj:
@@ -125,10 +127,12 @@ class World:
             change(held)
             return held
 
-        wish = Intent(manager=manager)
+        options = WriteOptions(manager=manager)
         key = _key(kind, obj)
         return self._tried(
-            lambda: self._objects.update(kind, key, changed, intent=wish, subresource=subresource)
+            lambda: self._objects.update(
+                kind, key, changed, options=options, subresource=subresource
+            )
         )
 
     def set_status(self, obj: Json, state: Json, *, manager: str = _MANAGER) -> Json | None:
@@ -154,7 +158,7 @@ class World:
         try:
             return write()
         except StatusError as exc:
-            log.debug("the demo cluster was refused a write: %s", exc.message)
+            log.debug("demo cluster write refused", extra={"error": exc.message})
             return None
         finally:
             self._application.collector.settle()
@@ -232,7 +236,7 @@ def _key(kind: Kind, obj: Json) -> str:
 
 
 def is_going(obj: Json) -> bool:
-    """Tell whether an object is being deleted."""
+    """Return whether an object is being deleted."""
     return "deletionTimestamp" in obj["metadata"]
 
 
@@ -250,7 +254,7 @@ def owner_reference(owner: Json) -> Json:
 
 
 def is_owned(obj: Json, owner: Json) -> bool:
-    """Tell whether ``owner`` is the object's controller."""
+    """Return whether ``owner`` is the object's controller."""
     references = as_list(obj["metadata"].get("ownerReferences"))
     uid = owner["metadata"]["uid"]
     return any(it.get("controller") and it["uid"] == uid for it in references)

@@ -8,7 +8,7 @@ from typing import Final
 
 from kinform.apiserver import data, status
 from kinform.apiserver.json import Json, JsonValue
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.tables import (
     core,
     custom,
@@ -82,7 +82,7 @@ _CELLS: Final[dict[str, Callable[[Json, datetime], list[JsonValue]]]] = {
 
 
 def columns(kind: Kind) -> list[Json]:
-    """Return the column definitions of a kind. They are shared: nobody may change them."""
+    """Return the column definitions of a kind. They are shared: callers must not change them."""
     if kind.custom is not None:
         name, _, age = data.api().columns["/v1/configmaps"]
         return custom.columns(kind.custom, name, age)
@@ -101,7 +101,7 @@ def cells(kind: Kind, obj: Json, now: datetime) -> list[JsonValue]:
 
 
 def check_include(include: str) -> None:
-    """Judge the option ``includeObject``.
+    """Validate the option ``includeObject``.
 
     Raises:
         StatusError: it has no such value.

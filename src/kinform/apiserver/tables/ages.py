@@ -1,4 +1,4 @@
-"""Times as tables show them: how long ago, in two units at most."""
+"""Ages in tables: the time since a moment, in two units at most."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def duration(seconds: float) -> str:
     """
     whole = int(seconds)
     if whole < 2 * _MINUTE:
-        # A clock may be a second ahead; more than that is no length of time.
+        # A clock may be a second ahead; a larger negative age is invalid.
         return f"{max(whole, 0)}s" if whole >= -1 else "<invalid>"
     for limit, (size, unit), finer in _STEPS:
         if whole < limit:

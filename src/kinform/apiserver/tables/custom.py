@@ -1,4 +1,4 @@
-"""Rows of custom kinds: the columns that their definition asks for, found by JSON path."""
+"""Rows of custom kinds: their printer columns, found by JSON path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import msgspec
 
 from kinform.apiserver import work
 from kinform.apiserver.json import Json, JsonValue
-from kinform.apiserver.kind import CustomVersion
+from kinform.apiserver.kinds import CustomVersion
 from kinform.apiserver.tables import ages, json_path
 
 __all__ = ["cells", "columns"]
@@ -67,7 +67,7 @@ def _column(asked: dict[str, object]) -> Json:
 def cells(custom: CustomVersion, obj: Json, now: datetime) -> list[JsonValue]:
     """Return the cells of an object of a custom kind.
 
-    A cell is None if there is no value, or if its path visits so many values that showing many
+    A cell is None if its path finds no value, or visits so many values that showing many
     objects would take long.
     """
     found: list[JsonValue] = [obj["metadata"].get("name", "")]

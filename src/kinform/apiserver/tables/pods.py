@@ -1,4 +1,4 @@
-"""The row of a pod: what is going on in it, in one word."""
+"""The row of a pod, with its status in one word."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def conditions(obj: Json) -> list[Json] | None:
 
 @final
 class _Tally:
-    """What the containers of a pod add up to."""
+    """A summary of a pod's containers."""
 
     __slots__ = ("last_restart", "ready", "reason", "restarts")
 

@@ -1,4 +1,4 @@
-"""How tables put lists, labels, selectors and owners in one cell."""
+"""The text of lists, labels, selectors and owners in one cell."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def images(template: Json) -> str:
 
 
 def has_condition(obj: Json, name: str) -> bool:
-    """Tell whether a condition of the status is true."""
+    """Return whether a condition of the status is true."""
     return any(
         one.get("type") == name and one.get("status") == "True"
         for one in as_list(at(obj, "status", "conditions"))

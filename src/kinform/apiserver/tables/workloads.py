@@ -1,4 +1,4 @@
-"""Rows of what runs pods: Deployments, Jobs and their like."""
+"""Rows of the kinds that run pods: Deployments, Jobs and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Validation: what is wrong with an object, and with a change of one.
+"""Validation: the errors of a new object, and of an update.
 
 The errors are those of kube-apiserver, in its order and in its words: metadata first.
 """
@@ -10,7 +10,7 @@ from typing import Final
 
 from kinform.apiserver.field_errors import FieldError
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.validation import core, others, pods_update, rbac, statuses, workloads
 from kinform.apiserver.validation.metadata import (
     validate_metadata,
@@ -39,7 +39,7 @@ _PARTS: Final[Mapping[str, Mapping[str, Callable[[Json, Json], list[FieldError]]
 
 
 def has_rules(kind: Kind) -> bool:
-    """Tell whether a built-in kind is checked by rules of its own.
+    """Return whether a built-in kind is checked by rules of its own.
 
     Of the others the structure is checked, by their schema, and the metadata.
     """
@@ -47,7 +47,7 @@ def has_rules(kind: Kind) -> bool:
 
 
 def validate(kind: Kind, obj: Json) -> list[FieldError]:
-    """Return what is wrong with a new object with its defaults filled in, metadata included."""
+    """Return the errors of a new object with its defaults filled in, metadata included."""
     errors = validate_metadata(kind, obj)
     check = _VALIDATE.get(kind.storage)
     if check is not None:
@@ -56,7 +56,7 @@ def validate(kind: Kind, obj: Json) -> list[FieldError]:
 
 
 def validate_update(kind: Kind, new: Json, old: Json, *, subresource: str = "") -> list[FieldError]:
-    """Return what is wrong with a change from ``old`` to ``new``, metadata included.
+    """Return the errors of a change from ``old`` to ``new``, metadata included.
 
     A function in a table ``VALIDATE_UPDATE`` does the whole of it for its kind, the rules that
     hold at creation included; kinds without one are checked as new objects are. Some

@@ -1,4 +1,4 @@
-"""How a refusal shows what was changed of a PersistentVolumeClaim: as a diff of its spec."""
+"""The diff of a PersistentVolumeClaim's spec in a refusal."""
 
 from __future__ import annotations
 

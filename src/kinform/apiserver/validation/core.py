@@ -17,8 +17,7 @@ from kinform.apiserver.field_errors import (
     required,
     too_long,
 )
-from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at, text
-from kinform.apiserver.json_syntax import syntax_error
+from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at, syntax_error, text
 from kinform.apiserver.quantities import parse
 from kinform.apiserver.type_errors import json_kind
 from kinform.apiserver.validation import events, quotas, services, volumes
@@ -51,11 +50,13 @@ _PROTOCOLS: Final = ("SCTP", "TCP", "UDP")
 
 
 def _config_map(obj: Json) -> list[FieldError]:
-    texts, octets = as_dict(obj.get("data")), as_dict(obj.get("binaryData"))
+    texts: Json = obj.get("data") or {}
+    octets: Json = obj.get("binaryData") or {}
     errors: list[FieldError] = []
     size = 0
     for key, value in texts.items():
-        errors += [invalid(f"data[{key}]", key, why) for why in config_key(key)]
+        if problems := config_key(key):
+            errors += [invalid(f"data[{key}]", key, why) for why in problems]
         if key in octets:
             errors.append(invalid(f"data[{key}]", key, "duplicate of key present in binaryData"))
         size += len((value or "").encode())
@@ -68,11 +69,13 @@ def _config_map(obj: Json) -> list[FieldError]:
 
 
 def _config_map_update(new: Json, old: Json) -> list[FieldError]:
+    if not old.get("immutable"):
+        return _config_map(new)
     return _frozen(new, old, ("data", "binaryData")) + _config_map(new)
 
 
 def _frozen(new: Json, old: Json, fields: tuple[str, ...]) -> list[FieldError]:
-    """Judge a change of what its owner has declared to be final."""
+    """Validate a change of what its owner has declared to be final."""
     if not old.get("immutable"):
         return []
     errors = [] if new.get("immutable") else [forbidden("immutable", _FROZEN)]
@@ -108,7 +111,7 @@ def _typed_secret(obj: Json, data: Json) -> list[FieldError]:
 
 
 def _not_json(octets: bytes) -> str:
-    """Return what is wrong with a text that has to be a JSON object, ``""`` if nothing is."""
+    """Return the errors of a text that has to be a JSON object, ``""`` if nothing is."""
     try:
         msgspec.json.decode(octets, type=dict[str, JsonValue])
     except (msgspec.DecodeError, UnicodeDecodeError):

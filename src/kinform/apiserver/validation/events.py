@@ -34,13 +34,13 @@ _FINAL: Final = {
     "reportingInstance": "reportingInstance",
 }
 _FOR_NODES: Final = frozenset({"", "default"})
-"""Where old events are about what has no namespace."""
+"""The namespace of old events about objects without a namespace."""
 _NEW_FOR_NODES: Final = frozenset({"default", "kube-system"})
 """The same for new ones: for those with an ``eventTime``."""
 
 
 def validate(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a new Event."""
+    """Return the errors of a new Event."""
     is_new = "regarding" in obj
     when = obj.get("eventTime")
     if not is_new:
@@ -57,7 +57,7 @@ def validate(obj: Json) -> list[FieldError]:
 
 
 def validate_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of an Event. By its old name it may change at will."""
+    """Return the errors of a change of an Event. By its old name it may change at will."""
     if "regarding" not in new:
         return _about_own_namespace(new) if not new.get("eventTime") else []
     return validate(new) + [
@@ -94,7 +94,7 @@ def _modern(obj: Json, controller: str) -> list[FieldError]:
         value = obj.get(field) or ""
         if not value:
             errors.append(required(field))
-        elif len(value.encode()) > _SHORT:  # bytes, whatever the message says
+        elif len(value.encode()) > _SHORT:  # bytes, although the message says characters
             errors.append(invalid(field, "", f"can have at most {_SHORT} characters"))
     if len((obj.get("message") or obj.get("note") or "").encode()) > _LONG:
         errors.append(invalid("message", "", f"can have at most {_LONG} characters"))

@@ -31,7 +31,7 @@ def unsupported(path: str, value: object, supported: tuple[str, ...]) -> FieldEr
 
 
 def check_labels(labels: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge labels, or anything of their form such as a nodeSelector."""
+    """Validate labels, or anything of their form such as a nodeSelector."""
     for key, value in labels.items():
         if problems := qualified_name(key):
             errors += [invalid(path, key, problem) for problem in problems]
@@ -40,7 +40,7 @@ def check_labels(labels: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def check_annotations(annotations: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge annotations: their keys in whatever case, and their size."""
+    """Validate annotations: their keys, in any case, and their size."""
     size = 0
     for key, value in annotations.items():
         if problems := qualified_name(key.lower()):
@@ -52,7 +52,7 @@ def check_annotations(annotations: Json, path: str, errors: list[FieldError]) ->
 
 
 def check_requirement_values(one: Json, path: str, errors: list[FieldError]) -> bool:
-    """Judge operator and values of one expression of a selector; False if it has an unknown one."""
+    """Validate operator and values of a selector's expression; False if the operator is unknown."""
     operator = one.get("operator") or ""
     if operator in {"In", "NotIn"}:
         if not one.get("values"):
@@ -68,7 +68,7 @@ def check_requirement_values(one: Json, path: str, errors: list[FieldError]) -> 
 
 
 def check_label_selector(selector: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge a selector made of matchLabels and matchExpressions."""
+    """Validate a selector made of matchLabels and matchExpressions."""
     if labels := selector.get("matchLabels"):
         check_labels(labels, f"{path}.matchLabels", errors)
     for index, one in enumerate(selector.get("matchExpressions") or ()):
@@ -84,7 +84,7 @@ def check_label_selector(selector: Json, path: str, errors: list[FieldError]) ->
 
 
 def selector_matches(selector: Json, labels: Json) -> bool:
-    """Tell whether a well-formed selector selects ``labels``. An empty one selects everything."""
+    """Return whether a well-formed selector selects ``labels``. An empty one selects everything."""
     wanted: Json = selector.get("matchLabels") or {}
     if any(key not in labels or labels[key] != value for key, value in wanted.items()):
         return False

@@ -7,7 +7,7 @@ from typing import Final, TypeAlias
 
 from kinform.apiserver.field_errors import FieldError, forbidden, invalid, required
 from kinform.apiserver.json import Json
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.validation.labels import check_annotations, check_labels, in_order
 from kinform.apiserver.validation.names import (
     dns_label,
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 IMMUTABLE: Final = "field is immutable"
-"""What is said of a field that cannot be changed."""
+"""The message about a field that cannot be changed."""
 
 _Rule: TypeAlias = Callable[[str], tuple[str, ...]]
 
@@ -52,7 +52,7 @@ _RULES: Final[Mapping[str, _Rule]] = {
 }
 _OWNER_FIELDS: Final = ("apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion")
 _OWNER_REQUIRED: Final = 4
-"""How many of these are shown though they are empty."""
+"""The number of these that are shown even if they are empty."""
 _CRON_JOB_NAME: Final = 52
 """Jobs get the CronJob's name and eleven characters more."""
 # The server looks at metadata once for all kinds, and then as each kind does, often twice more; it
@@ -66,7 +66,7 @@ _CHANGE: Final = "change"
 _CHANGE_STRICT: Final = "change, strict"
 
 _Looks: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
-"""How a kind looks at the metadata of an update, before and after it looks at the rest."""
+"""The checks of an update's metadata, before and after those of the rest."""
 
 
 def _looks(*before: str, after: tuple[str, ...] = ()) -> _Looks:
@@ -130,7 +130,7 @@ _STANDARD_FINALIZERS: Final = frozenset({"kubernetes", "orphan", "foregroundDele
 
 
 def validate_metadata(kind: Kind, obj: Json) -> list[FieldError]:
-    """Return what is wrong with the metadata of a new object."""
+    """Return the errors of the metadata of a new object."""
     looks = _looks_of(kind, "")
     is_strict = looks == _NOT_AGAIN or not _STRICT.isdisjoint(looks[0] + looks[1])
     metadata: Json = obj.get("metadata") or {}
@@ -142,7 +142,7 @@ def validate_metadata(kind: Kind, obj: Json) -> list[FieldError]:
 def validate_metadata_update(
     kind: Kind, new: Json, old: Json, *, subresource: str = ""
 ) -> list[FieldError]:
-    """Return what is wrong with a change of metadata, as often as the server says it.
+    """Return the errors of a change of metadata, as often as the server says it.
 
     What the server sets itself may be missing in ``new``, but not be different.
     """
@@ -156,8 +156,9 @@ def validate_metadata_update(
 def validate_metadata_update_again(
     kind: Kind, new: Json, old: Json, *, subresource: str = ""
 ) -> list[FieldError]:
-    """Return what some kinds find wrong with metadata after they looked at all the rest."""
-    return _looked(kind, new, old, looks=_looks_of(kind, subresource)[1])
+    """Return the errors of metadata that some kinds report after those of the rest."""
+    after = _looks_of(kind, subresource)[1]
+    return _looked(kind, new, old, looks=after) if after else []
 
 
 def _looks_of(kind: Kind, subresource: str) -> _Looks:
@@ -206,7 +207,7 @@ def _look_change(after: Json, before: Json, errors: list[FieldError], *, is_stri
 def check_finalizers(
     finalizers: list[str], path: str, errors: list[FieldError], *, is_strict: bool = True
 ) -> None:
-    """Judge finalizers: qualified names, and not both ways to delete dependents.
+    """Validate finalizers: qualified names, and not both ways to delete dependents.
 
     Most built-in kinds are strict: a name of one part must be one of the server's own.
     """

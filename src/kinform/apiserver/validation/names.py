@@ -1,4 +1,4 @@
-"""Names: the forms that names, keys and values must have, and what is said of those that have not.
+"""Rules for names, keys and values, with the server's messages.
 
 Each function returns messages, none if the text is well-formed.
 """
@@ -76,7 +76,7 @@ _PORT_TEXT: Final = "must be between 1 and 65535, inclusive"
 
 @functools.lru_cache(maxsize=8192)
 def dns_label(text: str) -> tuple[str, ...]:
-    """Judge a name such as ``my-name``: at most 63 characters, no dots."""
+    """Validate a name such as ``my-name``: at most 63 characters, no dots."""
     problems: list[str] = []
     if len(text) > 63:
         problems.append("must be no more than 63 characters")
@@ -87,7 +87,7 @@ def dns_label(text: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=8192)
 def dns_subdomain(text: str, unit: str = "characters") -> tuple[str, ...]:
-    """Judge a name such as ``my.name``: at most 253 characters."""
+    """Validate a name such as ``my.name``: at most 253 characters."""
     problems: list[str] = []
     if len(text) > 253:
         problems.append(f"must be no more than 253 {unit}")
@@ -98,7 +98,7 @@ def dns_subdomain(text: str, unit: str = "characters") -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=8192)
 def path_segment(text: str) -> tuple[str, ...]:
-    """Judge a name that has to fit into a URL, and nothing more."""
+    """Validate a name that has to fit into a URL, and nothing more."""
     if text in {".", ".."}:
         return (f"may not be '{text}'",)
     return tuple(f"may not contain '{one}'" for one in "/%" if one in text)
@@ -106,7 +106,7 @@ def path_segment(text: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=8192)
 def qualified_name(text: str) -> tuple[str, ...]:
-    """Judge a key such as ``example.com/name``: of a label, an annotation, a taint."""
+    """Validate a key such as ``example.com/name``: of a label, an annotation, a taint."""
     prefix, slash, name = text.rpartition("/")
     if "/" in prefix:
         return (_KEY_WITH_PREFIX_TEXT,)
@@ -126,7 +126,7 @@ def qualified_name(text: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=8192)
 def label_value(text: str) -> tuple[str, ...]:
-    """Judge the value of a label."""
+    """Validate the value of a label."""
     problems: list[str] = []
     if len(text.encode()) > 63:
         problems.append("must be no more than 63 bytes")
@@ -135,8 +135,9 @@ def label_value(text: str) -> tuple[str, ...]:
     return tuple(problems)
 
 
+@functools.lru_cache(maxsize=8192)
 def config_key(text: str) -> tuple[str, ...]:
-    """Judge a key of a ConfigMap or a Secret."""
+    """Validate a key of a ConfigMap or a Secret."""
     problems: list[str] = []
     if len(text) > 253:
         problems.append("must be no more than 253 characters")
@@ -153,14 +154,14 @@ def config_key(text: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=4096)
 def env_name(text: str) -> tuple[str, ...]:
-    """Judge the name of an environment variable."""
+    """Validate the name of an environment variable."""
     well_formed = text and all(" " <= one <= "~" and one != "=" for one in text)
     return () if well_formed else (_ENV_TEXT,)
 
 
 @functools.lru_cache(maxsize=4096)
 def port_name(text: str) -> tuple[str, ...]:
-    """Judge the name of a port, such as ``http``."""
+    """Validate the name of a port, such as ``http``."""
     problems: list[str] = []
     if len(text) > 15:
         problems.append("must be no more than 15 characters")
@@ -176,17 +177,17 @@ def port_name(text: str) -> tuple[str, ...]:
 
 
 def port_number(number: int) -> tuple[str, ...]:
-    """Judge the number of a port."""
+    """Validate the number of a port."""
     return () if 1 <= number <= 65535 else (_PORT_TEXT,)
 
 
 def percent(text: str) -> tuple[str, ...]:
-    """Judge a share such as ``25%``."""
+    """Validate a share such as ``25%``."""
     return () if _PERCENT_FORM.fullmatch(text) else (_PERCENT_TEXT,)
 
 
 def ip_address(text: str) -> tuple[str, ...]:
-    """Judge an IP address."""
+    """Validate an IP address."""
     try:
         ipaddress.ip_address(text)
     except ValueError:

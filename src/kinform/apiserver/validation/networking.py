@@ -43,7 +43,7 @@ _AT_ENDS: Final = ("/..", "/.")
 
 
 def endpoint_slice(obj: Json) -> list[FieldError]:
-    """Return what is wrong with an EndpointSlice."""
+    """Return the errors of an EndpointSlice."""
     kind = obj.get("addressType") or ""
     if not kind:
         return [required("addressType")]
@@ -99,7 +99,7 @@ def _slice_address(address: str, path: str, index: int, *, kind: str) -> list[Fi
 
 
 def endpoint_slice_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of an EndpointSlice."""
+    """Return the errors of a change of an EndpointSlice."""
     kind = new.get("addressType")
     if kind != old.get("addressType"):
         return [invalid("addressType", kind, IMMUTABLE)]
@@ -107,7 +107,7 @@ def endpoint_slice_update(new: Json, old: Json) -> list[FieldError]:
 
 
 def ingress(obj: Json) -> list[FieldError]:
-    """Return what is wrong with an Ingress."""
+    """Return the errors of an Ingress."""
     spec = as_dict(obj.get("spec"))
     errors: list[FieldError] = []
     backend, rules = spec.get("defaultBackend"), as_list(spec.get("rules"))
@@ -194,7 +194,7 @@ def _backend(backend: Json, path: str) -> list[FieldError]:
 
 
 def ingress_class(obj: Json) -> list[FieldError]:
-    """Return what is wrong with an IngressClass."""
+    """Return the errors of an IngressClass."""
     controller = as_dict(obj.get("spec")).get("controller") or ""
     if not controller:
         return [required("spec.controller")]
@@ -206,7 +206,7 @@ def ingress_class(obj: Json) -> list[FieldError]:
 
 
 def ingress_class_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of an IngressClass."""
+    """Return the errors of a change of an IngressClass."""
     controller = as_dict(new.get("spec")).get("controller")
     if controller != as_dict(old.get("spec")).get("controller"):
         return [invalid("spec.controller", controller, IMMUTABLE)]
@@ -214,7 +214,7 @@ def ingress_class_update(new: Json, old: Json) -> list[FieldError]:
 
 
 def network_policy(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a NetworkPolicy."""
+    """Return the errors of a NetworkPolicy."""
     spec = as_dict(obj.get("spec"))
     errors: list[FieldError] = []
     check_label_selector(as_dict(spec.get("podSelector")), "spec.podSelector", errors)

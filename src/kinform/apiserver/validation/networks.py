@@ -14,12 +14,12 @@ _RANGE_TEXT: Final = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8:
 
 
 def check_address(value: str, path: str) -> list[FieldError]:
-    """Judge an IP address."""
+    """Validate an IP address."""
     return [invalid(path, value, problem) for problem in ip_address(value)]
 
 
 def special_address(value: str, path: str) -> list[FieldError]:
-    """Judge an address that others are to reach: some never can be."""
+    """Validate an address that others are to reach: some never can be."""
     address = ipaddress.ip_address(value)
     why = ""
     if address.is_unspecified:
@@ -34,7 +34,7 @@ def special_address(value: str, path: str) -> list[FieldError]:
 
 
 def check_range(value: str, path: str) -> list[FieldError]:
-    """Judge a range such as ``10.0.0.0/24``."""
+    """Validate a range such as ``10.0.0.0/24``."""
     try:
         ipaddress.ip_interface(value)
     except ValueError:

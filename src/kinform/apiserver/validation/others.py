@@ -160,7 +160,7 @@ def _budget(obj: Json) -> list[FieldError]:
 
 
 def _share(value: object, path: str) -> list[FieldError]:
-    """Judge a number of pods, or a share of them such as ``50%``."""
+    """Validate a number of pods, or a share of them such as ``50%``."""
     if isinstance(value, int):
         return [invalid(path, value, _NOT_NEGATIVE)] if value < 0 else []
     words = str(value)

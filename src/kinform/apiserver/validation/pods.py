@@ -1,4 +1,4 @@
-"""Pods: what a pod's spec must be, in a pod and in a template of one."""
+"""Validation of a pod's spec, in pods and in templates."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _SEARCH_TEXT: Final = (
 
 
 def validate_pod(pod: Json) -> list[FieldError]:
-    """Return what is wrong with a new pod, its metadata aside."""
+    """Return the errors of a new pod, its metadata aside."""
     errors: list[FieldError] = []
     spec: Json = pod.get("spec") or {}
     _check_mirror(pod, errors)
@@ -67,7 +67,7 @@ def validate_pod(pod: Json) -> list[FieldError]:
 
 
 def check_template(template: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge a template: the labels and annotations it gives, and the spec."""
+    """Validate a template: the labels and annotations it gives, and the spec."""
     metadata: Json = template.get("metadata") or {}
     if labels := metadata.get("labels"):
         check_labels(labels, f"{path}.labels", errors)
@@ -81,7 +81,7 @@ def check_template(template: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def check_pod_spec(spec: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge a spec with its defaults filled in."""
+    """Validate a spec with its defaults filled in."""
     volumes = check_volumes(as_list(spec.get("volumes")), f"{path}.volumes", errors)
     around = Surroundings(volumes, spec.get("terminationGracePeriodSeconds") or 0)
     _check_resource_claims(as_list(spec.get("resourceClaims")), f"{path}.resourceClaims", errors)
@@ -130,7 +130,7 @@ def _check_policies(spec: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def _check_host(spec: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge what a pod shares with its node."""
+    """Validate what a pod shares with its node."""
     if spec.get("hostNetwork"):
         for kind in ("containers", "initContainers"):
             for index, container in enumerate(spec.get(kind) or ()):
@@ -218,7 +218,7 @@ def _check_alias(alias: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def _check_ephemeral(spec: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge containers for debugging: beside names and images little is asked of them."""
+    """Validate containers for debugging: beside names and images little is asked of them."""
     taken = {
         one.get("name") for kind in ("containers", "initContainers") for one in spec.get(kind) or ()
     }

@@ -38,18 +38,18 @@ _ONLY_SIDECARS: Final = "may not be set for init containers without restartPolic
 
 
 class Surroundings(NamedTuple):
-    """What a container needs to be judged by, besides itself."""
+    """The parts of the pod that the validation of a container depends on."""
 
     volumes: Mapping[str, Json]
     """The well-formed volumes of its pod, by name."""
     grace: int
-    """How many seconds it has to stop."""
+    """The grace period of the pod, in seconds."""
 
 
 def check_containers(
     containers: list[Json], path: str, errors: list[FieldError], *, around: Surroundings
 ) -> None:
-    """Judge the containers of a pod, of which there must be one."""
+    """Validate the containers of a pod, of which there must be one."""
     if not containers:
         errors.append(required(path))
     names: set[str] = set()
@@ -70,7 +70,7 @@ def check_containers(
 def check_init_containers(
     spec: Json, path: str, errors: list[FieldError], *, around: Surroundings
 ) -> None:
-    """Judge the containers that run before the others, or beside them."""
+    """Validate the containers that run before the others, or beside them."""
     names = {container.get("name") for container in spec.get("containers") or ()}
     for index, container in enumerate(spec.get("initContainers") or ()):
         at = f"{path}[{index}]"
@@ -96,7 +96,7 @@ def check_init_containers(
 
 
 def check_image(image: str, path: str, errors: list[FieldError]) -> None:
-    """Judge the name of an image, of which the server asks almost nothing."""
+    """Validate the name of an image, of which the server asks almost nothing."""
     if not image:
         errors.append(required(path))
     elif image != image.strip():
@@ -198,7 +198,7 @@ def _check_mounts(
 
 
 def _check_sub_path(mount: Json, path: str, errors: list[FieldError], *, at: str) -> None:
-    """Judge the part of a volume that is mounted; the server names no index here."""
+    """Validate the part of a volume that is mounted; the server names no index here."""
     check_local_path(mount.get("subPath") or "", f"{path}.subPath", errors)
     if expression := mount.get("subPathExpr"):
         if mount.get("subPath"):
@@ -219,7 +219,7 @@ def _check_propagation(
 
 
 def check_local_path(text: str, path: str, errors: list[FieldError]) -> None:
-    """Judge a path that must not lead out of where it begins."""
+    """Validate a path that must not lead out of where it begins."""
     if not text:
         return
     if text.startswith("/"):

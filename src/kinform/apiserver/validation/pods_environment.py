@@ -55,7 +55,7 @@ _TWO_SOURCES: Final = "may not have more than one field specified at a time"
 
 
 def check_env(env: list[Json], path: str, errors: list[FieldError]) -> None:
-    """Judge variables, one by one."""
+    """Validate variables, one by one."""
     for index, variable in enumerate(env):
         at = f"{path}[{index}]"
         name = variable.get("name") or ""
@@ -71,7 +71,7 @@ def check_env(env: list[Json], path: str, errors: list[FieldError]) -> None:
 
 
 def check_env_from(sources: list[Json], path: str, errors: list[FieldError]) -> None:
-    """Judge maps whose keys become variables."""
+    """Validate maps whose keys become variables."""
     for index, source in enumerate(sources):
         at = f"{path}[{index}]"
         if prefix := source.get("prefix"):
@@ -123,7 +123,7 @@ def _check_key(reference: Json, path: str, errors: list[FieldError]) -> None:
 def check_field_ref(
     reference: Json, path: str, errors: list[FieldError], *, supported: tuple[str, ...]
 ) -> None:
-    """Judge a reference to a field of the pod itself; one label or annotation is always fine."""
+    """Validate a reference to a field of the pod itself; one label or annotation is always fine."""
     field = reference.get("fieldPath") or ""
     if not reference.get("apiVersion"):
         errors.append(required(f"{path}.apiVersion"))
@@ -144,7 +144,7 @@ def check_field_ref(
 def check_resource_ref(
     reference: Json, path: str, errors: list[FieldError], *, in_volume: bool
 ) -> None:
-    """Judge a reference to what a container may use."""
+    """Validate a reference to what a container may use."""
     resource = reference.get("resource") or ""
     if in_volume and not reference.get("containerName"):
         errors.append(required(f"{path}.containerName"))

@@ -1,4 +1,4 @@
-"""A pod's spec as the server holds it: messages about forbidden changes print it so.
+"""A pod's spec in Go's internal form, as messages about forbidden changes print it.
 
 The server's own form has other names than JSON has, shows every field, and has the fields in an
 order of its own. The table below was read off its messages.

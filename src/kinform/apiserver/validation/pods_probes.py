@@ -30,13 +30,13 @@ _SCHEMES: Final = ("HTTP", "HTTPS")
 
 
 def at_least_zero(value: int, path: str, errors: list[FieldError]) -> None:
-    """Judge a number that counts something."""
+    """Validate a number that counts something."""
     if value < 0:
         errors.append(invalid(path, value, _AT_LEAST_ZERO))
 
 
 def check_probes(container: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge the probes of a container."""
+    """Validate the probes of a container."""
     for name in ("livenessProbe", "readinessProbe", "startupProbe"):
         if (probe := container.get(name)) is None:
             continue
@@ -56,7 +56,7 @@ def _check_probe(probe: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def check_lifecycle(lifecycle: Json, path: str, errors: list[FieldError], *, grace: int) -> None:
-    """Judge what runs when a container starts and before it stops."""
+    """Validate what runs when a container starts and before it stops."""
     for name in ("postStart", "preStop"):
         if (handler := lifecycle.get(name)) is not None:
             check_handler(handler, f"{path}.{name}", errors)
@@ -69,7 +69,7 @@ def check_lifecycle(lifecycle: Json, path: str, errors: list[FieldError], *, gra
 
 
 def check_handler(handler: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge an action: exactly one, and that one complete."""
+    """Validate an action: exactly one, and that one complete."""
     count = 0
     for name in _HANDLERS:
         if (action := handler.get(name)) is None:

@@ -1,4 +1,4 @@
-"""Resources of containers: names of what can be asked for, and how much."""
+"""Validation of containers' resources: names and amounts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HUGE: Final = "hugepages-"
 
 
 def check_resources(resources: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge limits and requests, and that nothing is asked for beyond its limit."""
+    """Validate limits and requests, and that nothing is asked for beyond its limit."""
     limits: Json = resources.get("limits") or {}
     requests: Json = resources.get("requests") or {}
     for name, amount in limits.items():
@@ -46,7 +46,7 @@ def check_resources(resources: Json, path: str, errors: list[FieldError]) -> Non
 
 @functools.lru_cache(maxsize=4096)
 def _is_plain(name: str, amount: str) -> bool:
-    """Tell whether there is nothing to say about so much of it, which is nearly always so."""
+    """Return whether there is nothing to say about so much of it, which is nearly always so."""
     return name in _STANDARD and parse(amount) >= 0
 
 
@@ -61,7 +61,7 @@ def _check_claims(claims: list[Json], path: str, errors: list[FieldError]) -> No
 
 
 def _is_extended(name: str) -> bool:
-    """Tell whether what is asked for can never be promised twice."""
+    """Return whether what is asked for can never be promised twice."""
     return name not in _STANDARD and ("/" in name or name.startswith(_HUGE))
 
 
@@ -98,7 +98,7 @@ def _check_pair(name: str, pair: tuple[str, str], path: str, *, errors: list[Fie
 def check_pod_resources(
     spec: Json, path: str, errors: list[FieldError], *, resources: Json
 ) -> None:
-    """Judge what a pod as a whole may use: at least what its containers ask for."""
+    """Validate what a pod as a whole may use: at least what its containers ask for."""
     limits: Json = resources.get("limits") or {}
     requests: Json = resources.get("requests") or {}
     for kind, amounts in (("limits", limits), ("requests", requests)):

@@ -1,4 +1,4 @@
-"""Where a pod may run: affinity, tolerations, spreading and gates."""
+"""Scheduling constraints of a pod: affinity, tolerations, spreading and gates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NO_OPERATOR: Final = "not a valid selector operator"
 
 
 def check_affinity(affinity: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge what attracts a pod to nodes and to other pods."""
+    """Validate what attracts a pod to nodes and to other pods."""
     if nodes := affinity.get("nodeAffinity"):
         _check_node_affinity(nodes, f"{path}.nodeAffinity", errors)
     for field in ("podAffinity", "podAntiAffinity"):
@@ -42,14 +42,14 @@ def _check_node_affinity(affinity: Json, path: str, errors: list[FieldError]) ->
             errors.append(required(at, "must have at least one node selector term"))
         for index, term in enumerate(terms):
             _check_node_term(term, f"{at}[{index}]", errors)
-    for index, wish in enumerate(affinity.get(_PREFERRED) or ()):
+    for index, preferred in enumerate(affinity.get(_PREFERRED) or ()):
         at = f"{path}.{_PREFERRED}[{index}]"
-        _check_weight(wish, at, errors)
-        _check_node_term(as_dict(wish.get("preference")), f"{at}.preference", errors)
+        _check_weight(preferred, at, errors)
+        _check_node_term(as_dict(preferred.get("preference")), f"{at}.preference", errors)
 
 
-def _check_weight(wish: Json, path: str, errors: list[FieldError]) -> None:
-    weight = wish.get("weight") or 0
+def _check_weight(preferred: Json, path: str, errors: list[FieldError]) -> None:
+    weight = preferred.get("weight") or 0
     if not 1 <= weight <= 100:
         errors.append(invalid(f"{path}.weight", weight, _WEIGHT))
 
@@ -90,10 +90,10 @@ def _check_node_field(one: Json, path: str, errors: list[FieldError]) -> None:
 def _check_pod_affinity(affinity: Json, path: str, errors: list[FieldError]) -> None:
     for index, term in enumerate(affinity.get(_REQUIRED) or ()):
         _check_pod_term(term, f"{path}.{_REQUIRED}[{index}]", errors)
-    for index, wish in enumerate(affinity.get(_PREFERRED) or ()):
+    for index, preferred in enumerate(affinity.get(_PREFERRED) or ()):
         at = f"{path}.{_PREFERRED}[{index}]"
-        _check_weight(wish, at, errors)
-        _check_pod_term(as_dict(wish.get("podAffinityTerm")), f"{at}.podAffinityTerm", errors)
+        _check_weight(preferred, at, errors)
+        _check_pod_term(as_dict(preferred.get("podAffinityTerm")), f"{at}.podAffinityTerm", errors)
 
 
 def _check_pod_term(term: Json, path: str, errors: list[FieldError]) -> None:
@@ -113,7 +113,7 @@ def _check_pod_term(term: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def check_tolerations(tolerations: list[Json], path: str, errors: list[FieldError]) -> None:
-    """Judge the taints that a pod bears."""
+    """Validate the taints that a pod bears."""
     for index, one in enumerate(tolerations):
         at = f"{path}[{index}]"
         key, operator = one.get("key") or "", one.get("operator") or ""
@@ -145,7 +145,7 @@ def _check_operator(operator: str, value: str, path: str, *, errors: list[FieldE
 
 
 def check_gates(gates: list[Json], path: str, errors: list[FieldError]) -> None:
-    """Judge what keeps a pod from being scheduled."""
+    """Validate what keeps a pod from being scheduled."""
     names: set[str] = set()
     for index, gate in enumerate(gates):
         name = gate.get("name") or ""
@@ -157,7 +157,7 @@ def check_gates(gates: list[Json], path: str, errors: list[FieldError]) -> None:
 
 
 def check_spread(constraints: list[Json], path: str, errors: list[FieldError]) -> None:
-    """Judge how pods are spread over nodes."""
+    """Validate how pods are spread over nodes."""
     pairs = [(one.get("topologyKey") or "", one.get("whenUnsatisfiable") or "")
              for one in constraints]  # fmt: skip
     for index, one in enumerate(constraints):

@@ -26,7 +26,7 @@ _SYSCTL_TEXT: Final = (
 
 
 def check_pod_security(context: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge what holds for all containers of a pod."""
+    """Validate what holds for all containers of a pod."""
     for field in ("fsGroup", "runAsUser", "runAsGroup"):
         _check_id(context.get(field), f"{path}.{field}", errors)
     for index, group in enumerate(context.get("supplementalGroups") or ()):
@@ -49,7 +49,7 @@ def check_pod_security(context: Json, path: str, errors: list[FieldError]) -> No
 
 
 def check_container_security(context: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge what one container may do."""
+    """Validate what one container may do."""
     for field in ("runAsUser", "runAsGroup"):
         _check_id(context.get(field), f"{path}.{field}", errors)
     if (mount := context.get("procMount")) and mount not in _PROC_MOUNTS:

@@ -1,4 +1,4 @@
-"""Updates of pods: almost nothing of a pod can be changed."""
+"""Validation of pod updates: few fields of a pod can be changed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _MAY_NOT: Final = (
     "to 1 if it was previously negative)"
 )
 _GATED: Final = ("nodeSelector", "affinity")
-"""What can be changed as long as a pod waits behind gates."""
+"""The fields that can be changed while a pod has scheduling gates."""
 
 
 def validate_pod_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of a pod, metadata aside."""
+    """Return the errors of a change of a pod, metadata aside."""
     errors: list[FieldError] = []
     after: Json = new.get("spec") or {}
     before: Json = old.get("spec") or {}
@@ -50,7 +50,7 @@ def validate_pod_update(new: Json, old: Json) -> list[FieldError]:
 
 
 def validate_ephemeral_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a pod's new ephemeral containers: there can only be more."""
+    """Return the errors of a pod's new ephemeral containers: there can only be more."""
     errors: list[FieldError] = []
     after: Json = new.get("spec") or {}
     check_pod_spec(after, "spec", errors)

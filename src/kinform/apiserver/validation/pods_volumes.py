@@ -65,7 +65,7 @@ _ACCESS_MODES: Final = ("ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadW
 
 
 def check_volumes(volumes: list[Json], path: str, errors: list[FieldError]) -> dict[str, Json]:
-    """Judge volumes; return those that containers may mount, by name."""
+    """Validate volumes; return those that containers may mount, by name."""
     found: dict[str, Json] = {}
     for index, volume in enumerate(volumes):
         at = f"{path}[{index}]"
@@ -167,7 +167,7 @@ def _check_downward(source: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def _check_downward_items(source: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge files with fields of the pod in them; the server names no index here."""
+    """Validate files with fields of the pod in them; the server names no index here."""
     for item in source.get("items") or ():
         field, resource = item.get("fieldRef"), item.get("resourceFieldRef")
         _check_file_path(item.get("path") or "", f"{path}.path", errors)
@@ -230,7 +230,7 @@ def _check_ephemeral(source: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def check_claim_spec(spec: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge what is claimed of a volume."""
+    """Validate what is claimed of a volume."""
     modes: list[str] = spec.get("accessModes") or []
     if not modes:
         errors.append(required(f"{path}.accessModes", "at least 1 access mode is required"))

@@ -1,4 +1,4 @@
-"""Validation of quotas and of the limits of what pods may ask for."""
+"""Validation of resource quotas and limit ranges."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _HUGE: Final = ("hugepages-", "requests.hugepages-")
 
 
 def resource_quota(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a ResourceQuota."""
+    """Return the errors of a ResourceQuota."""
     spec = as_dict(obj.get("spec"))
     errors: list[FieldError] = []
     for name, amount in as_dict(spec.get("hard")).items():
@@ -118,7 +118,7 @@ def _scope_selector(spec: Json) -> list[FieldError]:
 
 
 def resource_quota_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of a ResourceQuota."""
+    """Return the errors of a change of a ResourceQuota."""
     errors = resource_quota(new)
     scopes, before = as_list(at(new, "spec", "scopes")), as_list(at(old, "spec", "scopes"))
     if set(scopes) != set(before):
@@ -127,7 +127,7 @@ def resource_quota_update(new: Json, old: Json) -> list[FieldError]:
 
 
 def limit_range(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a LimitRange."""
+    """Return the errors of a LimitRange."""
     errors: list[FieldError] = []
     seen: set[str] = set()
     for index, limit in enumerate(as_list(at(obj, "spec", "limits"))):

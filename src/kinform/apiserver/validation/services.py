@@ -36,7 +36,7 @@ _FOR_BALANCERS: Final = "may only be used when `type` is 'LoadBalancer'"
 
 
 def validate(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a Service."""
+    """Return the errors of a Service."""
     spec = as_dict(obj.get("spec"))
     errors = _check_type(spec)
     ports = as_list(spec.get("ports"))
@@ -105,7 +105,7 @@ def _check_port(port: Json, path: str, *, is_alone: bool, names: set[str]) -> li
 
 
 def check_port_target(value: object, path: str) -> list[FieldError]:
-    """Judge a port by number or by name."""
+    """Validate a port by number or by name."""
     if isinstance(value, str):
         return [invalid(path, value, why) for why in port_name(value)]
     number = value if isinstance(value, int) else 0
@@ -197,7 +197,7 @@ def _check_addresses(spec: Json) -> list[FieldError]:
 
 
 def _check_families(spec: Json) -> list[FieldError]:
-    """Judge the families: this is a cluster of one, IPv4."""
+    """Validate the families: this is a cluster of one, IPv4."""
     policy, families = spec.get("ipFamilyPolicy"), as_list(spec.get("ipFamilies"))
     is_free = spec.get("clusterIP") == "None" and not spec.get("selector")
     errors: list[FieldError] = []
@@ -233,14 +233,14 @@ def _check_policies(spec: Json) -> list[FieldError]:
     inside = spec.get("internalTrafficPolicy")
     if inside is not None and inside not in {"Cluster", "Local"}:
         errors.append(not_supported("spec.internalTrafficPolicy", inside, ("Cluster", "Local")))
-    wish = spec.get("trafficDistribution")
-    if wish is not None and wish not in _DISTRIBUTIONS:
-        errors.append(unsupported("spec.trafficDistribution", wish, _DISTRIBUTIONS))
+    distribution = spec.get("trafficDistribution")
+    if distribution is not None and distribution not in _DISTRIBUTIONS:
+        errors.append(unsupported("spec.trafficDistribution", distribution, _DISTRIBUTIONS))
     return errors
 
 
 def check_balancer(ingress: object, spec: Json) -> list[FieldError]:
-    """Judge the addresses of a Service's load balancer, which stand in its status."""
+    """Validate the addresses of a Service's load balancer, which stand in its status."""
     found = as_list(ingress)
     path = "status.loadBalancer.ingress"
     if found and spec.get("type") != "LoadBalancer":
@@ -254,7 +254,7 @@ def check_balancer(ingress: object, spec: Json) -> list[FieldError]:
 
 
 def validate_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of a Service."""
+    """Return the errors of a change of a Service."""
     after, before = as_dict(new.get("spec")), as_dict(old.get("spec"))
     errors: list[FieldError] = []
     old_ip, new_ip = before.get("clusterIP"), after.get("clusterIP")

@@ -1,4 +1,4 @@
-"""Validation of ``/status``: counts that cannot be, and changes that cannot happen."""
+"""Validation of ``/status``: invalid counts and transitions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Counts:
     """The rules of a status that counts replicas.
 
     Args:
-        counts: The counts, in the order in which they are looked at.
+        counts: The counts, in the order of the checks.
         parts: Those that count a part of ``replicas``, in the order of these errors.
         ready: What the ready ones are called.
     """
@@ -53,7 +53,7 @@ class _Counts:
 
 
 def _negative(status: Json, counts: Sequence[str]) -> list[FieldError]:
-    """Return what is wrong with counts: they are less than nothing."""
+    """Return the errors of counts: they are less than nothing."""
     return [
         invalid(f"status.{count}", status[count], _NEGATIVE)
         for count in counts
@@ -96,7 +96,7 @@ def _uncounted(pods: Json) -> list[FieldError]:
 
 
 def _job_end(status: Json, true: set[str]) -> list[FieldError]:
-    """Judge the conditions of a job, and what must go with them."""
+    """Validate the conditions of a job, and what must go with them."""
     errors: list[FieldError] = []
     start, end = status.get("startTime"), status.get("completionTime")
     if {"Complete", "Failed"} <= true:
@@ -176,4 +176,4 @@ VALIDATE_STATUS: Final[Mapping[str, Callable[[Json, Json], list[FieldError]]]] =
     ),
     "horizontalpodautoscalers.autoscaling": _Counts("currentReplicas desiredReplicas"),
 }
-"""What to look at in an update of ``/status`` where the rules of other updates do not do."""
+"""The checks of an update of ``/status``, where they differ from those of other updates."""

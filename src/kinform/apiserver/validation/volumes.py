@@ -86,7 +86,7 @@ def _check_volume_mode(spec: Json) -> list[FieldError]:
 
 
 def claim(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a PersistentVolumeClaim."""
+    """Return the errors of a PersistentVolumeClaim."""
     spec = as_dict(obj.get("spec"))
     errors: list[FieldError] = []
     modes = as_list(spec.get("accessModes"))
@@ -106,11 +106,11 @@ def claim(obj: Json) -> list[FieldError]:
 
 
 def claim_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of a claim: once bound, only its size may grow."""
+    """Return the errors of a change of a claim: once bound, only its size may grow."""
     errors = claim(new)
     after, before = as_dict(new.get("spec")), as_dict(old.get("spec"))
     left, right = dict(after), dict(before)
-    # Whoever binds a claim names its volume; whoever makes the class, its class.
+    # The volume is set when a claim is bound, the class when the default class is applied.
     for field in ("volumeName", "storageClassName"):
         if not before.get(field):
             left.pop(field, None)
@@ -142,7 +142,7 @@ def claim_update(new: Json, old: Json) -> list[FieldError]:
 
 
 def volume(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a PersistentVolume."""
+    """Return the errors of a PersistentVolume."""
     spec = as_dict(obj.get("spec"))
     errors: list[FieldError] = []
     modes = as_list(spec.get("accessModes"))
@@ -193,7 +193,7 @@ def _check_source(spec: Json) -> list[FieldError]:
 
 
 def volume_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of a PersistentVolume."""
+    """Return the errors of a change of a PersistentVolume."""
     errors = volume(new)
     after, before = as_dict(new.get("spec")), as_dict(old.get("spec"))
     if any(after.get(name) != before.get(name) for name in _SOURCES):
@@ -205,7 +205,7 @@ def volume_update(new: Json, old: Json) -> list[FieldError]:
 
 
 def storage_class(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a StorageClass."""
+    """Return the errors of a StorageClass."""
     errors: list[FieldError] = []
     name = obj.get("provisioner") or ""
     if name:
@@ -230,7 +230,7 @@ def storage_class(obj: Json) -> list[FieldError]:
 
 
 def storage_class_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of a StorageClass: hardly anything may change."""
+    """Return the errors of a change of a StorageClass: hardly anything may change."""
     errors = storage_class(new)
     for field in ("parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"):
         if (new.get(field) or None) != (old.get(field) or None):

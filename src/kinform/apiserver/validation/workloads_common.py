@@ -1,4 +1,4 @@
-"""What the kinds that run pods have in common: selectors, templates and shares."""
+"""Rules common to the kinds that run pods: selectors, templates and percentages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 MISMATCH: Final = "`selector` does not match template `labels`"
-"""What is said of a template whose pods the selector does not find."""
+"""The message about a template whose pods the selector does not match."""
 
 
 def labels_of(template: Json) -> Json | None:
@@ -37,7 +37,7 @@ def labels_of(template: Json) -> Json | None:
 
 
 def check_selector(spec: Json, errors: list[FieldError], *, kind: str) -> bool:
-    """Judge the selector itself; tell whether it is well-formed."""
+    """Validate the selector itself; tell whether it is well-formed."""
     selector: Json | None = spec.get("selector")
     if selector is None:
         errors.append(required("spec.selector"))
@@ -52,13 +52,13 @@ def check_selector(spec: Json, errors: list[FieldError], *, kind: str) -> bool:
 
 
 def check_counts(spec: Json, errors: list[FieldError], *, fields: tuple[str, ...]) -> None:
-    """Judge fields of a spec that count something."""
+    """Validate fields of a spec that count something."""
     for field in fields:
         at_least_zero(spec.get(field) or 0, f"spec.{field}", errors)
 
 
 def check_match(spec: Json, errors: list[FieldError]) -> None:
-    """Judge that a template makes pods that its owner will find."""
+    """Validate that a template makes pods that its owner will find."""
     selector: Json | None = spec.get("selector")
     labels = labels_of(as_dict(spec.get("template")))
     if selector is None or not selector_matches(selector, labels or {}):
@@ -66,7 +66,7 @@ def check_match(spec: Json, errors: list[FieldError]) -> None:
 
 
 def check_always(spec: Json, errors: list[FieldError], *, kind: str) -> None:
-    """Judge that the pods of a template run for ever."""
+    """Validate that the pods of a template are restarted always."""
     pod: Json = as_dict(spec.get("template")).get("spec") or {}
     policy = pod.get("restartPolicy") or ""
     if policy != "Always":
@@ -77,7 +77,7 @@ def check_always(spec: Json, errors: list[FieldError], *, kind: str) -> None:
 
 
 def check_share(value: JsonValue, path: str, errors: list[FieldError]) -> None:
-    """Judge a number, or a share of one in percent."""
+    """Validate a number, or a share of one in percent."""
     if isinstance(value, str):
         errors += [invalid(path, value, problem) for problem in percent(value)]
     else:
@@ -85,7 +85,7 @@ def check_share(value: JsonValue, path: str, errors: list[FieldError]) -> None:
 
 
 def check_not_more(value: JsonValue, path: str, errors: list[FieldError]) -> None:
-    """Judge that a share is not more than everything."""
+    """Validate that a share is not more than everything."""
     if isinstance(value, str) and not percent(value) and int(value[:-1]) > 100:
         errors.append(invalid(path, value, "must not be greater than 100%"))
 

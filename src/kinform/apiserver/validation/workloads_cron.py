@@ -72,7 +72,7 @@ def check_schedule(schedule: str) -> None:
 
 @functools.lru_cache(maxsize=256)
 def is_zone(name: str) -> bool:
-    """Tell whether there is such a time zone, spelled exactly so."""
+    """Return whether there is such a time zone, spelled exactly so."""
     return name in data.zones()
 
 

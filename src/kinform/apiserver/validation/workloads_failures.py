@@ -18,7 +18,7 @@ _STATUSES: Final = ("False", "True", "Unknown")
 
 
 def check_failures(spec: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge the rules for failed pods."""
+    """Validate the rules for failed pods."""
     pod: Json = spec["template"]["spec"]
     names = {
         one.get("name") for kind in ("containers", "initContainers") for one in pod.get(kind) or ()
@@ -42,7 +42,7 @@ def check_failures(spec: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def _check_one_cause(path: str, errors: list[FieldError], *, given: int) -> None:
-    """Judge that a rule has one cause; of this the server shows no value, but the text for it."""
+    """Validate that a rule has one cause; the error shows a fixed text instead of a value."""
     text = b""
     if given == 0:
         text = b"specifying one of OnExitCodes and OnPodConditions is required"
@@ -85,7 +85,7 @@ def _check_conditions(conditions: list[Json], path: str, errors: list[FieldError
 
 
 def check_success(spec: Json, path: str, errors: list[FieldError]) -> None:
-    """Judge the rules for an early success."""
+    """Validate the rules for an early success."""
     rules: list[Json] = spec["successPolicy"].get("rules") or []
     if spec.get("completionMode") != "Indexed":
         shown = {"Rules": [_shown_success(rule) for rule in rules]}
@@ -109,7 +109,7 @@ def check_success(spec: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def _index_problem(indexes: str, completions: int) -> str:
-    """Return what is wrong with a list such as ``0,2-4``, ``""`` if nothing is."""
+    """Return the errors of a list such as ``0,2-4``, ``""`` if nothing is."""
     last = -1
     for part in indexes.split(","):
         for text in part.split("-"):

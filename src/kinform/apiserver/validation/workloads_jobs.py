@@ -45,7 +45,7 @@ _MUTABLE_WHILE_SUSPENDED: Final = ("affinity", "nodeSelector", "tolerations", "s
 
 
 def validate_job(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a new Job, its metadata aside."""
+    """Return the errors of a new Job, its metadata aside."""
     errors: list[FieldError] = []
     spec: Json = obj["spec"]
     _check_generated(obj, errors)
@@ -60,7 +60,7 @@ def _check_job_spec(spec: Json, errors: list[FieldError]) -> None:
 
 
 def _check_generated(obj: Json, errors: list[FieldError]) -> None:
-    """Judge the selector: one that is made by the server must be left as it is."""
+    """Validate the selector: one that is made by the server must be left as it is."""
     spec, metadata = obj["spec"], obj["metadata"]
     selector: Json | None = spec.get("selector")
     if selector is None:
@@ -86,7 +86,7 @@ def _check_generated(obj: Json, errors: list[FieldError]) -> None:
 
 
 def _check_match(spec: Json, errors: list[FieldError]) -> None:
-    """Judge that a Job will find the pods it makes."""
+    """Validate that a Job will find the pods it makes."""
     labels: Json = spec["template"]["metadata"].get("labels") or {}
     selector: Json | None = spec.get("selector")
     if selector is None or not selector_matches(selector, labels):
@@ -154,7 +154,7 @@ def _check_indexed(spec: Json, path: str, errors: list[FieldError]) -> None:
 
 
 def validate_job_update(new: Json, old: Json) -> list[FieldError]:
-    """Return what is wrong with a change of a Job, metadata aside."""
+    """Return the errors of a change of a Job, metadata aside."""
     errors = validate_job(new)
     after, before = new["spec"], old["spec"]
     _check_job_spec(after, errors)  # the server does so twice, and says all of it twice
@@ -204,7 +204,7 @@ def _check_template_unchanged(after: Json, before: Json, errors: list[FieldError
 
 
 def validate_cron_job(obj: Json) -> list[FieldError]:
-    """Return what is wrong with a CronJob, its metadata aside."""
+    """Return the errors of a CronJob, its metadata aside."""
     errors: list[FieldError] = []
     spec: Json = obj["spec"]
     schedule = spec.get("schedule") or ""

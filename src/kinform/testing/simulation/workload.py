@@ -9,7 +9,7 @@ from typing import Final, final
 import msgspec
 
 from kinform.apiserver.json import Json, as_dict, at
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource
 

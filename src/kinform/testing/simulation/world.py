@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.server import APIServer
 from kinform.client import connect
 from kinform.errors import LeadershipLost, UsageError

@@ -12,7 +12,7 @@ import msgspec
 from kinform.apiserver import merge_patch
 from kinform.apiserver.deletion import delete_options
 from kinform.apiserver.json import Json, as_dict
-from kinform.apiserver.kind import Kind
+from kinform.apiserver.kinds import Kind
 from kinform.apiserver.paths import Route, route
 from kinform.apiserver.server import APIServer
 from kinform.apiserver.status import StatusError
