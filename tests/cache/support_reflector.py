@@ -273,7 +273,7 @@ class Front:
         self.breaks = breaks
         self.source_options = SourceOptions(**options)
         if list is not None:
-            self.list = list
+            setattr(self, "list", list)  # noqa: B010 - a method of the class
 
     async def list(self, options: ListOptions) -> ListResult[Object]:
         if self.breaks is not None:

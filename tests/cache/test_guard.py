@@ -209,6 +209,7 @@ IMPOSSIBLE: dict[str, tuple[object, str]] = {
     "an object": (ENTRY.object, "not Object; of an object pass obj.key"),
     "something else": (Weird(), "not Weird"),
     "None": (None, "not NoneType"),
+    "a list, which has no hash": (["default", "a"], "not list"),
     "a key as name": (ObjectName("default", "default/a"), "no object can have the name"),
     "no name": (ObjectName("default", ""), "no object can have the name ''"),
     "None as name": (ObjectName("default", None), "the name None"),  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ import pytest
 
 from kinform.cache.lister import Lister
 from kinform.cache.store import Indexer
+from kinform.errors import UsageError
 from kinform.meta import ObjectName
 from kinform.objects import Object
 from kinform.selectors import LabelSelector, LabelSelectorLike, SelectorError
@@ -97,6 +98,10 @@ def test_what_is_no_selector_or_key_is_refused(lister: Lister[str]) -> None:
         lister.namespace("x").list("=")
     with pytest.raises(ValueError, match="'a/b/c' is not a key"):
         lister.get("a/b/c")
+    with pytest.raises(UsageError, match="list is not a key"):
+        lister.get(["x", "a"])  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="a name is text, not list"):
+        lister.namespace("x").get(["a"])  # type: ignore[arg-type]
 
 
 def test_selecting_reads_no_object() -> None:

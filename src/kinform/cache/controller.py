@@ -167,8 +167,8 @@ class Controller(Generic[T]):
     async def _process_one(self, batch: Batch[T]) -> None:
         try:
             outcome = self._process(batch)
-        except (Exception, asyncio.CancelledError) as failure:  # noqa: BLE001 - a user's process
-            self._log_failure(failure)
+        except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 - a user's process
+            self._log_failure(exc)
             return
         if outcome is None:
             return

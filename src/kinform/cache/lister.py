@@ -14,6 +14,7 @@ from typing import Final, Generic, TypeVar, final
 
 from kinform.cache.indexes import NAMESPACE_INDEX
 from kinform.cache.store import Indexer, Key
+from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectName
 from kinform.selectors import LabelSelector, LabelSelectorLike
 
@@ -85,7 +86,10 @@ class NamespaceLister(Generic[T_co]):
         Raises:
             UsageError: as `Lister.get`.
         """
-        return self._indexer.get_by_key(ObjectName(self._namespace, name))
+        try:
+            return self._indexer.get_by_key(ObjectName(self._namespace, name))
+        except TypeError:  # not hashable
+            raise UsageError(f"a name is text, not {type(name).__name__}") from None
 
     def list(self, label_selector: LabelSelectorLike = None) -> builtins.list[T_co]:
         """Return the namespace's objects that match the selector, in no particular order.

@@ -245,7 +245,8 @@ class Processor(Generic[T]):
         if not notifications:
             return
         # A copy of the feeds: a stream may be garbage-collected meanwhile.
-        for listener in (*self._handlers.values(), *self._feeds):
+        listeners: tuple[Listener[T] | Feed[T], ...] = (*self._handlers.values(), *self._feeds)
+        for listener in listeners:
             listener.put(notifications)
 
     def distribute_resync(self, entries: Iterable[Entry[T]]) -> None:

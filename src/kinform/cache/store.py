@@ -101,17 +101,19 @@ class Store(Generic[T]):
         """Return the object of ``key``, or ``None``.
 
         Raises:
-            UsageError: ``key`` cannot be a key: it is not hashable.
+            UsageError: ``key`` is not a key.
         """
-        try:
-            entry = self._entries.get(ObjectName.parse(key) if isinstance(key, str) else key)
-        except TypeError:  # a list or a dict, for example
-            self._check_absent(key)
-            raise _not_a_key(key) from None
+        entry = self._entries.get(self._parsed(key) if not isinstance(key, ObjectName) else key)
         if entry is None:
             self._check_absent(key)
             return None
         return entry.object
+
+    def _parsed(self, key: object) -> ObjectName:
+        if isinstance(key, str):
+            return ObjectName.parse(key)
+        self._check_absent(key)
+        raise _not_a_key(key)
 
     def __contains__(self, item: object) -> bool:
         if isinstance(item, str):

@@ -248,13 +248,14 @@ class ThreadSafeStore(Generic[T]):
         """
         state = self._state
         planned, version = _plan(deltas, state, initial=initial)
-        changes: builtins.list[Transition[T]] = []
+        has_effect = True  # as nearly every delta has
         for transition in planned:
             old, new = transition.old, transition.new
-            if old is not new:
-                changes.append(transition)
-                if old is not None and new is not None:
-                    inherit(old.metadata, new.metadata)
+            if old is new:
+                has_effect = False
+            elif old is not None and new is not None:
+                inherit(old.metadata, new.metadata)
+        changes = planned if has_effect else [one for one in planned if one.old is not one.new]
         values = self._evaluated(changes, state.indexes)
         with self._lock:
             state.write(changes, values, version)
@@ -381,13 +382,15 @@ class ThreadSafeStore(Generic[T]):
 
     def _values(self, index: Index[T], changes: Iterable[Transition[T]]) -> builtins.list[Values]:
         is_unchanged = index.is_unchanged
+        if is_unchanged is None:
+            return [() if c.new is None else self._values_of(index, c.new) for c in changes]
         found: builtins.list[Values] = []
         ahead: dict[ObjectName, Values] = {}  # as they will be: a key may come twice
         for change in changes:
             key, old, new = change.key, change.old, change.new
             if new is None:
                 values: Values = ()
-            elif old is not None and is_unchanged is not None and is_unchanged(old, new):
+            elif old is not None and is_unchanged(old, new):
                 values = ahead[key] if key in ahead else index.kept_values(key, old)
             else:
                 values = self._values_of(index, new)
