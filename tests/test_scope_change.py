@@ -130,6 +130,7 @@ async def test_a_client_of_the_resource_from_before_finds_it_too() -> None:
         assert transport.lookups() == 1
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_a_path_that_is_never_found_is_looked_up_every_10_seconds_at_most() -> None:
     async with APIServer(port=None) as server, server.connect() as admin:

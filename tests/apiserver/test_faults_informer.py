@@ -278,6 +278,7 @@ async def test_a_look_at_the_version_that_is_answered_by_drips_holds_up_no_watch
         assert asyncio.get_running_loop().time() - began <= 131
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("code", [403, 503])
 @in_virtual_time
 async def test_damage_that_cannot_be_listed_again_costs_no_other_object(code: int) -> None:

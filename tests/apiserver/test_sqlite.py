@@ -572,6 +572,7 @@ async def test_a_folder_that_does_not_exist_is_named(tmp_path: Path) -> None:
             pass
 
 
+@pytest.mark.slow
 def test_a_file_without_permission_is_refused() -> None:
     # Root may do everything, so a child process switches to another user.
     script = """

@@ -56,6 +56,7 @@ def now() -> float:
 # --- Outages
 
 
+@pytest.mark.slow
 @in_virtual_time(max_turns=1_000_000)
 async def test_two_hundred_reflectors_do_not_come_back_at_once() -> None:
     """F-R10: those of one client share a limiter."""

@@ -79,6 +79,7 @@ async def test_whatever_is_wrong_is_named() -> None:
         assert found.surplus == (named("ghost"),)
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_a_list_of_many_pages_is_compared_as_one() -> None:
     async with following(APIServer(port=None), 1201) as (_, informer):

@@ -59,7 +59,9 @@ def test_a_list_and_the_watch_from_its_version_are_the_whole_history(
 ) -> None:
     """Without faults; from a list at any time, events lead to the state at the end."""
     drawn = draw(seed)
-    quiet = msgspec.structs.replace(drawn, faults=(), compactions=(), served=drawn.served[:1])
+    quiet = msgspec.structs.replace(
+        drawn, faults=(), compactions=(), served=drawn.served[:1], drops=(), lags=(), style=Style()
+    )
     restores = [one.at for one in quiet.changes if one.op == "restore" and one.at > at]
     end = min([*restores, quiet.duration])
     server = Server(quiet)
@@ -72,7 +74,7 @@ def test_a_list_and_the_watch_from_its_version_are_the_whole_history(
         metadata = event["object"]["metadata"]
         if event["type"] == "DELETED":
             state.pop(metadata["name"])
-        elif event["type"] != "BOOKMARK":
+        elif event["type"] not in {"BOOKMARK", "ERROR"}:
             state[metadata["name"]] = event["object"]["spec"]["n"]
     before = history(quiet, min(end, at + 3600) - 1e-6)
     expected = {one.key.split("/")[1]: str(one.n) for one in held(before).values()}
@@ -115,6 +117,9 @@ def test_a_watch_replays_what_it_missed_and_then_follows() -> None:
 def test_a_restore_takes_versions_back_and_breaks_watches() -> None:
     restored = script(A, B, Change(30.0, 3, "restore"))
     plan = Server(restored).answer(f"{PATH}?watch=1&resourceVersion=5", 15.0)
+    assert (documents(plan)[-1]["type"], plan.ends) == ("ERROR", 15.0)
+    other = msgspec.structs.replace(restored, seed=1)
+    plan = Server(other).answer(f"{PATH}?watch=1&resourceVersion=5", 15.0)
     assert (plan.end, plan.ends) == ("reset", 15.0)
     (listed,) = documents(Server(restored).answer(PATH, 31.0))
     assert listed["metadata"]["resourceVersion"] == "3"

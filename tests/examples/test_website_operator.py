@@ -133,6 +133,7 @@ async def test_what_is_changed_or_deleted_by_hand_comes_back(drift: str) -> None
         assert len(await every_version(here) - versions) == 1  # it was another meanwhile
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_a_settled_site_is_left_in_peace_by_this_operator_and_the_next() -> None:
     async with scene() as here:
@@ -416,6 +417,7 @@ async def test_a_refused_site_can_be_deleted_and_takes_nothing_with_it() -> None
 # --- trouble
 
 
+@pytest.mark.slow
 @in_virtual_time
 async def test_the_kind_may_be_installed_after_the_start() -> None:
     async with scene(installs=False) as here, here.operator() as controller:

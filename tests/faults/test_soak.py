@@ -54,6 +54,7 @@ def test_a_process_that_does_not_grow_is_well_whatever_the_noise() -> None:
         assert found_in(made) == []
 
 
+@pytest.mark.slow
 def test_memory_that_grows_is_found() -> None:
     (problem,) = found_in(record(growth=30e6))
     assert problem.startswith("rss grows by ")
@@ -90,6 +91,7 @@ def test_tasks_that_grow_in_number_are_found() -> None:
     assert problem.startswith("tasks grows by ")
 
 
+@pytest.mark.slow
 def test_a_run_without_a_checkpoint_has_shown_nothing() -> None:
     made = record()
     made.checkpoints = []

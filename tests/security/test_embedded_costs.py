@@ -428,6 +428,7 @@ def test_an_object_as_large_as_real_ones_is_taken() -> None:
     assert created.code == 201
 
 
+@pytest.mark.slow
 def test_alternatives_that_cost_too_much_are_refused_as_cel_rules_are() -> None:
     steps, _ = CASES["alternatives within alternatives"]
     server = application()

@@ -64,6 +64,7 @@ def test_a_fault_that_is_chosen_is_the_only_one(name: str) -> None:
     assert names == {"", name}
 
 
+@pytest.mark.slow
 def test_no_restore_and_no_untrue_404_happens_unless_it_is_chosen() -> None:
     names = [name_of(each) for seed in range(70) for each in draw(seed).actions]
     everything = [name_of(each) for seed in range(70) for each in draw(seed, faults="all").actions]
@@ -101,6 +102,7 @@ def test_a_controller_that_never_stops_writing_is_found_out() -> None:
     assert "expected no change" in text
 
 
+@pytest.mark.slow
 def test_a_controller_that_writes_what_makes_it_reconcile_is_found_out_at_once() -> None:
     async def spin(ctx: Context, name: ObjectName) -> None:
         maps = ctx.client.resource(MAPS, namespace=name.namespace)

@@ -125,8 +125,10 @@ def _hunt(runner: Runner, arguments: argparse.Namespace) -> int:
         print(f"{name}: {how}", flush=True)
     caught = sum(seed >= 0 for seed in found.values())
     print(f"{caught} of {len(found)} found, {caught / max(1, len(found)):.0%}")
-    if arguments.record and not arguments.mutants:
-        report.write(mutants=found)
+    if arguments.record:
+        names = {patch.name for patch in proof.hunted()}
+        known = {**report.load().get("mutants", {}), **found}
+        report.write(mutants={name: seed for name, seed in known.items() if name in names})
     return caught < 0.8 * len(found)
 
 

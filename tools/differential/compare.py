@@ -287,6 +287,7 @@ def _manners(script: Script, ours: Outcome) -> Iterator[Difference]:
             yield Difference("invalid request", text=f"{one.kind}: {one.invalid}", at=one.at)
     yield from _backwards(script, ours)
     asked = [one for one in ours.asked if one.kind != "discovery"]
+    asked.sort(key=lambda one: one.at)
     for one, after in pairwise(asked):
         if after.at < one.at + one.retry_after:
             text = f"{after.kind} {after.at - one.at:.1f} s after Retry-After: {one.retry_after}"

@@ -84,13 +84,13 @@ def draw(seed: int) -> Script:
 
 
 def _changes(
-    dice: Dice, *, pace: float | None = None, restores: int = 0, objects: int = 0
+    dice: Dice, *, pace: float | None = None, restores: int = 0, size: int = 0
 ) -> list[Change]:
     """Draw a history: some objects at first, changes until after the last fault, one at the end."""
-    objects = objects or dice.choice((1, 2, 3, 4, 10))
-    keys = [f"{dice.choice('ab')}/{name}" for name in range(objects)]
+    size = size or dice.choice((1, 2, 3, 4, 10))
+    keys = [f"{dice.choice('ab')}/{name}" for name in range(size)]
     pace = pace or dice.choice((3.0, 15.0, 60.0, 200.0))
-    times = [-1.0] * (dice.randint(0, 5) if objects < 10 else 2 * objects)
+    times = [-1.0] * (dice.randint(0, 5) if size < 10 else 2 * size)
     steps = dice.choice(
         (1, 1, 1, 3) if restores else (1, 3)
     )  # versions after a restore are those before, or others
@@ -100,12 +100,16 @@ def _changes(
     times.append(DURATION - 300 + round(dice.random() * 50, 3))  # no client may miss this one
     marks = sorted(round(dice.uniform(20, HEALED), 3) for _ in range(restores))
     changes: list[Change] = []
+    objects: dict[str, Change] = {}
     rv = dice.choice((5, 95, 990, 123_456))
     for n, at in enumerate(times):
         while marks and marks[0] < at:
             rv = _restore(dice, changes, marks.pop(0))
+            objects = held(history(_bare(changes), at))
         rv += dice.randint(1, steps)
-        changes.append(_change(dice, changes, keys, at=at, rv=rv, n=n))
+        changes.append(_change(dice, objects, dice.choice(keys), at=at, rv=rv, n=n))
+        objects.pop(changes[-1].key, None)
+        objects |= held(changes[-1:])
     return changes
 
 
@@ -118,10 +122,8 @@ def _restore(dice: Dice, changes: list[Change], at: float) -> int:
 
 
 def _change(
-    dice: Dice, changes: list[Change], keys: list[str], *, at: float, rv: int, n: int
+    dice: Dice, objects: Mapping[str, Change], key: str, *, at: float, rv: int, n: int
 ) -> Change:
-    objects = held(history(_bare(changes), at))
-    key = dice.choice(keys)
     old = objects.get(key)
     if old is None:
         return Change(at, rv, "ADDED", key, f"u{n}", n)
@@ -259,8 +261,8 @@ def _discovery(dice: Dice) -> Parts:
 
 def _restored(dice: Dice) -> Parts:
     """The storage is restored from a backup: versions go back."""
-    pace, objects = dice.choice((3.0, 15.0, 60.0)), dice.choice((1, 2, 4))
-    changes = _changes(dice, restores=dice.randint(1, 2), pace=pace, objects=objects)
+    pace, size = dice.choice((3.0, 15.0, 60.0)), dice.choice((1, 2, 4))
+    changes = _changes(dice, restores=dice.randint(1, 2), pace=pace, size=size)
     faults = [_OLD_SERVER] if dice.random() < 0.3 else []
     if dice.random() < 0.6:  # the server is away for a while, and then as new as before, or newer
         times = [one.at for one in changes if one.op == "restore"]
@@ -305,7 +307,7 @@ def _behind(dice: Dice) -> Parts:
 
 def _crowd(dice: Dice) -> Parts:
     """So many objects that a list is not written in one go."""
-    changes = _changes(dice, pace=dice.choice((5.0, 20.0)), objects=CROWD)
+    changes = _changes(dice, pace=dice.choice((5.0, 20.0)), size=CROWD)
     faults = [_OLD_SERVER] if dice.random() < 0.5 else []
     return {"changes": changes, "faults": faults, "page": dice.choice((0, 0, 100))}
 
@@ -321,7 +323,7 @@ def _pages(dice: Dice) -> Parts:
     """Lists in pages, whose tokens expire."""
     fault = Fault("expired pages", ("list",), **_some(dice))
     faults = [_OLD_SERVER, *([fault] if dice.random() < 0.7 else []), *_closed(dice)]
-    return {"faults": faults, "page": dice.randint(1, 4), "changes": _changes(dice, objects=10)}
+    return {"faults": faults, "page": dice.randint(1, 4), "changes": _changes(dice, size=10)}
 
 
 def _compacted(dice: Dice) -> Parts:

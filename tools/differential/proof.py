@@ -14,15 +14,41 @@ from tools.differential.running import Result, Runner
 from tools.differential.script import FOREVER, Script
 from tools.mutants.patches import ROOT, Patch, PatchError, load
 
-__all__ = ["BEFORE", "DEFECTS", "defects", "hunted", "mutants", "mutated"]
+__all__ = [
+    "BEFORE",
+    "DEFECTS",
+    "OUT_OF_SCOPE",
+    "defects",
+    "hunted",
+    "mutants",
+    "mutated",
+    "out_of_scope",
+]
 
 BEFORE: Final = "04ddca8"
 """The commit in which all of `DEFECTS` are."""
 
-_ABOUT: Final = ("cache/reflector", "cache/intake", "cache/open_watch", "cache/listing",
-                 "cache/applying", "cache/replacing", "cache/state", "sansio/relist",
-                 "sansio/watch", "sansio/backoff", "rest/watch", "cache/indexes",
-                 "sansio/gzip", "sansio/heads", "rest/discovery")  # fmt: skip
+_TIME: Final = "only what happens before the informer is stopped is compared"
+_OTHER: Final = "the scripts have no controllers, work queues, leases or writes"
+
+OUT_OF_SCOPE: Final[Mapping[str, str]] = {
+    "cache/lifetime": _TIME,
+    "cache/processor": "handlers are added before the start, and the stop is not compared",
+    "cache/reports": "log lines and notices are not compared",
+    "cache/turns": "one informer never waits for others",
+    "rest/connection": "deadlines of connections are below the harness's transport; no writes",
+    "rest/reconnects": "one informer never waits for others",
+    "runtime/": _OTHER,
+    "sansio/coalesce": "no handler is so slow that its buffer fills",
+    "sansio/delta_fifo": "the informer has another queue unless it is told otherwise",
+    "sansio/election": _OTHER,
+    "sansio/fair_queue": _OTHER,
+    "sansio/leases": _OTHER,
+    "sansio/work_queue": _OTHER,
+    "tasks.py": _TIME,
+    "verbs/reading": "the scripts have no selectors",
+}
+"""By the file that a mutant changes, why it cannot show here; all others are hunted."""
 
 
 def _opening(script: Script, difference: Difference) -> bool:
@@ -70,12 +96,17 @@ def defects(found: Sequence[Result]) -> dict[str, dict[str, int]]:
 
 
 def hunted() -> list[Patch]:
-    """Return the mutants of the reflector: of lists, relists, watches, and what becomes of them."""
-    return [
-        patch
-        for patch in load()
-        if not patch.survives and any(part in path for path in patch.files for part in _ABOUT)
+    """Return the mutants that the harness has to find: all that can show in it."""
+    return [patch for patch in load() if not patch.survives and not out_of_scope(patch)]
+
+
+def out_of_scope(patch: Patch) -> str:
+    """Return why a mutant cannot show here; ``""``: it can."""
+    reasons = [
+        next((reason for part, reason in OUT_OF_SCOPE.items() if part in path), "")
+        for path in patch.files
     ]
+    return reasons[0] if all(reasons) else ""
 
 
 @contextmanager
