@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
@@ -656,5 +657,7 @@ def test_a_full_cache_is_hardly_more_to_the_garbage_collector_than_an_empty_one(
         return len(gc.get_objects())
 
     few = fill(range(10))  # and all that is made once
-    assert fill(range(500)) - few < 50
+    # Since 3.14 CPython tracks every dict, also those that hold text only: two for each object.
+    most = 50 if sys.version_info < (3, 14) else 50 + 2 * 500
+    assert fill(range(500)) - few < most
     assert len(indexer) == 500

@@ -14,7 +14,7 @@ POD = (
     b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-0","namespace":"shop","uid":"u",'
     b'"resourceVersion":"7","labels":{"app":"web"}},"spec":{"x":[1,{"y":null}]}}'
 )
-DEEP = b"[" * 100_000 + b"]" * 100_000
+DEEP = b"[" * 1_000_000 + b"]" * 1_000_000  # Python 3.14 reads 100,000
 
 
 def test_head_holds_kind_and_metadata() -> None:

@@ -16,9 +16,7 @@ from kinform.sansio.heads import Head
 from kinform.sansio.watch import EventType, Frame, WatchDecoder
 from tests.support.growth import assert_linear
 
-DEEP = (
-    b'{"metadata":{"name":"deep","namespace":"ns"},"spec":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-)
+DEEP = b'{"metadata":{"name":"deep","namespace":"ns"},"spec":' + b"[" * 10**6 + b"]" * 10**6 + b"}"
 GONE = (
     b'{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",'
     b'"message":"too old resource version: 1 (2)","reason":"Expired","code":410}'

@@ -21,6 +21,8 @@ SURVIVORS: Final[Mapping[str, str]] = {
     "old-history-reused": "needs a restored server that has an object of the same uid and version "
     "with another content at the moment of the relist: it is drawn in one script of 500",
     "restored-state-trusted": "as above",
+    "retry-after-ignored": "needs a Retry-After that is longer than the back-off of that moment: "
+    "it was not drawn in the scripts that were tried",
     "synced-before-it-is": "the handlers' own `has_synced` is not compared",
 }
 """Why a mutant is not found."""
