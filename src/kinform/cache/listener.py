@@ -21,9 +21,9 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar, final
+from typing import Final, Generic, TypeVar, cast, final
 
-from kinform.cache.events import event_of
+from kinform.cache.events import Event, event_of
 from kinform.cache.handlers import EventHandler
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
@@ -497,16 +497,16 @@ class Caller(Generic[T]):
                 return None
             notification = passed
         handler = self._handler
-        callback: Callable[..., object] | None
         if notification.new is None:
-            callback = handler.on_delete
+            callback: object = handler.on_delete
         elif notification.old is None:
             callback = handler.on_add
         else:
             callback = handler.on_update
         if callback is None:
             return None
-        return callback(event_of(notification))
+        # The event is of the type that belongs to the callback chosen above.
+        return cast("Callable[[Event[T]], object]", callback)(event_of(notification))
 
     def undo(self, notification: Transition[T]) -> None:
         """Prepare for another call with ``notification``, the last one."""
