@@ -20,11 +20,11 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from bench import measure
-from kinform.cache import informer as aio
+from kinform.cache import shared_informer as aio
 from kinform.cache.lister import Lister
 from kinform.meta import ObjectName
-from kinform.objects import Object
-from kinform.sync import SharedInformer, loop_thread
+from kinform.objects.object import Object
+from kinform.sync import SharedInformer, _loop_thread
 from kinform.testing import FakeListWatch
 
 __all__ = ["main"]
@@ -51,14 +51,14 @@ async def _look_up_here(informer: _HasLister[Object], keys: Sequence[ObjectName 
 
 
 def _look_up_there(informer: _HasLister[Object], keys: Sequence[ObjectName | str]) -> None:
-    loop_thread.current().run(_look_up_here, informer, keys)
+    _loop_thread.current().run(_look_up_here, informer, keys)
 
 
 async def _nothing() -> None: ...
 
 
 def _hop(times: int) -> None:
-    loop = loop_thread.current()
+    loop = _loop_thread.current()
     for _ in range(times):
         loop.run(_nothing)
 
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] = ()) -> bool:
     print(f"CPU time, medians of {options.rounds} interleaved rounds\n")
     inner = aio.SharedInformer(source)
     reached = True
-    with SharedInformer(loop_thread.current(), inner) as informer:
+    with SharedInformer(_loop_thread.current(), inner) as informer:
         informer.wait_synced(60)
         ways: dict[str, Sequence[ObjectName | str]] = {
             "by ObjectName": keys,

@@ -19,8 +19,8 @@ from typing import Final
 
 import kinform
 from bench.apiserver import embedded
-from kinform.runtime.context import Context
-from kinform.runtime.controller import Controller
+from kinform.runtime.controller.context import Context
+from kinform.runtime.controller.controller import Controller
 from kinform.runtime.manager import Manager
 
 __all__ = ["main"]

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 
 from bench import measure, pods
-from kinform.sansio.watch import WatchDecoder
+from kinform.sansio.wire.watch import WatchDecoder
 
 __all__ = ["main"]
 

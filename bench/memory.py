@@ -35,10 +35,10 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from bench import pods
-from kinform.cache.compaction import Compactor
-from kinform.cache.store import Indexer
+from kinform.cache.store.compaction import Compactor
+from kinform.cache.store.store import Indexer
 from kinform.meta import Entry
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.tasks import background
 from kinform.transforms import strip_managed_fields
 

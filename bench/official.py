@@ -104,7 +104,7 @@ def _official(job: str, url: str) -> Callable[[], object]:
 
 
 def _kinform(job: str, url: str) -> Callable[[], object]:
-    from kinform.objects import Object
+    from kinform.objects.object import Object
     from kinform.resource import Resource
     from kinform.sync import connect
 

@@ -34,8 +34,8 @@ from pathlib import Path
 from typing import Any, Final, Protocol, final
 
 import kinform
-from kinform.cache.informer import SharedInformer
-from kinform.objects import Object
+from kinform.cache.shared_informer import SharedInformer
+from kinform.objects.object import Object
 from kinform.tasks import background
 from kinform.testing import ControlPlane
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from typing import Final, final
 
 from kinform.cache.listwatch import ListWatch
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.client import RESTClient
 from kinform.rest.connection import Connection
 from kinform.rest.transport import Chunk, Headers, HttpRequest, HttpResponse

@@ -76,10 +76,10 @@ def loop_never_blocks() -> Iterator[None]:
     for function in guard.functions.values():
         function.can_block_in("kinform/testing/virtual_time.py", {"offload", "run_in_executor"})
         function.can_block_in("kinform/testing/api_server_thread.py", {"call"})  # for a moment
-        function.can_block_in("kinform/apiserver/fault_plan.py", {"_at_home"})  # as well
-        function.can_block_in("kinform/sync/calls.py", {"_wait"})  # it is for blocking code
+        function.can_block_in("kinform/apiserver/faults/plan.py", {"_at_home"})  # as well
+        function.can_block_in("kinform/sync/_calls.py", {"_wait"})  # it is for blocking code
         # While the process forks, its loop rests between two callbacks: for a moment.
-        function.can_block_in("kinform/sync/loop_thread.py", {"before_fork", "rest", "sleep"})
+        function.can_block_in("kinform/sync/_loop_thread.py", {"before_fork", "rest", "sleep"})
     guard.activate()
     yield
     guard.deactivate()

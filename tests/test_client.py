@@ -15,7 +15,7 @@ import pytest
 
 import kinform
 from kinform.apiserver import APIServer
-from kinform.cache.options import ReflectorOptions
+from kinform.cache.reflector_options import ReflectorOptions
 from kinform.clock import offload
 from kinform.errors import (
     ConfigError,

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from kinform.listening import start_serving, stop_serving
+from kinform._listening import start_serving, stop_serving
 from tests.support.transports import open_sockets
 
 

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform import objects
 from kinform.errors import DecodeError, KinformError, UsageError
 from kinform.meta import Entry, GroupVersionKind, ObjectMeta, ObjectName
-from kinform.objects import Object
-from kinform.sansio.heads import Head
+from kinform.objects import object as objects
+from kinform.objects.object import Object
+from kinform.sansio.wire.heads import Head
 
 CANARY = "hunter2"
 POD: dict[str, Any] = {
@@ -488,7 +488,7 @@ def test_an_object_that_does_not_fit_the_model_is_a_decode_error() -> None:
 
 def test_importing_objects_loads_no_heavy_library() -> None:
     code = (
-        "import sys, kinform.objects, kinform.resource, kinform.selectors\n"
+        "import sys, kinform.objects.object, kinform.resource, kinform.selectors\n"
         "print([m for m in ('aiohttp', 'yaml', 'pydantic', 'attr', 'asyncio') if m in sys.modules])"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

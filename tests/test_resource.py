@@ -29,10 +29,10 @@ import typing_extensions
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kinform.apiserver import yaml_bodies
+from kinform.apiserver.serializer import yaml_decoder
 from kinform.errors import DecodeError, UsageError
 from kinform.meta import GroupVersionResource
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource import (
     Resource,
     body_reader,
@@ -41,7 +41,7 @@ from kinform.resource import (
     model_decoder,
     resource_of,
 )
-from kinform.sansio.heads import Body, read_head
+from kinform.sansio.wire.heads import Body, read_head
 
 CANARY = "hunter2"
 RAW = (
@@ -513,7 +513,7 @@ def test_what_is_written_reads_the_same_as_json_and_as_yaml(text: str) -> None:
     """The body of an apply is YAML to the server, and there some characters are line ends."""
     written = encode({text: [text]})
     assert msgspec.json.decode(written) == {text: [text]}
-    assert yaml_bodies.load(written)[0] == {text: [text]}
+    assert yaml_decoder.load(written)[0] == {text: [text]}
 
 
 def test_models_may_hold_views_and_other_models() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.errors import UsageError
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.selectors import (
     FieldRequirement,
     FieldSelector,

@@ -19,13 +19,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform import storage
 from kinform.errors import DecodeError
 from kinform.meta import ObjectMeta, OwnerReference
-from kinform.objects import Object
-from kinform.packed import Packed
-from kinform.sansio.heads import Head
-from kinform.storage import Codec, Packer, Sharing, inherit, train
+from kinform.objects import storage
+from kinform.objects.object import Object
+from kinform.objects.packed import Packed
+from kinform.objects.storage import Codec, Packer, Sharing, inherit, train
+from kinform.sansio.wire.heads import Head
 
 CANARY = "hunter2"
 
@@ -384,7 +384,8 @@ def test_without_the_library_the_error_says_what_to_install() -> None:
     program = """
 import sys
 sys.modules["zstandard"] = None  # as if it were not there
-from kinform import storage, objects
+from kinform.objects import object as objects
+from kinform.objects import storage
 from kinform.errors import UsageError
 try:
     storage.load_library()
@@ -402,7 +403,7 @@ def test_with_the_library_there_is_no_error() -> None:
 
 
 def test_objects_do_not_load_the_library() -> None:
-    program = "import sys, kinform.objects; print('zstandard' in sys.modules)"
+    program = "import sys, kinform.objects.object; print('zstandard' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, check=True, text=True
     )

@@ -10,9 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kinform import transforms
-from kinform.objects import Object
-from kinform.sansio.heads import Head
-from kinform.storage import Codec
+from kinform.objects.object import Object
+from kinform.objects.storage import Codec
+from kinform.sansio.wire.heads import Head
 from kinform.transforms import strip_managed_fields
 
 FIELDS: list[dict[str, Any]] = [

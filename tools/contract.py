@@ -20,8 +20,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from kinform.apiserver import kinds, validation
-from kinform.apiserver.kinds import Kind
+from kinform.apiserver import validation
+from kinform.apiserver.scheme import kind_registry
+from kinform.apiserver.scheme.kind_registry import Kind
 from tests.contract import record
 from tests.contract.case import STRICT_AREAS, Case, all_cases
 from tests.contract.runner import Outcome, run_all, run_embedded
@@ -188,7 +189,7 @@ def page(different: Sequence[str]) -> str:
 
 def kinds_served() -> str:
     """Return the paragraph about built-in kinds with their own rules and without."""
-    stored = [kind for kind in kinds.builtin().all() if "create" in kind.verbs]
+    stored = [kind for kind in kind_registry.builtin().all() if "create" in kind.verbs]
     stored = [kind for kind in stored if "get" in kind.verbs]
     ruled = sorted({kind.kind for kind in stored if _has_rules(kind)})
     plain = sorted({kind.kind for kind in stored} - set(ruled))

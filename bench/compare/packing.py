@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from bench import corpus
-from kinform.storage import Codec, train
+from kinform.objects.storage import Codec, train
 
 __all__ = ["packed_sizes"]
 

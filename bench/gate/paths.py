@@ -16,7 +16,7 @@ from bench import measure, pods
 from bench.gate import informing
 from kinform import Object, ObjectName, WorkQueue
 from kinform.meta import ObjectMeta
-from kinform.sansio.list import ListDecoder
+from kinform.sansio.wire.list import ListDecoder
 
 __all__ = ["PATHS", "Path"]
 

@@ -15,8 +15,8 @@ import kinform
 from bench.peers import driver, goals
 from bench.peers.lookups import SELECTOR, Lookups
 from kinform.cache import InformerGroup
-from kinform.cache.compaction import MIN_BYTES
-from kinform.rest import loading
+from kinform.cache.store.compaction import MIN_BYTES
+from kinform.rest.clientcmd import loading
 
 __all__ = ["KinformPeer"]
 

@@ -26,10 +26,10 @@ from bench.peers.driver import SENT
 from bench.scoreboard.front import Elsewhere, Front
 from bench.scoreboard.scenarios import PODS, pod
 from kinform.apiserver import APIServer, faults
-from kinform.apiserver.application import Application
-from kinform.apiserver.storage import Draft
-from kinform.apiserver.wire import Request
-from kinform.testing.pki import CertificateAuthority
+from kinform.apiserver.endpoints.application import Application
+from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.storage.versioned_store import Draft
+from kinform.testing.controlplane._pki import CertificateAuthority
 
 __all__ = ["main"]
 

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
         testing,
         workqueue,
     )
-    from kinform.cache.events import Added, Deleted, Updated
+    from kinform.cache._informer.state_waiters import wait_for_cache_sync
     from kinform.cache.factory import SharedInformerFactory
-    from kinform.cache.indexes import index_by
-    from kinform.cache.informer import SharedInformer
     from kinform.cache.lister import Lister
-    from kinform.cache.options import ReflectorOptions
-    from kinform.cache.processor import Registration
-    from kinform.cache.waiting import wait_for_cache_sync
+    from kinform.cache.processor.events import Added, Deleted, Updated
+    from kinform.cache.processor.processor import Registration
+    from kinform.cache.reflector_options import ReflectorOptions
+    from kinform.cache.shared_informer import SharedInformer
+    from kinform.cache.store.indexes import index_by
     from kinform.client import Client, VersionInfo, connect
     from kinform.errors import (
         AlreadyExistsError,
@@ -70,32 +70,32 @@ if TYPE_CHECKING:
         ObjectMeta,
         ObjectName,
     )
-    from kinform.objects import Object
+    from kinform.objects.object import Object
     from kinform.resource import Resource
     from kinform.resource_client import ALL_NAMESPACES, ResourceClient
     from kinform.rest.client import RESTClient
     from kinform.rest.config import Config
     from kinform.rest.conflict import retry_on_conflict
-    from kinform.rest.limits import RateLimiter, TokenBucketLimiter
     from kinform.rest.logs import LogStream
-    from kinform.rest.mapping import APIResource
     from kinform.rest.options import ListOptions, PatchType
+    from kinform.rest.rate_limits import RateLimiter, TokenBucketLimiter
     from kinform.rest.request import Request
+    from kinform.rest.restmapper import APIResource
     from kinform.rest.results import Bookmark, ListResult, WatchEvent
     from kinform.rest.transport import Transport
     from kinform.rest.warnings import ApiWarning
     from kinform.rest.watch import Watch
-    from kinform.runtime.context import Context
-    from kinform.runtime.controller import Controller
-    from kinform.runtime.finalizers import Finalizer
-    from kinform.runtime.kind_source import KindSource
+    from kinform.runtime.controller.context import Context
+    from kinform.runtime.controller.controller import Controller
+    from kinform.runtime.controller.reconciler import Result
+    from kinform.runtime.events.recorder import EventRecorder
+    from kinform.runtime.finalizer import Finalizer
     from kinform.runtime.leader_election import LeaderElector
     from kinform.runtime.manager import Manager
-    from kinform.runtime.reconciling import Result
-    from kinform.runtime.recorder import EventRecorder
-    from kinform.runtime.sources import ChannelSource, StreamSource, TimerSource
-    from kinform.sansio.election_config import LeaderElection
-    from kinform.sansio.watch import EventType
+    from kinform.runtime.source.kind import KindSource
+    from kinform.runtime.source.triggers import ChannelSource, StreamSource, TimerSource
+    from kinform.sansio.election.config import LeaderElection
+    from kinform.sansio.wire.watch import EventType
     from kinform.selectors import SelectorError
     from kinform.transforms import strip_managed_fields
     from kinform.version import __version__
@@ -197,34 +197,34 @@ __all__ = [
 
 _HOMES: Final[dict[str, str]] = {
     "ALL_NAMESPACES": "kinform.resource_client",
-    "APIResource": "kinform.rest.mapping",
-    "Added": "kinform.cache.events",
+    "APIResource": "kinform.rest.restmapper",
+    "Added": "kinform.cache.processor.events",
     "AlreadyExistsError": "kinform.errors",
     "AmbiguousResourceError": "kinform.errors",
     "ApiError": "kinform.errors",
     "ApiWarning": "kinform.rest.warnings",
     "Bookmark": "kinform.rest.results",
-    "ChannelSource": "kinform.runtime.sources",
+    "ChannelSource": "kinform.runtime.source.triggers",
     "Client": "kinform.client",
     "Config": "kinform.rest.config",
     "ConfigError": "kinform.errors",
     "ConflictError": "kinform.errors",
-    "Context": "kinform.runtime.context",
-    "Controller": "kinform.runtime.controller",
+    "Context": "kinform.runtime.controller.context",
+    "Controller": "kinform.runtime.controller.controller",
     "DecodeError": "kinform.errors",
-    "Deleted": "kinform.cache.events",
+    "Deleted": "kinform.cache.processor.events",
     "Entry": "kinform.meta",
-    "EventRecorder": "kinform.runtime.recorder",
-    "EventType": "kinform.sansio.watch",
-    "Finalizer": "kinform.runtime.finalizers",
+    "EventRecorder": "kinform.runtime.events.recorder",
+    "EventType": "kinform.sansio.wire.watch",
+    "Finalizer": "kinform.runtime.finalizer",
     "ForbiddenError": "kinform.errors",
     "GroupVersion": "kinform.meta",
     "GroupVersionKind": "kinform.meta",
     "GroupVersionResource": "kinform.meta",
     "InvalidError": "kinform.errors",
-    "KindSource": "kinform.runtime.kind_source",
+    "KindSource": "kinform.runtime.source.kind",
     "KinformError": "kinform.errors",
-    "LeaderElection": "kinform.sansio.election_config",
+    "LeaderElection": "kinform.sansio.election.config",
     "LeaderElector": "kinform.runtime.leader_election",
     "LeadershipLost": "kinform.errors",
     "ListOptions": "kinform.rest.options",
@@ -233,30 +233,30 @@ _HOMES: Final[dict[str, str]] = {
     "LogStream": "kinform.rest.logs",
     "Manager": "kinform.runtime.manager",
     "NotFoundError": "kinform.errors",
-    "Object": "kinform.objects",
+    "Object": "kinform.objects.object",
     "ObjectMeta": "kinform.meta",
     "ObjectName": "kinform.meta",
     "PatchType": "kinform.rest.options",
     "QueueShutDown": "kinform.errors",
     "RESTClient": "kinform.rest.client",
-    "RateLimiter": "kinform.rest.limits",
-    "ReflectorOptions": "kinform.cache.options",
-    "Registration": "kinform.cache.processor",
+    "RateLimiter": "kinform.rest.rate_limits",
+    "ReflectorOptions": "kinform.cache.reflector_options",
+    "Registration": "kinform.cache.processor.processor",
     "Request": "kinform.rest.request",
     "Resource": "kinform.resource",
     "ResourceClient": "kinform.resource_client",
     "ResourceExpiredError": "kinform.errors",
     "ResourceVersionRegressed": "kinform.errors",
-    "Result": "kinform.runtime.reconciling",
+    "Result": "kinform.runtime.controller.reconciler",
     "SelectorError": "kinform.selectors",
     "ServerTimeoutError": "kinform.errors",
-    "SharedInformer": "kinform.cache.informer",
+    "SharedInformer": "kinform.cache.shared_informer",
     "SharedInformerFactory": "kinform.cache.factory",
     "SourceError": "kinform.errors",
-    "StreamSource": "kinform.runtime.sources",
+    "StreamSource": "kinform.runtime.source.triggers",
     "TerminalError": "kinform.errors",
-    "TimerSource": "kinform.runtime.sources",
-    "TokenBucketLimiter": "kinform.rest.limits",
+    "TimerSource": "kinform.runtime.source.triggers",
+    "TokenBucketLimiter": "kinform.rest.rate_limits",
     "TooManyRequestsError": "kinform.errors",
     "Transport": "kinform.rest.transport",
     "TransportError": "kinform.errors",
@@ -264,7 +264,7 @@ _HOMES: Final[dict[str, str]] = {
     "UnauthorizedError": "kinform.errors",
     "UnavailableError": "kinform.errors",
     "UnknownResourceError": "kinform.errors",
-    "Updated": "kinform.cache.events",
+    "Updated": "kinform.cache.processor.events",
     "UsageError": "kinform.errors",
     "VersionInfo": "kinform.client",
     "Watch": "kinform.rest.watch",
@@ -272,10 +272,10 @@ _HOMES: Final[dict[str, str]] = {
     "WorkQueue": "kinform.workqueue.queue",
     "__version__": "kinform.version",
     "connect": "kinform.client",
-    "index_by": "kinform.cache.indexes",
+    "index_by": "kinform.cache.store.indexes",
     "retry_on_conflict": "kinform.rest.conflict",
     "strip_managed_fields": "kinform.transforms",
-    "wait_for_cache_sync": "kinform.cache.waiting",
+    "wait_for_cache_sync": "kinform.cache._informer.state_waiters",
 }
 """The module that defines each name."""
 

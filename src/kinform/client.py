@@ -11,31 +11,31 @@ from typing import TypeVar, Unpack, cast, final, overload
 
 import msgspec
 
-from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.cache.selection import Selection, check_namespace, select
+from kinform.cache.shared_informer import InformerOptions, SharedInformer
 from kinform.clientset.groups import Groups
 from kinform.clock import offload
 from kinform.errors import UsageError
-from kinform.finder import Finder
 from kinform.meta import GroupVersion, GroupVersionResource
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource import Resource, model_decoder, model_or_object, resource_of
 from kinform.resource_client import ALL_NAMESPACES, ResourceClient
-from kinform.rest import loading
-from kinform.rest.aiohttp_transport import AiohttpTransport
-from kinform.rest.auth import Credentials
+from kinform.rest.auth.credentials import Credentials
 from kinform.rest.client import RESTClient
+from kinform.rest.clientcmd import loading
 from kinform.rest.config import Config, CredentialPluginPolicy
 from kinform.rest.connection import Connection
 from kinform.rest.discovery import Discovery
-from kinform.rest.limits import RateLimiter
-from kinform.rest.mapping import APIResource
-from kinform.rest.proxy import proxy_for
+from kinform.rest.rate_limits import RateLimiter
 from kinform.rest.reconnects import check_reconnect_rate
-from kinform.rest.tls import TlsSource
+from kinform.rest.restmapper import APIResource
 from kinform.rest.transport import Transport
+from kinform.rest.transport.aiohttp_transport import AiohttpTransport
+from kinform.rest.transport.proxy import proxy_for
+from kinform.rest.transport.tls import TlsSource
 from kinform.rest.warnings import WarningHandler
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
+from kinform.verbs._finder import Finder
 
 __all__ = ["Client", "VersionInfo", "connect"]
 

@@ -231,7 +231,7 @@ class ObjectMeta(msgspec.Struct, frozen=True, gc=False, eq=False):  # noqa: PLW1
             try:
                 held = _annotations(held)
             except (msgspec.DecodeError, RecursionError) as exc:
-                from kinform.sansio import heads  # here, because it imports this module
+                from kinform.sansio.wire import heads  # here, because it imports this module
 
                 error = heads.decode_error(exc)
                 error.path = "$.metadata.annotations" + error.path.removeprefix("$")

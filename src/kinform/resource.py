@@ -10,12 +10,12 @@ import dataclasses
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, cast, final, overload
 
-from kinform import models
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource, ObjectMeta
-from kinform.models import is_projection, resource_of
-from kinform.objects import Object
-from kinform.sansio.heads import Body, Head
+from kinform.objects import models
+from kinform.objects.models import is_projection, resource_of
+from kinform.objects.object import Object
+from kinform.sansio.wire.heads import Body, Head
 
 __all__ = [
     "Resource",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TypeVar, final
 
 from kinform.cache.selection import check_namespace
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.verbs.base import ALL_NAMESPACES
 from kinform.verbs.reading import Gets, Lists, ReadsLogs, Watches
 from kinform.verbs.writing import Changes, Creates, Deletes, DeletesCollections

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from kinform.objects import Object
-from kinform.sansio import heads
+from kinform.objects.object import Object
+from kinform.sansio.wire import heads
 
 __all__ = ["strip_managed_fields"]
 

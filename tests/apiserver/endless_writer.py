@@ -12,8 +12,8 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.json import Json
-from kinform.apiserver.wire import Request
+from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.serializer.json_values import Json
 
 PATH = "/api/v1/namespaces/default/configmaps"
 CREATORS = 8

@@ -8,11 +8,11 @@ import json
 from collections.abc import AsyncIterator, Callable
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.deletion import delete_options
-from kinform.apiserver.paths import Route, route
-from kinform.apiserver.wire import Request
-from kinform.cache.informer import SharedInformer
-from kinform.objects import Object
+from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.request_paths import Route, route
+from kinform.apiserver.registry.deletion import delete_options
+from kinform.cache.shared_informer import SharedInformer
+from kinform.objects.object import Object
 
 CONFIGS = "/api/v1/namespaces/default/configmaps"
 HOUR = 3600.0

@@ -15,10 +15,12 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-from kinform.apiserver import decoding, kinds, managed_fields, schemas, server_side_apply
-from kinform.apiserver.kinds import CustomVersion, Kind, Subresource
-from kinform.apiserver.schemas import Schema
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.fieldmanager import apply, managed_fields
+from kinform.apiserver.scheme import kind_registry, schemas
+from kinform.apiserver.scheme.kind_registry import CustomVersion, Kind, Subresource
+from kinform.apiserver.scheme.schemas import Schema
+from kinform.apiserver.serializer import decoding
 
 _FILE = Path(__file__).parent / "data_apply.json.xz"
 
@@ -53,7 +55,7 @@ def kind_of(path: str) -> tuple[Kind, Schema]:
     if path in {"widgets", "looses"}:
         return _custom(path, recording()[path])
     *group, version, plural = path.split("/")
-    kind = kinds.builtin().find("".join(group), version, plural)
+    kind = kind_registry.builtin().find("".join(group), version, plural)
     assert kind is not None
     return kind, schemas.builtin(kind.definition)
 
@@ -81,7 +83,7 @@ def replay(step: Step, live: dict[str, Any] | None) -> dict[str, Any]:
     subresource = step.get("subresource", "")
     if "applied" in step:
         try:
-            new = server_side_apply.apply(
+            new = apply.apply(
                 kind,
                 schema,
                 step["applied"],

@@ -13,10 +13,11 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-from kinform.apiserver import kinds, validation
+from kinform.apiserver import validation
 from kinform.apiserver.defaults import core, others, rbac
-from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.kinds import CustomVersion, Kind
+from kinform.apiserver.scheme import kind_registry
+from kinform.apiserver.scheme.field_errors import FieldError
+from kinform.apiserver.scheme.kind_registry import CustomVersion, Kind
 
 Json = dict[str, Any]
 
@@ -32,8 +33,8 @@ def recorded() -> Json:
 
 
 @functools.cache
-def _builtin() -> kinds.Kinds:
-    return kinds.builtin()
+def _builtin() -> kind_registry.Kinds:
+    return kind_registry.builtin()
 
 
 def kind_at(path: str) -> tuple[Kind, str]:

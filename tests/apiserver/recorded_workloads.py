@@ -13,9 +13,10 @@ import lzma
 from pathlib import Path
 from typing import Any
 
-from kinform.apiserver import defaults, kinds, validation
-from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.kinds import Kind
+from kinform.apiserver import defaults, validation
+from kinform.apiserver.scheme import kind_registry
+from kinform.apiserver.scheme.field_errors import FieldError
+from kinform.apiserver.scheme.kind_registry import Kind
 
 Json = dict[str, Any]
 
@@ -44,7 +45,7 @@ def name_of(case: Json) -> str:
 
 @functools.cache
 def _kinds() -> dict[str, Kind]:
-    return {kind.storage: kind for kind in kinds.builtin().all() if kind.version == "v1"}
+    return {kind.storage: kind for kind in kind_registry.builtin().all() if kind.version == "v1"}
 
 
 def kind_of(storage: str) -> Kind:

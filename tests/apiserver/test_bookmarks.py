@@ -8,8 +8,8 @@ import contextlib
 import msgspec
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.json import Json
-from kinform.apiserver.wire import Request, Response
+from kinform.apiserver.endpoints.messages import Request, Response
+from kinform.apiserver.serializer.json_values import Json
 from kinform.testing import in_virtual_time
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"

@@ -11,9 +11,9 @@ from collections.abc import AsyncGenerator
 import pytest
 
 import kinform
+from kinform._listening import half_of_descriptors
 from kinform.apiserver import APIServer
 from kinform.apiserver.http import MAX_CONNECTIONS, HttpServer
-from kinform.listening import half_of_descriptors
 
 MOST = 8
 WATCH = "/api/v1/namespaces/default/configmaps?watch=true&resourceVersion=0"

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from kinform.apiserver.application import Application
-from kinform.apiserver.cluster import Cluster
-from kinform.apiserver.storage import Draft
-from kinform.apiserver.wire import Request
+from kinform.apiserver._cluster import Cluster
+from kinform.apiserver.endpoints.application import Application
+from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.storage.versioned_store import Draft
 
 NAMESPACES = "/api/v1/namespaces"
 CONFIGMAPS = f"{NAMESPACES}/default/configmaps"

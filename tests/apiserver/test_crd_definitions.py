@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from kinform.apiserver.crd import definitions, establishing, kinds, patterns
-from kinform.apiserver.field_errors import FieldError
+from kinform.apiserver.apiextensions import custom_kinds, definitions, establishing
+from kinform.apiserver.apiextensions.schema import patterns
+from kinform.apiserver.scheme.field_errors import FieldError
 
 RECORDED = json.loads(Path(__file__).with_name("data_crd.json").read_text(encoding="utf-8"))
 NOW = "2026-11-16T01:51:01Z"
@@ -118,7 +119,7 @@ def test_what_is_established_stays_so_when_its_new_names_are_taken() -> None:
 
 
 def test_nothing_is_served_before_it_is_established() -> None:
-    assert kinds.kinds_of(definition()) == []
+    assert custom_kinds.kinds_of(definition()) == []
 
 
 def test_a_served_version_is_a_kind_as_discovery_shows_it() -> None:
@@ -132,7 +133,7 @@ def test_a_served_version_is_a_kind_as_discovery_shows_it() -> None:
     hidden = {**obj["spec"]["versions"][0], "name": "v0", "served": False, "storage": False}
     obj["spec"]["versions"].append(hidden)
     establishing.establish(obj, [], NOW)
-    (kind,) = kinds.kinds_of(obj)
+    (kind,) = custom_kinds.kinds_of(obj)
     assert (kind.api_version, kind.kind, kind.plural, kind.singular, kind.list_kind) == (
         "example.com/v1", "Widget", "widgets", "widget", "WidgetList",
     )  # fmt: skip
@@ -160,7 +161,7 @@ def test_a_definition_that_goes_keeps_its_objects_readable() -> None:
     assert (last["reason"], last["message"], last["lastTransitionTime"]) == (
         "InstanceDeletionInProgress", "CustomResource deletion is in progress", NOW,
     )  # fmt: skip
-    (kind,) = kinds.kinds_of(obj)
+    (kind,) = custom_kinds.kinds_of(obj)
     assert kind.custom is not None
     assert kind.custom.is_terminating
 

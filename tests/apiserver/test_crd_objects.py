@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.apiserver.crd import defaulting, pruning, validating
-from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.kinds import CustomVersion, Kind
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.apiextensions.schema import defaulting, object_validation, pruning
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.scheme.field_errors import FieldError
+from kinform.apiserver.scheme.kind_registry import CustomVersion, Kind
 
 RECORDED = json.loads(Path(__file__).with_name("data_crd.json").read_text(encoding="utf-8"))
 SCALE = {
@@ -49,7 +49,7 @@ def written(group: dict[str, Any], obj: dict[str, Any]) -> tuple[object, list[st
         return exc.message, []
     dropped = pruning.prune(schema, obj)
     defaulting.default(schema, obj)
-    return causes(validating.validate(of, schema, obj)), dropped
+    return causes(object_validation.validate(of, schema, obj)), dropped
 
 
 @pytest.mark.parametrize(
@@ -73,15 +73,15 @@ def test_what_was_wrong_and_has_not_changed_is_tolerated(case: dict[str, Any]) -
     schema = RECORDED["ratcheting"]["schema"]
     new = {"metadata": {"name": "r", "generation": 2}, "spec": case["new"]}
     old = {"metadata": {"name": "r", "generation": 1}, "spec": case["old"]}
-    errors = validating.validate_update(kind("Rat"), schema, new, old)
+    errors = object_validation.validate_update(kind("Rat"), schema, new, old)
     assert causes(errors) == sorted(case["causes"])
 
 
 def test_true_is_not_one() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer", "enum": [1]}}}
-    errors = validating.validate(kind("Widget"), schema, {"a": True})
+    errors = object_validation.validate(kind("Widget"), schema, {"a": True})
     assert [error.field for error in errors] == ["a", "a"]
-    assert validating.validate_update(kind("Widget"), schema, {"a": True}, {"a": 1})
+    assert object_validation.validate_update(kind("Widget"), schema, {"a": True}, {"a": 1})
 
 
 VALUES = st.recursive(
@@ -110,7 +110,7 @@ def test_to_prune_and_to_default_again_changes_nothing(group: str, spec: object)
 def test_an_object_that_does_not_change_is_never_refused(group: str, spec: object) -> None:
     schema = SCHEMAS[group]
     obj: dict[str, Any] = {"metadata": {"name": "x"}, "spec": spec}
-    errors = validating.validate_update(kind("Widget"), schema, obj, copy.deepcopy(obj))
+    errors = object_validation.validate_update(kind("Widget"), schema, obj, copy.deepcopy(obj))
     embedded = [error for error in errors if ".em" in error.field]
     assert errors == embedded
 
@@ -120,5 +120,5 @@ def test_validation_leaves_the_object_alone(spec: object) -> None:
     obj: dict[str, Any] = {"spec": spec}
     before = copy.deepcopy(obj)
     for schema in SCHEMAS.values():
-        validating.validate(kind("Widget"), schema, obj)
+        object_validation.validate(kind("Widget"), schema, obj)
     assert obj == before

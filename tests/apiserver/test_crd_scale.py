@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from kinform.apiserver.crd import scale
-from kinform.apiserver.kinds import CustomVersion, Kind
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.apiextensions import scale
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.scheme.kind_registry import CustomVersion, Kind
 
 PATHS = {
     "specReplicasPath": ".spec.replicas",

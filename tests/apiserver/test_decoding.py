@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinform.apiserver import decoding, schemas
-from kinform.apiserver.json import Json, syntax_error
-from kinform.apiserver.kinds import CustomVersion, Kind
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.scheme import schemas
+from kinform.apiserver.scheme.kind_registry import CustomVersion, Kind
+from kinform.apiserver.serializer import decoding
+from kinform.apiserver.serializer.json_values import Json, syntax_error
 
 JSON = "application/json"
 YAML = "application/yaml"

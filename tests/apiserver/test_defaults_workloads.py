@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.apiserver import defaults
-from kinform.apiserver.quantities import QuantityError, canonical, parse, rounded
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.scheme.resource_quantities import QuantityError, canonical, parse, rounded
 from tests.apiserver.recorded_workloads import (
     WORKLOADS,
     Json,

@@ -15,13 +15,13 @@ from kinform.apiserver import APIServer
 from kinform.apiserver.demo import Demo
 from kinform.apiserver.demo.chance import next_image, next_replicas
 from kinform.apiserver.demo.controllers import Controllers, rollout, template_hash
+from kinform.apiserver.demo.demo_cluster import PERIOD
 from kinform.apiserver.demo.manifests import NODES
 from kinform.apiserver.demo.pods import Kubelets, choose_node, is_ready
-from kinform.apiserver.demo.running import PERIOD
 from kinform.apiserver.demo.world import EVENTS, World, is_going, is_owned
-from kinform.apiserver.json import Json, text
-from kinform.apiserver.storage import Change
-from kinform.apiserver.wire import Request
+from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.serializer.json_values import Json, text
+from kinform.apiserver.storage.versioned_store import Change
 from kinform.errors import UsageError
 from kinform.testing import in_virtual_time
 from kinform.testing.virtual_time import run

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from kinform.apiserver import data, discovery, kinds
-from kinform.apiserver.discovery import AGGREGATED, Discovery, wants_aggregated
-from kinform.apiserver.json import Json
-from kinform.apiserver.wire import Request
+from kinform.apiserver import _recorded
+from kinform.apiserver.endpoints import discovery
+from kinform.apiserver.endpoints.discovery import AGGREGATED, Discovery, wants_aggregated
+from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.scheme import kind_registry
+from kinform.apiserver.serializer.json_values import Json
 from tests.apiserver import recorded
 
 ADDRESS = "127.0.0.1:6443"
@@ -22,17 +24,17 @@ def ordered(document: Json) -> Json:
 
 @pytest.mark.parametrize("path", recorded.discovery())
 def test_the_older_documents_of_built_in_kinds_are_those_of_the_real_server(path: str) -> None:
-    made = discovery.document(kinds.builtin(), path, address=ADDRESS)
+    made = discovery.document(kind_registry.builtin(), path, address=ADDRESS)
     assert made == recorded.discovery()[path]
 
 
 def test_the_order_of_fields_is_that_of_the_real_server() -> None:
-    made = discovery.document(kinds.builtin(), "/apis/apps/v1", address=ADDRESS)
+    made = discovery.document(kind_registry.builtin(), "/apis/apps/v1", address=ADDRESS)
     assert str(made) == str(recorded.discovery()["/apis/apps/v1"])
 
 
 def test_the_root_of_the_core_group_tells_the_address_of_the_server() -> None:
-    assert discovery.document(kinds.builtin(), "/api", address=ADDRESS) == {
+    assert discovery.document(kind_registry.builtin(), "/api", address=ADDRESS) == {
         "kind": "APIVersions",
         "versions": ["v1"],
         "serverAddressByClientCIDRs": [
@@ -42,11 +44,11 @@ def test_the_root_of_the_core_group_tells_the_address_of_the_server() -> None:
 
 
 def test_aggregated_discovery_of_built_in_kinds_is_that_of_the_real_server() -> None:
-    core = discovery.aggregated(kinds.builtin(), "/api")
-    named = discovery.aggregated(kinds.builtin(), "/apis")
+    core = discovery.aggregated(kind_registry.builtin(), "/api")
+    named = discovery.aggregated(kind_registry.builtin(), "/apis")
     assert core is not None
     assert named is not None
-    assert str(core["items"] + named["items"]) == str(data.api().groups)
+    assert str(core["items"] + named["items"]) == str(_recorded.api().groups)
 
 
 def test_aggregated_discovery_of_custom_kinds_is_that_of_the_real_server() -> None:
@@ -77,8 +79,8 @@ def test_custom_groups_follow_the_built_in_ones() -> None:
     ["/apis/none", "/apis/apps/v9", "/api/v2", "/", "/apis//v1", "/apis/apps/v1/deployments"],
 )
 def test_what_is_not_served_has_no_document(path: str) -> None:
-    assert discovery.document(kinds.builtin(), path, address=ADDRESS) is None
-    assert discovery.aggregated(kinds.builtin(), path) is None
+    assert discovery.document(kind_registry.builtin(), path, address=ADDRESS) is None
+    assert discovery.aggregated(kind_registry.builtin(), path) is None
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_the_aggregated_form_is_for_those_who_name_it(accept: str, *, wanted: bo
 
 
 def test_an_answer_that_the_client_has_already_is_not_sent_again() -> None:
-    answers = Discovery(kinds.builtin())
+    answers = Discovery(kind_registry.builtin())
     first = answers.answer(Request.of("GET", "/apis", headers={"Accept": AGGREGATED}))
     assert first is not None
     assert first.headers["Content-Type"] == AGGREGATED
@@ -110,7 +112,7 @@ def test_an_answer_that_the_client_has_already_is_not_sent_again() -> None:
 
 
 def test_a_new_kind_changes_the_answer() -> None:
-    registry = kinds.builtin()
+    registry = kind_registry.builtin()
     answers = Discovery(registry)
     request = Request.of("GET", "/apis", headers={"Accept": AGGREGATED})
     before = answers.answer(request)
@@ -123,7 +125,7 @@ def test_a_new_kind_changes_the_answer() -> None:
 
 
 def test_other_requests_are_left_to_others() -> None:
-    answers = Discovery(kinds.builtin())
+    answers = Discovery(kind_registry.builtin())
     assert answers.answer(Request.of("GET", "/apis")) is None
     headers = {"Accept": AGGREGATED}
     assert answers.answer(Request.of("GET", "/apis/apps", headers=headers)) is None

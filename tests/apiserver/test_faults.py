@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinform.apiserver import faults
-from kinform.apiserver.fault_kinds import EFFECTS, Match, Subject
 from kinform.apiserver.faults import Fault, FaultPlan
+from kinform.apiserver.faults.kinds import EFFECTS, Match, Subject
 from kinform.errors import UsageError
 
 PODS = Subject("list", "pods", "", "default")

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinform.apiserver import field_sets, schemas
-from kinform.apiserver.field_sets import FieldSet
+from kinform.apiserver.fieldmanager import field_sets
+from kinform.apiserver.fieldmanager.field_sets import FieldSet
+from kinform.apiserver.scheme import schemas
 
 Paths = frozenset[tuple[str, ...]]
 

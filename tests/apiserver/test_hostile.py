@@ -15,10 +15,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.application import Application
-from kinform.apiserver.cluster import Cluster
-from kinform.apiserver.storage import Change
-from kinform.apiserver.wire import Request, Response
+from kinform.apiserver._cluster import Cluster
+from kinform.apiserver.endpoints.application import Application
+from kinform.apiserver.endpoints.messages import Request, Response
+from kinform.apiserver.storage.versioned_store import Change
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 JSON = {"content-type": "application/json"}

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kinform.apiserver.application import Application
-from kinform.apiserver.cluster import Cluster
+from kinform.apiserver._cluster import Cluster
+from kinform.apiserver.endpoints.application import Application
+from kinform.apiserver.endpoints.messages import Request
 from kinform.apiserver.server import preload
-from kinform.apiserver.storage import Storage
-from kinform.apiserver.wire import Request
+from kinform.apiserver.storage.versioned_store import Storage
 
 Json = dict[str, Any]
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinform.apiserver import json_patch
-from kinform.apiserver.json import Json
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.patch import json_patch
+from kinform.apiserver.serializer.json_values import Json
 
 REJECTED = "the server rejected our request due to an error in our request"
 TARGET: Json = {

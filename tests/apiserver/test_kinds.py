@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.apiserver import kinds, schemas
-from kinform.apiserver.kinds import Kind, Kinds, definition_of, schema_of, version_priority
+from kinform.apiserver.scheme import kind_registry, schemas
+from kinform.apiserver.scheme.kind_registry import (
+    Kind,
+    Kinds,
+    definition_of,
+    schema_of,
+    version_priority,
+)
 from kinform.meta import GroupVersionKind
 from tests.apiserver import recorded
 
@@ -23,7 +29,7 @@ def gadgets() -> list[Kind]:
 
 
 def builtin(group: str, version: str, plural: str) -> Kind:
-    kind = kinds.builtin().find(group, version, plural)
+    kind = kind_registry.builtin().find(group, version, plural)
     assert kind is not None
     return kind
 
@@ -37,21 +43,21 @@ def test_a_built_in_kind_has_all_that_discovery_tells_of_it() -> None:
         "DeploymentList",
     )
     assert (kind.short_names, kind.categories) == (("deploy",), ("all",))
-    assert set(kind.verbs) == set(kinds.CUSTOM_VERBS)
+    assert set(kind.verbs) == set(kind_registry.CUSTOM_VERBS)
     assert kind.storage == "deployments.apps"
     assert kind.definition == "io.k8s.api.apps.v1.Deployment"
     assert kind.custom is None
 
 
 def test_a_kind_is_found_by_its_path_and_by_its_name() -> None:
-    registry = kinds.builtin()
+    registry = kind_registry.builtin()
     for kind in registry.all():
         assert registry.find(kind.group, kind.version, kind.plural) is kind
         assert registry.by_gvk(kind.gvk) is kind
 
 
 def test_every_built_in_kind_has_a_schema_of_its_own_kind() -> None:
-    for kind in kinds.builtin().all():
+    for kind in kind_registry.builtin().all():
         names = schema_of(kind).raw["x-kubernetes-group-version-kind"]
         assert {"group": kind.group, "version": kind.version, "kind": kind.kind} in names
 
@@ -80,12 +86,12 @@ def test_a_kind_that_is_not_built_in_has_no_definition() -> None:
     ],
 )
 def test_versions_share_a_table(storage: str, versions: list[str]) -> None:
-    found = kinds.builtin().versions(storage)
+    found = kind_registry.builtin().versions(storage)
     assert [kind.api_version for kind in found] == versions
 
 
 def test_no_other_kinds_share_a_table() -> None:
-    registry = kinds.builtin()
+    registry = kind_registry.builtin()
     shared = {kind.storage for kind in registry.all() if len(registry.versions(kind.storage)) > 1}
     assert shared == {"horizontalpodautoscalers.autoscaling", "events"}
 
@@ -94,7 +100,7 @@ def test_no_other_kinds_share_a_table() -> None:
 
 
 def test_custom_kinds_come_and_go() -> None:
-    registry = kinds.builtin()
+    registry = kind_registry.builtin()
     before = registry.all()
     registry.put(gadgets())
     found = registry.find("shop.example.com", "v1", "gadgets")
@@ -109,14 +115,14 @@ def test_custom_kinds_come_and_go() -> None:
 
 
 def test_a_definition_replaces_what_it_served_before() -> None:
-    registry = kinds.builtin()
+    registry = kind_registry.builtin()
     registry.put(gadgets())
     registry.put(gadgets()[:1])
     assert registry.find("shop.example.com", "v1beta1", "gadgets") is None
 
 
 def test_the_generation_grows_with_each_change_and_only_then() -> None:
-    registry = kinds.builtin()
+    registry = kind_registry.builtin()
     seen = [registry.generation]
     registry.put(gadgets())
     seen.append(registry.generation)
@@ -128,13 +134,13 @@ def test_the_generation_grows_with_each_change_and_only_then() -> None:
 
 
 def test_registries_do_not_see_each_others_custom_kinds() -> None:
-    one, other = kinds.builtin(), kinds.builtin()
+    one, other = kind_registry.builtin(), kind_registry.builtin()
     one.put(gadgets())
     assert other.versions(GADGETS) == ()
 
 
 def test_the_stored_version_is_the_one_that_was_said_or_the_preferred_one() -> None:
-    registry = kinds.builtin()
+    registry = kind_registry.builtin()
     registry.put(list(reversed(gadgets())))
     assert registry.stored_version(gadgets()[0]) == "v1"
     registry.put(gadgets(), stored="v1alpha1")
@@ -142,7 +148,7 @@ def test_the_stored_version_is_the_one_that_was_said_or_the_preferred_one() -> N
 
 
 def test_kinds_of_several_definitions_or_none_are_refused() -> None:
-    registry = kinds.builtin()
+    registry = kind_registry.builtin()
     others = recorded.kinds_of(recorded.custom()["definitions"][1])
     for wrong in ([], [*gadgets(), *others], [builtin("", "v1", "pods")]):
         with pytest.raises(ValueError, match="kinds of one definition"):
@@ -190,7 +196,11 @@ def test_names_that_only_look_like_versions_come_last() -> None:
 
 def test_importing_reads_no_data() -> None:
     program = (
-        "from kinform.apiserver import data, discovery, kinds, openapi, schemas\n"
+        "from kinform.apiserver import _recorded as data\n"
+        "from kinform.apiserver.endpoints import discovery\n"
+        "from kinform.apiserver.scheme import kind_registry as kinds\n"
+        "from kinform.apiserver.openapi import v3 as openapi\n"
+        "from kinform.apiserver.scheme import schemas\n"
         "assert not data.api.cache_info().currsize\n"
         "kinds.builtin()\n"
         "assert not data.schemas.cache_info().currsize\n"

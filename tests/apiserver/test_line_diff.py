@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.apiserver.line_diff import unified
+from kinform.apiserver.scheme.line_diff import unified
 
 HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 LINES = st.lists(st.sampled_from(["a", "b", "c"]), max_size=8)

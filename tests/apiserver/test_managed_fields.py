@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kinform.apiserver import managed_fields
+from kinform.apiserver.fieldmanager import managed_fields
 from tests.apiserver import recorded_apply
 
 NOW = "2024-05-01T00:00:00Z"

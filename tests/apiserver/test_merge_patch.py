@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinform.apiserver import merge_patch
-from kinform.apiserver.json import Json
+from kinform.apiserver.patch import merge_patch
+from kinform.apiserver.serializer.json_values import Json
 
 names = st.sampled_from(["a", "b", "c"])
 leaves = st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["", "x"])

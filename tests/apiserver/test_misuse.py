@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from kinform.apiserver import APIServer, faults
-from kinform.apiserver.fault_kinds import about_verb
-from kinform.apiserver.fault_plan import FaultPlan
+from kinform.apiserver.faults.kinds import about_verb
+from kinform.apiserver.faults.plan import FaultPlan
 from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.testing import in_virtual_time

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kinform.apiserver import decoding, protobuf
-from kinform.apiserver.json import Json
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.serializer import decoding, protobuf
+from kinform.apiserver.serializer.json_values import Json
 
 PAIRS: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("data_protobuf.json").read_text(encoding="utf-8")

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.identity import User
-from kinform.apiserver.rbac import Attributes, Objects, Policy, Rule
-from kinform.apiserver.wire import Request
+from kinform.apiserver.authn.identity import User
+from kinform.apiserver.authz.rbac import Attributes, Objects, Policy, Rule
+from kinform.apiserver.endpoints.messages import Request
 from kinform.errors import ForbiddenError, UsageError
 from tests.apiserver.recorded_rbac import CASES, HOME, SETUP, Case, essence, recorded
 

@@ -6,10 +6,13 @@ from typing import Any
 
 import pytest
 
-from kinform.apiserver import decoding, json_patch, kinds, repeats, validation
-from kinform.apiserver.field_errors import invalid
-from kinform.apiserver.json import as_list, syntax_error
-from kinform.apiserver.validation import claims
+from kinform.apiserver import validation
+from kinform.apiserver.patch import duplicate_fields, json_patch
+from kinform.apiserver.scheme import kind_registry
+from kinform.apiserver.scheme.field_errors import invalid
+from kinform.apiserver.serializer import decoding
+from kinform.apiserver.serializer.json_values import as_list, syntax_error
+from kinform.apiserver.validation import claim_diffs
 from kinform.apiserver.validation.metadata import (
     validate_metadata_update,
     validate_metadata_update_again,
@@ -35,7 +38,7 @@ LETTERS = {
 
 
 def kind(storage: str) -> Any:
-    found = [one for one in kinds.builtin().all() if one.storage == storage]
+    found = [one for one in kind_registry.builtin().all() if one.storage == storage]
     return found[0]
 
 
@@ -102,7 +105,7 @@ CLAIM: Json = {
 
 def test_what_was_changed_of_a_claim_is_shown_with_what_is_around_it() -> None:
     after = CLAIM | {"resources": {"requests": {"storage": "1Gi"}, "limits": {"storage": "5Gi"}}}
-    assert claims.difference(CLAIM, after).splitlines() == [
+    assert claim_diffs.difference(CLAIM, after).splitlines() == [
         "@@ -4,7 +4,9 @@",
         "  ],",
         '  "Selector": null,',
@@ -121,7 +124,7 @@ def test_the_sources_of_a_claim_are_shown_with_all_their_fields() -> None:
     source = {"kind": "PersistentVolumeClaim", "name": "z"}
     before = CLAIM | {"dataSource": source, "dataSourceRef": source}
     after = CLAIM | {"volumeAttributesClassName": "q"}
-    assert claims.difference(before, after).splitlines() == [
+    assert claim_diffs.difference(before, after).splitlines() == [
         "@@ -12,16 +12,7 @@",
         '  "VolumeName": "",',
         '  "StorageClassName": null,',
@@ -152,10 +155,13 @@ def test_what_a_value_of_a_json_patch_has_twice_stays_as_it_is_written() -> None
     patch, _ = decoding.decode_patch(body, "application/json-patch+json")
     result = json_patch.apply({"kind": "A"}, as_list(patch))
     written = '{"kind":"A","data":{"b":"1","a":[{"x":1,"x":{"y":2,"y":3}}],"b":"3"}}'
-    assert repeats.text(result) == written
+    assert duplicate_fields.text(result) == written
     places = [("data", "b"), ("data", "a", 0, "x"), ("data", "a", 0, "x", "y")]
-    assert list(repeats.found(result)) == places
-    assert repeats.plain(result) == {"kind": "A", "data": {"a": [{"x": {"y": 3}}], "b": "3"}}
+    assert list(duplicate_fields.found(result)) == places
+    assert duplicate_fields.plain(result) == {
+        "kind": "A",
+        "data": {"a": [{"x": {"y": 3}}], "b": "3"},
+    }
 
 
 def test_a_value_that_a_later_operation_goes_into_is_read_before() -> None:
@@ -165,4 +171,4 @@ def test_a_value_that_a_later_operation_goes_into_is_read_before() -> None:
     )
     patch, _ = decoding.decode_patch(body, "application/json-patch+json")
     result = json_patch.apply({}, as_list(patch))
-    assert repeats.text(result) == '{"data":{"b":"3","c":"x"}}'
+    assert duplicate_fields.text(result) == '{"data":{"b":"3","c":"x"}}'

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.apiserver import data, schemas
-from kinform.apiserver.json import Json
-from kinform.apiserver.schemas import Schema
+from kinform.apiserver import _recorded
+from kinform.apiserver.scheme import schemas
+from kinform.apiserver.scheme.schemas import Schema
+from kinform.apiserver.serializer.json_values import Json
 
 META = "io.k8s.apimachinery.pkg.apis.meta.v1"
 EXTENSIONS = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1"
@@ -102,7 +103,7 @@ def test_numbers_or_strings_are_marked() -> None:
 
 
 def test_what_has_no_structure_keeps_everything() -> None:
-    kept = {name for name in data.schemas() if schemas.builtin(name).preserves_unknown}
+    kept = {name for name in _recorded.schemas() if schemas.builtin(name).preserves_unknown}
     assert kept == {
         f"{META}.FieldsV1",
         f"{META}.Patch",
@@ -130,7 +131,7 @@ def test_a_property_may_be_called_like_a_word_of_schemas() -> None:
 
 
 def test_every_definition_can_be_read_through() -> None:
-    for schema in map(schemas.builtin, data.schemas()):
+    for schema in map(schemas.builtin, _recorded.schemas()):
         for child in (*schema.properties.values(), schema.items, schema.values):
             if child is not None:
                 assert child.list_type in {"atomic", "set", "map"}

@@ -3,9 +3,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kinform.apiserver import selecting
-from kinform.apiserver.kinds import Kind
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.scheme.kind_registry import Kind
+from kinform.apiserver.storage import selection_predicate
 from tests.apiserver.recorded_objects import kind_of, recorded
 
 BASIC = {"metadata.name", "metadata.namespace"}
@@ -24,7 +24,7 @@ def test_every_field_that_is_supported_has_a_value_in_every_object(key: str) -> 
     kind = kind_of(key, case.get("columns"))
 
     for obj in case["items"]:
-        assert selecting.supported(kind) <= selecting.fields(kind, obj).keys()
+        assert selection_predicate.supported(kind) <= selection_predicate.fields(kind, obj).keys()
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_field_selects_what_it_selects_on_the_real_server(
 ) -> None:
     kind, items = kind_of(key), recorded()["tables"][key]["items"]
 
-    found = [obj for obj in items if selecting.fields(kind, obj)[field] == value]
+    found = [obj for obj in items if selection_predicate.fields(kind, obj)[field] == value]
 
     assert names == [obj["metadata"]["name"] for obj in found]
 
@@ -67,15 +67,15 @@ def test_fields_of_custom_kinds_are_those_of_their_definition() -> None:
     kind = custom(".spec.color", ".spec.n", ".spec.b")
     full = {"metadata": {"name": "a"}, "spec": {"color": "red", "n": 3, "b": True}}
 
-    assert selecting.supported(kind) == {*BASIC, "spec.color", "spec.n", "spec.b"}
-    assert selecting.fields(kind, full) == {
+    assert selection_predicate.supported(kind) == {*BASIC, "spec.color", "spec.n", "spec.b"}
+    assert selection_predicate.fields(kind, full) == {
         "metadata.name": "a",
         "metadata.namespace": "",
         "spec.color": "red",
         "spec.n": "3",
         "spec.b": "true",
     }
-    assert selecting.fields(kind, {"metadata": {"name": "a"}})["spec.b"] == ""
+    assert selection_predicate.fields(kind, {"metadata": {"name": "a"}})["spec.b"] == ""
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_other_fields_are_refused_in_the_words_of_the_server(
     key: str, field: str, message: str
 ) -> None:
     with pytest.raises(StatusError) as refusal:
-        selecting.check(kind_of(key), field)
+        selection_predicate.check(kind_of(key), field)
 
     assert (400, "BadRequest", message) == (
         refusal.value.code,
@@ -116,4 +116,4 @@ def test_other_fields_are_refused_in_the_words_of_the_server(
 @pytest.mark.parametrize("key", ["/v1/pods", "/v1/configmaps", "apps/v1/deployments"])
 def test_names_and_namespaces_can_always_be_selected(key: str) -> None:
     for field in BASIC:
-        selecting.check(kind_of(key), field)
+        selection_predicate.check(kind_of(key), field)

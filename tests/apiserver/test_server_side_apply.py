@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinform.apiserver import managed_fields, server_side_apply
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.fieldmanager import apply as server_side_apply
+from kinform.apiserver.fieldmanager import managed_fields
 from tests.apiserver import recorded_apply
 
 NOW = "2024-05-01T00:00:00Z"

@@ -20,11 +20,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.journal import Journal
-from kinform.apiserver.json import Json
-from kinform.apiserver.sqlite import FORMAT, Batch, Database
-from kinform.apiserver.storage import Change, Draft, Expired, Storage, Stored
-from kinform.apiserver.wire import Chunks, Request, Response, apart
+from kinform.apiserver.endpoints.messages import Chunks, Request, Response, apart
+from kinform.apiserver.serializer.json_values import Json
+from kinform.apiserver.storage.journal import Journal
+from kinform.apiserver.storage.sqlite import FORMAT, Batch, Database
+from kinform.apiserver.storage.versioned_store import Change, Draft, Expired, Storage, Stored
 from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.testing import in_virtual_time
@@ -555,7 +555,10 @@ async def test_two_servers_cannot_share_a_file(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_server_of_another_process_keeps_its_lock(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
-    script = "import sys; from kinform.apiserver.sqlite import Database; Database.open(sys.argv[1])"
+    script = (
+        "import sys; from kinform.apiserver.storage.sqlite import Database; "
+        "Database.open(sys.argv[1])"
+    )
     command = [sys.executable, "-c", script, str(path)]
     with contextlib.closing(Database.open(path)):
         with pytest.raises(UsageError, match="in use"):
@@ -577,7 +580,7 @@ def test_a_file_without_permission_is_refused() -> None:
     # Root may do everything, so a child process switches to another user.
     script = """
 import os, sys
-from kinform.apiserver.sqlite import Database
+from kinform.apiserver.storage.sqlite import Database
 if os.geteuid() == 0:
     os.seteuid(65534)
 Database.open(sys.argv[1])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kinform.apiserver.storage import (
+from kinform.apiserver.storage.versioned_store import (
     Change,
     Conflict,
     Draft,

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kinform.apiserver import schemas, strategic_merge
-from kinform.apiserver.json import Json
-from kinform.apiserver.schemas import ANYTHING
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.patch import strategic_merge
+from kinform.apiserver.scheme import schemas
+from kinform.apiserver.scheme.schemas import ANYTHING
+from kinform.apiserver.serializer.json_values import Json
 
 POD = schemas.builtin("io.k8s.api.core.v1.Pod")
 DEPLOYMENT = schemas.builtin("io.k8s.api.apps.v1.Deployment")

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.apiserver import tables
-from kinform.apiserver.status import StatusError
-from kinform.apiserver.tables import ages, json_path
+from kinform.apiserver import printers
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.printers import ages, column_paths
 from tests.apiserver.recorded_objects import kind_of, recorded
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -32,11 +32,11 @@ def test_a_row_has_the_cells_and_conditions_of_the_real_server(key: str, index: 
     expected, conditions = case["rows"][index]
     now = datetime.fromisoformat(case["now"])
 
-    [row] = tables.table(kind, [case["items"][index]], list_metadata={}, now=now)["rows"]
+    [row] = printers.table(kind, [case["items"][index]], list_metadata={}, now=now)["rows"]
 
     shown = [
         "*" if column["name"].startswith(ANY_ORDER) else cell
-        for column, cell in zip(tables.columns(kind), row["cells"], strict=False)
+        for column, cell in zip(printers.columns(kind), row["cells"], strict=False)
     ]
     assert expected[: len(shown)] == shown
     assert len(expected) == len(row["cells"])
@@ -47,7 +47,7 @@ def test_a_row_has_the_cells_and_conditions_of_the_real_server(key: str, index: 
 def test_an_object_with_nothing_but_metadata_has_the_row_of_a_bookmark(key: str) -> None:
     case = recorded()["tables"][key]
 
-    cells = tables.cells(kind_of(key, case.get("columns")), {"metadata": {}}, NOW)
+    cells = printers.cells(kind_of(key, case.get("columns")), {"metadata": {}}, NOW)
 
     assert case["bookmark"] == cells
 
@@ -56,7 +56,7 @@ def test_a_table_carries_metadata_of_objects_in_the_version_that_was_asked_for()
     kind = kind_of("/v1/configmaps")
     obj = {"metadata": {"name": "a", "creationTimestamp": "2025-12-31T23:00:00Z"}, "data": {}}
 
-    table = tables.table(
+    table = printers.table(
         kind,
         [obj],
         list_metadata={"resourceVersion": "7"},
@@ -85,7 +85,7 @@ def test_include_object_decides_what_a_row_says_of_its_object() -> None:
     obj = {"metadata": {"name": "a"}}
 
     def included(include: str) -> object:
-        table = tables.table(kind, [obj], list_metadata={}, now=NOW, include=include)
+        table = printers.table(kind, [obj], list_metadata={}, now=NOW, include=include)
         return table["rows"][0]["object"]
 
     assert included("None") is None
@@ -94,7 +94,7 @@ def test_include_object_decides_what_a_row_says_of_its_object() -> None:
 
 def test_an_unknown_include_object_is_refused_in_the_words_of_the_server() -> None:
     with pytest.raises(StatusError) as refusal:
-        tables.table(kind_of("/v1/configmaps"), [], list_metadata={}, now=NOW, include="foo")
+        printers.table(kind_of("/v1/configmaps"), [], list_metadata={}, now=NOW, include="foo")
 
     assert refusal.value.code == 400
     assert refusal.value.message == (
@@ -107,11 +107,11 @@ def test_a_slice_with_a_port_that_has_neither_number_nor_name_shows_none() -> No
     kind = kind_of("discovery.k8s.io/v1/endpointslices")
     obj = {"metadata": {"name": "a"}, "addressType": "IPv4", "ports": [{"name": ""}]}
 
-    assert tables.cells(kind, obj, NOW) == ["a", "IPv4", "<unset>", "<unset>", "<unknown>"]
+    assert printers.cells(kind, obj, NOW) == ["a", "IPv4", "<unset>", "<unset>", "<unknown>"]
 
 
 def test_later_events_of_a_watch_have_no_columns() -> None:
-    table = tables.table(kind_of("/v1/pods"), [], list_metadata={}, now=NOW, with_columns=False)
+    table = printers.table(kind_of("/v1/pods"), [], list_metadata={}, now=NOW, with_columns=False)
 
     assert table["columnDefinitions"] is None
 
@@ -120,7 +120,7 @@ def test_flow_schemas_are_in_the_order_in_which_they_are_tried() -> None:
     case = recorded()["tables"]["flowcontrol.apiserver.k8s.io/v1/flowschemas"]
     kind = kind_of("flowcontrol.apiserver.k8s.io/v1/flowschemas")
 
-    table = tables.table(kind, reversed(case["items"]), list_metadata={}, now=NOW)
+    table = printers.table(kind, reversed(case["items"]), list_metadata={}, now=NOW)
 
     precedences = [row["cells"][2] for row in table["rows"]]
     assert sorted(precedences) == precedences
@@ -189,7 +189,7 @@ def test_a_json_path_finds_what_it_names(path: str, expected: list[object]) -> N
         "t": [{"x": "]", "y": "bracket"}],
     }
 
-    assert expected == json_path.compiled(path).find(obj)
+    assert expected == column_paths.compiled(path).find(obj)
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ def test_a_custom_column_of_text_shows_values_as_the_real_server_prints_them(
     column = {"name": "F", "type": "string", "jsonPath": ".spec.f"}
     kind = kind_of("example.com/v1/gizmos", [column])
 
-    cells = tables.cells(kind, {"metadata": {"name": "a"}, "spec": {"f": value}}, NOW)
+    cells = printers.cells(kind, {"metadata": {"name": "a"}, "spec": {"f": value}}, NOW)
 
     assert cells == ["a", expected]
 
@@ -228,7 +228,7 @@ def test_a_custom_column_of_dates_shows_ages(value: object, expected: str | None
     column = {"name": "D", "type": "date", "jsonPath": ".spec.d"}
     kind = kind_of("example.com/v1/gizmos", [column])
 
-    cells = tables.cells(kind, {"metadata": {"name": "a"}, "spec": {"d": value}}, NOW)
+    cells = printers.cells(kind, {"metadata": {"name": "a"}, "spec": {"d": value}}, NOW)
 
     assert cells == ["a", expected]
 
@@ -236,4 +236,4 @@ def test_a_custom_column_of_dates_shows_ages(value: object, expected: str | None
 @pytest.mark.parametrize("path", [".a[", ".a[x]", '.a[?(@.b=="c")', ".a b"])
 def test_an_invalid_json_path_is_refused(path: str) -> None:
     with pytest.raises(ValueError):
-        json_path.compiled(path)
+        column_paths.compiled(path)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kinform.apiserver.field_errors import aggregate
+from kinform.apiserver.scheme.field_errors import aggregate
 from tests.apiserver.recorded_objects import created, recorded, updated
 
 Json = dict[str, Any]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from kinform.apiserver.field_errors import aggregate
+from kinform.apiserver.scheme.field_errors import aggregate
 from kinform.apiserver.validation.metadata import validate_metadata, validate_metadata_update
 from tests.apiserver.recorded_workloads import (
     Json,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.apiserver.validation.workloads_cron import ScheduleError, check_schedule
+from kinform.apiserver.validation.workloads.cron_schedule import ScheduleError, check_schedule
 from tests.apiserver.recorded_workloads import (
     WORKLOADS,
     Json,

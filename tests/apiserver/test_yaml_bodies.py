@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kinform.apiserver import yaml_bodies
+from kinform.apiserver.serializer import yaml_decoder
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS
@@ -17,8 +17,8 @@ VALUES = st.recursive(SCALARS, lambda it: st.lists(it) | st.dictionaries(TEXTS, 
 
 def loaded(text: bytes) -> object:
     try:
-        value, complaints = yaml_bodies.load(text)
-    except yaml_bodies.YamlError as exc:
+        value, complaints = yaml_decoder.load(text)
+    except yaml_decoder.YamlError as exc:
         return f"refused: {exc}"
     return repr(value), complaints  # repr, because 1 == 1.0 == True
 

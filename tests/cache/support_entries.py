@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from kinform.meta import Entry, ObjectMeta, ObjectName, OwnerReference
-from kinform.sansio.deltas import Delta, DeltaType
+from kinform.sansio.queue.deltas import Delta, DeltaType
 
 T = TypeVar("T")
 

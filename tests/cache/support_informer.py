@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from kinform.cache.events import Added, Deleted, Event, Updated
-from kinform.cache.handlers import EventHandler, handler
-from kinform.cache.informer import SharedInformer
+from kinform.cache.processor.events import Added, Deleted, Event, Updated
+from kinform.cache.processor.handlers import EventHandler, handler
+from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import TransportError, TransportFailure
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.testing import FakeListWatch
 
 REFUSED: Final = TransportError("nobody there", failure=TransportFailure.REFUSED)

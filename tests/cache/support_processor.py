@@ -7,11 +7,11 @@ import contextlib
 from collections.abc import AsyncGenerator, Coroutine, Iterable
 from typing import final
 
-from kinform.cache.events import Added, Deleted, Event, Updated
-from kinform.cache.handlers import EventHandler, handler
-from kinform.cache.processor import Processor
+from kinform.cache.processor.events import Added, Deleted, Event, Updated
+from kinform.cache.processor.handlers import EventHandler, handler
+from kinform.cache.processor.processor import Processor
 from kinform.meta import Entry, ObjectName
-from kinform.sansio.deltas import Transition
+from kinform.sansio.queue.deltas import Transition
 from tests.cache.support_entries import entry_of
 
 __all__ = [

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from kinform.cache.listwatch import SourceOptions
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import ApiError, KinformError, TransportError, TransportFailure, api_error
 from kinform.errors import status_of_code as status_of
 from kinform.meta import Entry, ListMeta, Status
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, ListResult, Received, Unreadable, WatchEvent
-from kinform.sansio.watch import EventType
+from kinform.sansio.wire.watch import EventType
 from kinform.tasks import background
 from kinform.testing import FakeListWatch
 

@@ -8,11 +8,11 @@ from typing import Final
 import pytest
 
 from kinform.cache.controller import Applied, apply
-from kinform.cache.indexes import IndexFunctionError, function_index
-from kinform.cache.thread_safe_store import ThreadSafeStore
+from kinform.cache.store.indexes import IndexFunctionError, function_index
+from kinform.cache.store.thread_safe_store import ThreadSafeStore
 from kinform.meta import Entry, ObjectName
-from kinform.sansio.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll, Transition
-from kinform.sansio.queue import Batch
+from kinform.sansio.queue.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll, Transition
+from kinform.sansio.queue.interface import Batch
 from tests.cache.support_entries import delta_of, entry_of, keyed
 
 DEVIATIONS: Final = {

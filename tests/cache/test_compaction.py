@@ -13,12 +13,12 @@ from typing import Any, TypeVar, cast
 
 import pytest
 
-from kinform.cache.compaction import MIN_BYTES, SWEEP_PERIOD, CompactionStatistics, Compactor
-from kinform.cache.store import Indexer
+from kinform.cache.store.compaction import MIN_BYTES, SWEEP_PERIOD, CompactionStatistics, Compactor
+from kinform.cache.store.store import Indexer
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectMeta
-from kinform.objects import Object
-from kinform.storage import StorageForm
+from kinform.objects.object import Object
+from kinform.objects.storage import StorageForm
 from kinform.tasks import background
 from kinform.testing import in_virtual_time
 
@@ -447,7 +447,7 @@ def test_without_the_library_a_compactor_cannot_be_made() -> None:
 import sys
 sys.modules["zstandard"] = None  # as if it were not there
 from kinform.cache import Indexer
-from kinform.cache.compaction import Compactor
+from kinform.cache.store.compaction import Compactor
 Compactor(Indexer().entries, storage="raw")
 Compactor(Indexer().entries)
 """

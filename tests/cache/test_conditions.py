@@ -7,7 +7,10 @@ import copy
 
 import pytest
 
-from kinform.cache.conditions import (
+from kinform.cache.lister import Lister
+from kinform.cache.processor.events import Added, Deleted, Updated
+from kinform.cache.shared_informer import SharedInformer
+from kinform.cache.watchtools.until import (
     UnmetConditionError,
     WaitTimeoutError,
     WatchClosedError,
@@ -15,9 +18,6 @@ from kinform.cache.conditions import (
     until_with_sync,
     until_without_retry,
 )
-from kinform.cache.events import Added, Deleted, Updated
-from kinform.cache.informer import SharedInformer
-from kinform.cache.lister import Lister
 from kinform.errors import (
     KinformError,
     ResourceExpiredError,
@@ -25,10 +25,10 @@ from kinform.errors import (
     TransportFailure,
     UsageError,
 )
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import WatchEvent
-from kinform.sansio.watch import EventType
+from kinform.sansio.wire.watch import EventType
 from kinform.tasks import background
 from kinform.testing import FakeListWatch, in_virtual_time
 

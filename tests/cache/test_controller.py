@@ -12,14 +12,14 @@ from typing import Final
 import pytest
 
 from kinform.cache.controller import Controller, apply
-from kinform.cache.store import Indexer
+from kinform.cache.store.store import Indexer
 from kinform.errors import UsageError
 from kinform.meta import Entry
-from kinform.objects import Object
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.deltas import Delta, Transition
-from kinform.sansio.queue import Batch, QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.objects.object import Object
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.deltas import Delta, Transition
+from kinform.sansio.queue.interface import Batch, QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.tasks import background
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_entries import entry_of

@@ -8,12 +8,12 @@ import itertools
 
 import pytest
 
-from kinform.cache.event_stream import EventStream
-from kinform.cache.events import Event, event_of
-from kinform.cache.processor import Processor
+from kinform.cache.processor.event_stream import EventStream
+from kinform.cache.processor.events import Event, event_of
+from kinform.cache.processor.processor import Processor
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
-from kinform.sansio.deltas import Transition
+from kinform.sansio.queue.deltas import Transition
 from kinform.testing import in_virtual_time
 from tests.cache.support_processor import (
     all_settled,

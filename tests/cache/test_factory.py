@@ -11,20 +11,20 @@ from typing import ClassVar, TypeVar, Unpack, cast
 import msgspec
 import pytest
 
-from kinform.cache.events import Added
 from kinform.cache.factory import SharedInformerFactory
-from kinform.cache.informer import InformerOptions, SharedInformer
 from kinform.cache.listwatch import ListWatch
+from kinform.cache.processor.events import Added
 from kinform.cache.selection import Selection
+from kinform.cache.shared_informer import InformerOptions, SharedInformer
 from kinform.errors import UnknownResourceError, UsageError
 from kinform.meta import GroupVersionResource
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource import Resource
 from kinform.rest.options import ListOptions
-from kinform.sansio.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
 from kinform.selectors import SelectorError
 from kinform.testing import FakeListWatch, in_virtual_time
-from kinform.testing.fake_watch import FakeWatch
+from kinform.testing.fakes._watch import FakeWatch
 from tests.cache.support_informer import REFUSED, Recorder, names, quiet, recorded, thing, value_of
 
 T = TypeVar("T")

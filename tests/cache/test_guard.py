@@ -9,24 +9,24 @@ import pytest
 
 import kinform
 from kinform.apiserver import APIServer
-from kinform.cache.events import Added
+from kinform.cache._reflector.missing_permission import missing_rule
 from kinform.cache.factory import SharedInformerFactory
-from kinform.cache.handlers import handler
 from kinform.cache.indexer_informer import IndexerInformer
-from kinform.cache.indexes import NAMESPACE_INDEX
-from kinform.cache.informer import SharedInformer
 from kinform.cache.lister import Lister
 from kinform.cache.listwatch import ListWatch
-from kinform.cache.options import ReflectorOptions
-from kinform.cache.permissions import missing_rule
-from kinform.cache.store import Indexer, Store
+from kinform.cache.processor.events import Added
+from kinform.cache.processor.handlers import handler
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.shared_informer import SharedInformer
+from kinform.cache.store.indexes import NAMESPACE_INDEX
+from kinform.cache.store.store import Indexer, Store
 from kinform.errors import ForbiddenError, NotFoundError, UsageError, api_error
 from kinform.meta import Entry, ListMeta, ObjectMeta, ObjectName, Status
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult
-from kinform.runtime.health import informers_check
-from kinform.sansio.delta_fifo import DeltaFIFO
+from kinform.runtime.healthz.checks import informers_check
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
 from kinform.tasks import background
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_informer import REFUSED, quiet, source_of

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from kinform.cache.events import Added, Deleted, Event, Updated
-from kinform.cache.handlers import EventHandler, handler, name_for
-from kinform.cache.listener import Filtering
+from kinform.cache.processor._listener import Filtering
+from kinform.cache.processor.events import Added, Deleted, Event, Updated
+from kinform.cache.processor.handlers import EventHandler, handler, name_for
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
-from kinform.sansio.deltas import Transition
+from kinform.sansio.queue.deltas import Transition
 from tests.cache.support_entries import entry_of
 
 

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cache.indexes import index_by
-from kinform.cache.informer import SharedInformer
-from kinform.cache.store import Indexer
+from kinform.cache.shared_informer import SharedInformer
+from kinform.cache.store.indexes import index_by
+from kinform.cache.store.store import Indexer
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectMeta
-from kinform.objects import Object
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.deltas import Delta, DeltaType
+from kinform.objects.object import Object
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.deltas import Delta, DeltaType
 from kinform.testing import FakeListWatch, in_virtual_time
 
 _types = st.sampled_from([DeltaType.ADDED, DeltaType.UPDATED, DeltaType.DELETED])

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kinform.cache.indexes import (
+from kinform.cache.store.indexes import (
     NAMESPACE_INDEX,
     OWNER_INDEX,
     IndexFunc,
@@ -22,14 +22,14 @@ from kinform.cache.indexes import (
     function_index,
     index_by,
 )
-from kinform.cache.store import Indexer
-from kinform.cache.thread_safe_store import ThreadSafeStore
+from kinform.cache.store.store import Indexer
+from kinform.cache.store.thread_safe_store import ThreadSafeStore
 from kinform.errors import KinformError, UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
-from kinform.objects import Object
+from kinform.objects.object import Object
+from kinform.objects.storage import Codec
 from kinform.sansio import versions
-from kinform.sansio.deltas import Delta, DeltaType
-from kinform.storage import Codec
+from kinform.sansio.queue.deltas import Delta, DeltaType
 from tests.cache.support_entries import delta_of, entry_of, keyed
 
 Words: TypeAlias = tuple[str, ...]

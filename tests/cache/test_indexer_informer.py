@@ -8,14 +8,14 @@ import random
 
 import pytest
 
-from kinform.cache.events import Added, Deleted, Updated
-from kinform.cache.handlers import handler
 from kinform.cache.indexer_informer import IndexerInformer
+from kinform.cache.processor.events import Added, Deleted, Updated
+from kinform.cache.processor.handlers import handler
 from kinform.errors import UsageError
-from kinform.objects import Object
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.queue import QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.objects.object import Object
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.interface import QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.tasks import background
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_informer import Recorder, quiet, source_of, thing, value_of

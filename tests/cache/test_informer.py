@@ -8,17 +8,17 @@ from typing import Final
 
 import pytest
 
-from kinform.cache.events import Added, Updated
-from kinform.cache.handlers import handler
-from kinform.cache.indexes import NAMESPACE_INDEX
-from kinform.cache.informer import SharedInformer
+from kinform.cache.processor.events import Added, Updated
+from kinform.cache.processor.handlers import handler
+from kinform.cache.shared_informer import SharedInformer
+from kinform.cache.store.indexes import NAMESPACE_INDEX
 from kinform.errors import KinformError, UsageError
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.results import WatchEvent
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.queue import QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
-from kinform.sansio.watch import EventType
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.interface import QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
+from kinform.sansio.wire.watch import EventType
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_entries import entry_of
 from tests.cache.support_informer import (

@@ -11,17 +11,17 @@ from typing import Final
 
 import pytest
 
-from kinform.cache.events import Added
-from kinform.cache.handlers import EventHandler, handler
-from kinform.cache.indexes import NAMESPACE_INDEX, OWNER_INDEX, IndexFunctionError
-from kinform.cache.informer import SharedInformer
 from kinform.cache.listwatch import ListWatch, SourceOptions
-from kinform.cache.options import ReflectorOptions
-from kinform.cache.processor import Registration
-from kinform.cache.store import Indexer
+from kinform.cache.processor.events import Added
+from kinform.cache.processor.handlers import EventHandler, handler
+from kinform.cache.processor.processor import Registration
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.shared_informer import SharedInformer
+from kinform.cache.store.indexes import NAMESPACE_INDEX, OWNER_INDEX, IndexFunctionError
+from kinform.cache.store.store import Indexer
 from kinform.errors import InvalidError, SourceError, UsageError, api_error
 from kinform.meta import Entry, ListMeta, ObjectMeta, Status
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, Received
 from kinform.testing import FakeListWatch, in_virtual_time

@@ -8,13 +8,13 @@ import logging
 
 import pytest
 
-from kinform.cache.events import Added
-from kinform.cache.informer import SharedInformer
-from kinform.cache.options import ReflectorOptions
-from kinform.objects import Object
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.queue import QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.cache.processor.events import Added
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.shared_informer import SharedInformer
+from kinform.objects.object import Object
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.interface import QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.testing import in_virtual_time
 from tests.cache.support_informer import CUT, REFUSED, quiet, recorded, source_of, thing
 
@@ -148,7 +148,7 @@ async def test_an_index_function_that_fails_is_logged_once_and_counted(
 
     informer = SharedInformer(source, name="things", indexers={"broken": broken})
     recorder = recorded(informer)
-    with caplog.at_level(logging.ERROR, "kinform.cache.informer"):
+    with caplog.at_level(logging.ERROR, "kinform.cache.shared_informer"):
         async with informer:
             await informer.wait_synced(5)
             source.modify(thing("a", "1"))

@@ -14,19 +14,19 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kinform.cache.event_stream import EventStream
-from kinform.cache.events import Added, Deleted, Event, Updated
-from kinform.cache.informer import SharedInformer
-from kinform.cache.options import ReflectorOptions
-from kinform.cache.processor import Registration
+from kinform.cache.processor.event_stream import EventStream
+from kinform.cache.processor.events import Added, Deleted, Event, Updated
+from kinform.cache.processor.processor import Registration
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import DecodeError
 from kinform.meta import Entry, ObjectMeta, ObjectName
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.results import Unreadable, WatchEvent
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.queue import QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
-from kinform.sansio.watch import EventType
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.interface import QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
+from kinform.sansio.wire.watch import EventType
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_informer import (
     CUT,

@@ -14,12 +14,12 @@ from typing import Final, Never, TypeAlias
 
 import pytest
 
-from kinform.cache.events import Added
-from kinform.cache.informer import SharedInformer
 from kinform.cache.listwatch import ListWatch
-from kinform.cache.options import ReflectorOptions
+from kinform.cache.processor.events import Added
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import UsageError
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult
 from kinform.testing import FakeListWatch, in_virtual_time

@@ -14,15 +14,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kinform.cache.events import Event
-from kinform.cache.informer import SharedInformer
-from kinform.cache.processor import Registration
+from kinform.cache.processor.events import Event
+from kinform.cache.processor.processor import Registration
+from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
-from kinform.objects import Object
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.queue import QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.objects.object import Object
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.interface import QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_informer import REFUSED, thing
 

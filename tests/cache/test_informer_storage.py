@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kinform.cache.informer import SharedInformer
+from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import UsageError
-from kinform.objects import Object
-from kinform.storage import StorageForm
+from kinform.objects.object import Object
+from kinform.objects.storage import StorageForm
 from kinform.testing import FakeListWatch, in_virtual_time
 from kinform.transforms import strip_managed_fields
 from tests.cache.support_informer import quiet, recorded, source_versions, versions

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pytest
 
-from kinform.cache.informer import SharedInformer
-from kinform.cache.thread_safe_store import Replacing, ThreadSafeStore
+from kinform.cache.shared_informer import SharedInformer
+from kinform.cache.store.thread_safe_store import Replacing, ThreadSafeStore
 from kinform.meta import ObjectName
 from kinform.testing import FakeListWatch
 from kinform.testing.virtual_time import run

@@ -9,18 +9,18 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from kinform.cache.informer import SharedInformer
 from kinform.cache.listwatch import ListWatch
+from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import DecodeError
 from kinform.meta import ObjectMeta, ObjectName
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.client import RESTClient
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, Unreadable
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.queue import QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
-from kinform.sansio.watch import EventType
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.interface import QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
+from kinform.sansio.wire.watch import EventType
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_informer import names, quiet, recorded, source_of, thing, value_of
 from tests.support.scripted import Answer, answer, connection

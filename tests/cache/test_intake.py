@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
+from kinform.cache._reflector.intake import TURN, Intake
 from kinform.cache.controller import apply_in_turns
-from kinform.cache.intake import TURN, Intake
-from kinform.cache.store import Store
-from kinform.cache.thread_safe_store import ThreadSafeStore
+from kinform.cache.store.store import Store
+from kinform.cache.store.thread_safe_store import ThreadSafeStore
 from kinform.errors import DecodeError, ResourceVersionRegressed
 from kinform.meta import Entry, ListMeta, ObjectMeta, ObjectName
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.results import Bookmark, ListResult, Unreadable, WatchEvent
-from kinform.sansio.real_fifo import RealFIFO
-from kinform.sansio.watch import EventType
+from kinform.sansio.queue.real_fifo import RealFIFO
+from kinform.sansio.wire.watch import EventType
 from tests.cache.support_reflector import end, entry, event, listed, names
 
 SECRET = "hunter2"

@@ -10,11 +10,11 @@ import pytest
 import kinform
 from kinform.apiserver import APIServer
 from kinform.cache.factory import SharedInformerFactory
-from kinform.cache.informer import SharedInformer
 from kinform.cache.selection import check_namespaces
+from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import UsageError
-from kinform.runtime.kind_source import KindSource
 from kinform.runtime.manager import Manager
+from kinform.runtime.source.kind import KindSource
 from kinform.testing import in_virtual_time
 from tests.cache.support_informer import source_of
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cache.events import Added, Updated
-from kinform.cache.informer import SharedInformer
 from kinform.cache.lister import Lister
-from kinform.cache.options import ReflectorOptions
-from kinform.cache.store import Indexer
+from kinform.cache.processor.events import Added, Updated
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.shared_informer import SharedInformer
+from kinform.cache.store.store import Indexer
 from kinform.meta import ObjectName
-from kinform.objects import Object
-from kinform.runtime.predicates import generation_changed
+from kinform.objects.object import Object
+from kinform.runtime.predicate import generation_changed
 from kinform.sansio.backoff import Backoff
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_entries import entry_of

@@ -9,10 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from kinform.cache.events import Added, Event, Updated
-from kinform.cache.handlers import EventHandler, handler
-from kinform.cache.listener import HandlerStatistics
-from kinform.cache.processor import Processor
+from kinform.cache.processor._listener import HandlerStatistics
+from kinform.cache.processor.events import Added, Event, Updated
+from kinform.cache.processor.handlers import EventHandler, handler
+from kinform.cache.processor.processor import Processor
 from kinform.errors import UsageError
 from kinform.tasks import background
 from kinform.testing import in_virtual_time, virtual_time
@@ -438,7 +438,7 @@ async def test_an_awaited_callback_may_take_its_time_but_not_in_silence(
             seen.append((round(loop.time()), record.getMessage()))
 
     watch = Watch()
-    logging.getLogger("kinform.cache.listener").addHandler(watch)
+    logging.getLogger("kinform.cache.processor._listener").addHandler(watch)
     processor: Processor[str] = Processor(name="pods")
     registration = processor.add(
         handler(on_add=sleep, name="slow"), present=pods(*"abcdef"), synced=True
@@ -447,7 +447,7 @@ async def test_an_awaited_callback_may_take_its_time_but_not_in_silence(
         await registration.wait_synced()
         assert figures_of(processor).slow == 0
         await asyncio.sleep(100)
-    logging.getLogger("kinform.cache.listener").removeHandler(watch)
+    logging.getLogger("kinform.cache.processor._listener").removeHandler(watch)
     assert seen == [
         (79, "handler slow still runs after 30.0 s on Added of c"),
         (180, "handler slow still runs after 30.0 s on Added of e"),

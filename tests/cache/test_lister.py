@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from kinform.cache.lister import Lister
-from kinform.cache.store import Indexer
+from kinform.cache.store.store import Indexer
 from kinform.errors import UsageError
 from kinform.meta import ObjectName
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.selectors import LabelSelector, LabelSelectorLike, SelectorError
 from tests.cache.support_entries import entry_of, keyed
 

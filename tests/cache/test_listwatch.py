@@ -17,7 +17,7 @@ from kinform.rest.client import RESTClient
 from kinform.rest.options import ListOptions
 from kinform.rest.request import Request
 from kinform.rest.results import Bookmark, ListResult, Received, WatchEvent
-from kinform.sansio.watch import EventType
+from kinform.sansio.wire.watch import EventType
 from kinform.selectors import SelectorError
 from kinform.testing import in_virtual_time
 from tests.support.scripted import Answer, ScriptedTransport, answer, connection

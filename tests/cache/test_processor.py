@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from kinform.cache.events import Added, Event
-from kinform.cache.handlers import EventHandler, handler
-from kinform.cache.processor import Processor, Registration
+from kinform.cache.processor.events import Added, Event
+from kinform.cache.processor.handlers import EventHandler, handler
+from kinform.cache.processor.processor import Processor, Registration
 from kinform.errors import UsageError
 from kinform.testing import in_virtual_time
 from tests.cache.support_processor import (

@@ -7,12 +7,12 @@ import gc
 
 import pytest
 
-from kinform.cache.events import Added, Event, Updated
-from kinform.cache.handlers import EventHandler, handler
-from kinform.cache.processor import Processor
+from kinform.cache.processor.events import Added, Event, Updated
+from kinform.cache.processor.handlers import EventHandler, handler
+from kinform.cache.processor.processor import Processor
 from kinform.errors import UsageError
 from kinform.meta import Entry
-from kinform.sansio.deltas import Transition
+from kinform.sansio.queue.deltas import Transition
 from kinform.testing import in_virtual_time, virtual_time
 from tests.cache.support_entries import entry_of
 from tests.cache.support_processor import (

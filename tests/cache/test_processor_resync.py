@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 import pytest
 
-from kinform.cache.events import Updated
-from kinform.cache.handlers import handler
-from kinform.cache.processor import Processor
+from kinform.cache.processor.events import Updated
+from kinform.cache.processor.handlers import handler
+from kinform.cache.processor.processor import Processor
 from kinform.meta import Entry
 from kinform.testing import in_virtual_time
 from tests.cache.support_processor import (

@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from kinform.cache.options import ReflectorOptions
+from kinform.cache._reflector.reconnect_turns import MAX_PROBE_AGE, Turns
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
-from kinform.cache.turns import MAX_PROBE_AGE, Turns
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import ResourceVersionRegressed
-from kinform.objects import Object
-from kinform.rest.limits import reconnect_limiter
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
+from kinform.rest.rate_limits import reconnect_limiter
 from kinform.rest.results import ListResult
-from kinform.sansio.ratelimit import reconnect_rate
+from kinform.sansio.token_bucket import reconnect_rate
 from kinform.tasks import background, gather
 from kinform.testing import FakeListWatch, in_virtual_time
-from kinform.testing.fake_list_watch import FakeRequest
+from kinform.testing.fakes.list_watch import FakeRequest
 from tests.cache.support_reflector import CUT, REFUSED, Front, Told, config, is_probe, said, until
 
 

@@ -10,9 +10,9 @@ from typing import Any, Final
 import pytest
 
 from kinform.cache.listwatch import ListWatch
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import (
     KinformError,
     NotFoundError,
@@ -22,10 +22,10 @@ from kinform.meta import Entry
 from kinform.rest.client import RESTClient
 from kinform.rest.results import Bookmark
 from kinform.sansio.backoff import Backoff
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.deltas import Delta, ReplacedAll
-from kinform.sansio.queue import Queue, QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.deltas import Delta, ReplacedAll
+from kinform.sansio.queue.interface import Queue, QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_reflector import (
     CUT,

@@ -11,10 +11,10 @@ import pytest
 
 from kinform import ReflectorOptions
 from kinform.apiserver import APIServer, faults
-from kinform.apiserver.fault_kinds import Fault
+from kinform.apiserver.faults.kinds import Fault
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
-from kinform.objects import Object
+from kinform.cache.store.store import Store
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult
 from kinform.testing import FakeListWatch, in_virtual_time

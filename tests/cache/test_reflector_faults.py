@@ -11,19 +11,19 @@ from typing import Any
 
 import pytest
 
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import (
     KinformError,
     ResourceVersionRegressed,
     UnknownResourceError,
     api_error,
 )
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, ListResult
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.testing import FakeListWatch, in_virtual_time
 from kinform.testing.virtual_time import run
 from tests.cache.support_reflector import (

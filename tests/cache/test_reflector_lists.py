@@ -11,9 +11,9 @@ from typing import Any, Final
 import pytest
 
 from kinform.cache.listwatch import ListWatch
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import DecodeError, ResourceExpiredError, api_error
 from kinform.meta import Entry, ListMeta, ObjectMeta, Status, StatusCause, StatusDetails
 from kinform.rest.options import ListOptions

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import (
     KinformError,
     TransportError,
 )
-from kinform.objects import Object
-from kinform.rest.limits import reconnect_limiter
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
+from kinform.rest.rate_limits import reconnect_limiter
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_reflector import (
     CUT,

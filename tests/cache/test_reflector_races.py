@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
+from kinform.cache._reflector.open_watch import OpenWatch
 from kinform.cache.listwatch import ListWatch
-from kinform.cache.open_watch import OpenWatch
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import SourceError, TransportError, TransportFailure
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, ListResult, Received
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_reflector import (
     PLAIN,

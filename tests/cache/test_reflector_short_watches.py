@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
-from kinform.objects import Object
-from kinform.rest.limits import reconnect_limiter
+from kinform.cache.store.store import Store
+from kinform.objects.object import Object
+from kinform.rest.rate_limits import reconnect_limiter
 from kinform.tasks import background
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_reflector import (

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import DecodeError, ResourceVersionRegressed, SourceError
 from kinform.meta import ObjectMeta
 from kinform.rest.results import Unreadable
 from kinform.sansio.versions import is_older
-from kinform.sansio.watch import EventType
+from kinform.sansio.wire.watch import EventType
 from kinform.testing import FakeListWatch
 from kinform.testing.virtual_time import run
 from tests.cache.support_reflector import (

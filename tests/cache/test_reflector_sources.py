@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from kinform.cache.listwatch import ListWatch
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import (
     DecodeError,
     KinformError,

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from kinform.cache.listwatch import ListWatch, SourceOptions
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import SourceError
-from kinform.rest.limits import TokenBucketLimiter
 from kinform.rest.options import ListOptions
+from kinform.rest.rate_limits import TokenBucketLimiter
 from kinform.testing import FakeListWatch, in_virtual_time
 from kinform.testing.virtual_time import run
 from tests.cache.support_reflector import (

@@ -12,15 +12,15 @@ import msgspec
 import pytest
 
 from kinform.cache.listwatch import ListWatch
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import TransportFailure
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.client import RESTClient
 from kinform.rest.transport import HttpRequest
-from kinform.sansio.deltas import ReplacedAll
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.sansio.queue.deltas import ReplacedAll
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.testing import in_virtual_time
 from kinform.testing.virtual_time import run
 from tests.cache.support_reflector import Told, most_in_a_minute, names, running, turns, until

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.cache.controller import apply, apply_in_turns, is_large
-from kinform.cache.indexes import IndexFunctionError, function_index
-from kinform.cache.thread_safe_store import ThreadSafeStore
+from kinform.cache.store.indexes import IndexFunctionError, function_index
+from kinform.cache.store.thread_safe_store import ThreadSafeStore
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectName
-from kinform.sansio.deltas import Delta, DeltaType, ReplacedAll
-from kinform.sansio.queue import Batch
+from kinform.sansio.queue.deltas import Delta, DeltaType, ReplacedAll
+from kinform.sansio.queue.interface import Batch
 from tests.cache.support_entries import entry_of, keyed
 
 _states = st.dictionaries(st.integers(0, 30), st.integers(1, 3), max_size=20)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.cache.listwatch import ListWatch
-from kinform.cache.retry_watcher import RetryWatcher
+from kinform.cache.watchtools.retry_watcher import RetryWatcher
 from kinform.errors import (
     ConfigError,
     DecodeError,
@@ -28,10 +28,10 @@ from kinform.errors import (
     status_of_code,
 )
 from kinform.meta import ObjectMeta, ObjectName
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, ListResult, Received, Unreadable, WatchEvent
-from kinform.sansio.watch import EventType
+from kinform.sansio.wire.watch import EventType
 from kinform.tasks import background
 from kinform.testing import FakeListWatch, in_virtual_time
 

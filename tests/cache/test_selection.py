@@ -10,7 +10,7 @@ import pytest
 from kinform.cache.selection import Selection, select
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource import Resource
 from kinform.selectors import SelectorError
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from kinform.cache.options import ReflectorOptions
+from kinform._parts import Parts
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import UsageError
-from kinform.objects import Object
-from kinform.parts import Parts
+from kinform.objects.object import Object
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_reflector import config, is_probe, running, until
 

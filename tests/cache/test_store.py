@@ -13,12 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cache.store import Indexer, Store
+from kinform.cache.store.store import Indexer, Store
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
 from kinform.sansio import versions
-from kinform.sansio.deltas import DeltaType, Transition
-from kinform.sansio.queue import KnownObjects
+from kinform.sansio.queue.deltas import DeltaType, Transition
+from kinform.sansio.queue.interface import KnownObjects
 from tests.cache.support_entries import delta_of, entry_of, keyed
 
 NOT_APPLICABLE: Final = {

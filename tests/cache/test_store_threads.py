@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import pytest
 
-from kinform.cache.indexes import NAMESPACE_INDEX, UnknownIndexError
 from kinform.cache.lister import Lister
-from kinform.cache.store import Indexer
+from kinform.cache.store.indexes import NAMESPACE_INDEX, UnknownIndexError
+from kinform.cache.store.store import Indexer
 from kinform.meta import Entry, ObjectMeta, ObjectName
-from kinform.sansio.deltas import Delta, DeltaType
+from kinform.sansio.queue.deltas import Delta, DeltaType
 from tests.cache.support_entries import entry_of, keyed
 
 READERS = 2

@@ -8,10 +8,10 @@ from typing import Final
 
 import pytest
 
-from kinform.cache.informer import SharedInformer
-from kinform.cache.waiting import wait_for_cache_sync
+from kinform.cache._informer.state_waiters import wait_for_cache_sync
+from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import UsageError
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.testing import in_virtual_time
 from tests.cache.support_informer import REFUSED, source_of
 
@@ -54,7 +54,7 @@ async def test_it_waits_for_the_last_and_says_when_each_was_there(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """CG-I25."""
-    caplog.set_level(logging.DEBUG, "kinform.cache.waiting")
+    caplog.set_level(logging.DEBUG, "kinform.cache._informer.state_waiters")
     slow, fast = synced_after(3, "slow"), synced_after(1, "fast")
     registration = fast.add_event_handler(on_add=lambda _: None, name="handler")
     async with slow, fast:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cache.informer import SharedInformer
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.shared_informer import SharedInformer
+from kinform.cache.store.store import Store
 from kinform.sansio.versions import is_complete
 from kinform.testing import in_virtual_time
 from tests.cache.support_reflector import (

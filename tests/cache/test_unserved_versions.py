@@ -9,8 +9,8 @@ import pytest
 
 from kinform import Client, SharedInformer, UnknownResourceError
 from kinform.apiserver import APIServer, faults
-from kinform.objects import Object
-from kinform.runtime.health import informers_check
+from kinform.objects.object import Object
+from kinform.runtime.healthz.checks import informers_check
 from kinform.testing import in_virtual_time
 
 CRDS = "apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -18,7 +18,7 @@ from kinform.errors import ResourceExpiredError, UsageError
 from kinform.meta import Entry, ObjectMeta
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult
-from kinform.sansio.queue import QueueFactory
+from kinform.sansio.queue.interface import QueueFactory
 from kinform.tasks import background
 from kinform.testing import in_virtual_time
 

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kinform.cache.informer import SharedInformer
+from kinform.cache._informer.state_waiters import Waiters
 from kinform.cache.lister import Lister
-from kinform.cache.waiting import Waiters
+from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import TransportError, UsageError
-from kinform.objects import Object
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.queue import QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.objects.object import Object
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.interface import QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_entries import entry_of
 from tests.cache.support_informer import REFUSED, quiet, source_of, thing

@@ -9,17 +9,17 @@ from typing import Any, Final
 import pytest
 
 from kinform.cache.listwatch import ListWatch, SourceOptions
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.store import Store
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.store.store import Store
 from kinform.errors import DecodeError, KinformError, ResourceExpiredError, SourceError
 from kinform.meta import ObjectMeta
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, Unreadable
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.queue import Queue, QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
-from kinform.sansio.watch import EventType
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.interface import Queue, QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
+from kinform.sansio.wire.watch import EventType
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_reflector import (
     CUT,

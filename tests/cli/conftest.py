@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from kinform.client import Client, connect
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource_client import ResourceClient
 from tests.cli.support_command import environment
 from tests.support.serving import serving

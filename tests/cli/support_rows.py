@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from kinform.cli.feeds import Change
-from kinform.cli.rows import Column, Row
-from kinform.cli.targets import Target
+from kinform.cli.cluster.informer_feed import Change
+from kinform.cli.cluster.targets import Target
+from kinform.cli.output.rows import Column, Row
 from kinform.meta import GroupVersionResource
-from kinform.objects import Object
-from kinform.rest.mapping import APIResource
+from kinform.objects.object import Object
+from kinform.rest.restmapper import APIResource
 
 COLUMNS = (Column("Name"), Column("Status"), Column("Age"), Column("Node", priority=1))
 WALL = 1_800_000_000.0

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from kinform.cli.board import FLASH, Board, Section, _share
-from kinform.cli.feeds import Change
-from kinform.cli.live import Standing, draw, fitting
-from kinform.cli.tally import Tally
+from kinform.cli.cluster.informer_feed import Change
+from kinform.cli.output.board import FLASH, Board, Section, _share
+from kinform.cli.output.live import Standing, draw, fitting
+from kinform.cli.output.tally import Tally
 from tests.cli.support_rows import PODS, WALL, added, deleted, modified, row, target
 
 NODES, MAPS = target("nodes", "Node"), target("configmaps", "ConfigMap")

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from kinform.cli.app import cli
+from kinform.cli.execution import run
 from kinform.cli.options import read_duration
-from kinform.cli.running import run
 from tests.cli.conftest import Scene
 from tests.cli.support_command import run as run_command
 

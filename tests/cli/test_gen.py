@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from kinform.apiserver import APIServer
-from kinform.cli.running import run
+from kinform.cli.execution import run
 from kinform.clientset.codegen.crd import module_text
 from kinform.errors import UsageError
 from kinform.resource import encode

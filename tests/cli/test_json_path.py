@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cli.json_path import JsonPath, as_text
+from kinform.cli.output.json_path import JsonPath, as_text
 from kinform.sansio.json_path import JsonPathError
 
 RECORDED = json.loads(Path(__file__).with_name("kubectl_jsonpath.json").read_text("utf-8"))

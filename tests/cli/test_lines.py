@@ -5,9 +5,9 @@ import json
 import pytest
 import yaml
 
-from kinform.cli.feeds import Change
-from kinform.cli.lines import Lines
-from kinform.cli.outputs import parse_output
+from kinform.cli.cluster.informer_feed import Change
+from kinform.cli.output.formats import parse_output
+from kinform.cli.output.lines import Lines
 from tests.cli.support_rows import PODS, WALL, added, deleted, modified, row, target
 
 

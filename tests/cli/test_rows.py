@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cli.rows import Column, cell_text, duration, parse_table, row_texts, shown
+from kinform.cli.output.rows import Column, cell_text, duration, parse_table, row_texts, shown
 from tests.cli.support_rows import COLUMNS, WALL, pod, row
 
 

@@ -11,8 +11,8 @@ import pytest
 import yaml
 
 import kinform as library
+from kinform.cli.commands.serve import MARK, write_kubeconfig
 from kinform.cli.problems import Problem
-from kinform.cli.serve import MARK, write_kubeconfig
 from tests.cli.support_command import environment, kinform, run
 
 

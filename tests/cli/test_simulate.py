@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 import pytest
 
-from kinform.cli.running import run
-from kinform.testing.simulation import Schedule, fault_names
+from kinform.cli.execution import run
+from kinform.testing.simulation import Schedule
+from kinform.testing.simulation._schedule import fault_names
 from kinform.testing.simulation.actions import CrashAtWrite, Restart, Write
 
 SHOP = '''

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from kinform.cli.until import Until
-from kinform.objects import Object
+from kinform.cli.cluster.until import Until
+from kinform.objects.object import Object
 from kinform.sansio.json_path import JsonPathError
 from tests.cli.support_rows import pod
 

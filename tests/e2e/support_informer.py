@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, final
 
 from kinform import Added, Deleted, Object, ResourceClient, SharedInformer, Updated
 from kinform.cache import Event
-from kinform.cache.waiting import Waiters
+from kinform.cache._informer.state_waiters import Waiters
 
 
 class State(NamedTuple):

@@ -9,8 +9,8 @@ from typing import Final, NamedTuple, Required, TypedDict, Unpack, final
 
 from kinform import Client, KinformError, Object, ReflectorOptions, ResourceVersionRegressed
 from kinform.cache import RealFIFO
-from kinform.cache.waiting import Waiters
-from kinform.sansio.queue import QueueFactory
+from kinform.cache._informer.state_waiters import Waiters
+from kinform.sansio.queue.interface import QueueFactory
 from tests.e2e.support_informer import Heard, States, Writer, shown
 
 MOST_ATTEMPTS: Final = 8

@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, urlsplit
 
 import kinform
 from kinform import Client, TokenBucketLimiter
-from kinform.rest.aiohttp_transport import AiohttpTransport
-from kinform.rest.tls import TlsSource
 from kinform.rest.transport import HttpRequest, HttpResponse
+from kinform.rest.transport.aiohttp_transport import AiohttpTransport
+from kinform.rest.transport.tls import TlsSource
 from kinform.testing import ControlPlane, User
 
 _CHUNK: Final = 16 * 1024

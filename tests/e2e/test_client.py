@@ -22,10 +22,10 @@ from kinform.errors import (
     UnknownResourceError,
     UsageError,
 )
-from kinform.rest.aiohttp_transport import AiohttpTransport
 from kinform.rest.config import Config
-from kinform.rest.tls import TlsSource
 from kinform.rest.transport import HttpRequest, HttpResponse
+from kinform.rest.transport.aiohttp_transport import AiohttpTransport
+from kinform.rest.transport.tls import TlsSource
 from kinform.rest.warnings import ApiWarning
 from kinform.testing import ControlPlane
 from tests.support.eventually import eventually

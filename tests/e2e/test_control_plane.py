@@ -21,9 +21,10 @@ import pytest_asyncio
 
 from kinform.clock import offload
 from kinform.errors import ForbiddenError
-from kinform.testing import ControlPlane, ControlPlaneError, User, binaries
+from kinform.testing import ControlPlane, ControlPlaneError, User
+from kinform.testing.controlplane import _binaries
+from kinform.testing.controlplane._raw_api import Answer, Json, RawApi, text_at
 from kinform.testing.plugin import ControlPlaneFactory
-from kinform.testing.raw_api import Answer, Json, RawApi, text_at
 from tests.testing.eventually import eventually
 from tests.testing.processes import is_alive, running
 
@@ -111,7 +112,7 @@ def port_of(cp: ControlPlane) -> int:
 
 def test_the_version_is_the_one_asked_for(kinform_control_plane: ControlPlane) -> None:
     said = kinform_control_plane.raw_apis[0].call("GET", "/version")
-    expected = ("v" + binaries.KUBERNETES_VERSION, "1", "36", "clean")
+    expected = ("v" + _binaries.KUBERNETES_VERSION, "1", "36", "clean")
     assert (said["gitVersion"], said["major"], said["minor"], said["gitTreeState"]) == expected
 
 
@@ -319,7 +320,7 @@ async def test_a_service_account_without_its_namespace_is_refused(
 
 async def test_kubectl_works_with_every_kubeconfig_and_context(pair: ControlPlane) -> None:
     account = await pair.service_account("default", "cli")
-    kubectl = await offload(binaries.find, "kubectl")
+    kubectl = await offload(_binaries.find, "kubectl")
     for path in (pair.kubeconfig_path, pair.user("cli").kubeconfig_path, account.kubeconfig_path):
         assert path.stat().st_mode & 0o777 == 0o600
         for context in ("apiserver-0", "apiserver-1"):
@@ -534,7 +535,7 @@ def test_no_server_survives_a_test_runner_that_is_killed(
 @pytest.fixture(scope="module")
 def assets(kinform_control_plane: ControlPlane) -> str:
     """The folder of the binaries, found before pytester moves the home and with it the cache."""
-    return str(binaries.find("etcd").parent)
+    return str(_binaries.find("etcd").parent)
 
 
 def test_a_failed_test_shows_the_end_of_the_apiservers_log(

@@ -18,7 +18,7 @@ from kinform import (
     UnauthorizedError,
     UnknownResourceError,
 )
-from kinform.runtime.health import informers_check
+from kinform.runtime.healthz.checks import informers_check
 from kinform.testing import ControlPlane
 from tests.e2e.support_informer import Writer, shown
 from tests.e2e.support_informer_kinds import define, undefine, unserve

@@ -25,7 +25,7 @@ from kinform import (
 )
 from kinform.cache import DeltaFIFO, RealFIFO
 from kinform.clock import offload
-from kinform.sansio.queue import QueueFactory
+from kinform.sansio.queue.interface import QueueFactory
 from kinform.tasks import background, gather
 from kinform.testing import ControlPlane
 from kinform.transforms import strip_managed_fields

@@ -13,7 +13,7 @@ import pytest
 import kinform
 from kinform import ForbiddenError, TransportError, TransportFailure, UnauthorizedError
 from kinform.rest.config import Config, ExecPlugin, Impersonation, TlsConfig
-from kinform.rest.limits import TokenBucketLimiter
+from kinform.rest.rate_limits import TokenBucketLimiter
 from kinform.testing import ControlPlane
 from tests.support.eventually import eventually
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kinform import Client, Object
-from kinform.runtime.recorder import EventRecorder
+from kinform.runtime.events.recorder import EventRecorder
 from kinform.testing import ControlPlane
 
 pytestmark = pytest.mark.e2e

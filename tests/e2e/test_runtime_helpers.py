@@ -9,10 +9,10 @@ import pytest
 
 from kinform import Client, Object, ResourceClient
 from kinform.errors import ConflictError, InvalidError, NotFoundError, UnknownResourceError
-from kinform.runtime.applying import apply, apply_status
-from kinform.runtime.conditions import with_condition
-from kinform.runtime.finalizers import Finalizer
-from kinform.runtime.owners import AlreadyOwnedError, is_controlled_by
+from kinform.runtime.finalizer import Finalizer
+from kinform.runtime.owner_references import AlreadyOwnedError, is_controlled_by
+from kinform.runtime.server_side_apply import apply, apply_status
+from kinform.runtime.status_conditions import with_condition
 from kinform.testing import ControlPlane
 from tests.support.eventually import eventually
 

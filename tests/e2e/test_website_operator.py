@@ -30,7 +30,7 @@ from examples import website_operator as program
 from examples.website_operator import CONFIG_MAPS, DEPLOYMENTS, DIRECTORY, SERVICES, WRITTEN_BY
 from kinform import Client, Object, ResourceClient, SharedInformer
 from kinform.cache import handler
-from kinform.cache.events import Added, Updated
+from kinform.cache.processor.events import Added, Updated
 from kinform.testing import ControlPlane
 from kinform.testing.plugin import ControlPlaneFactory
 from tests.support.eventually import eventually

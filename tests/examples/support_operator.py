@@ -11,7 +11,7 @@ from examples import website_operator as program
 from examples.website_operator import CONFIG_MAPS, DEPLOYMENTS, DIRECTORY, SERVICES, WEBSITES
 from kinform import Client, Controller, LeaderElection, Manager, NotFoundError, Object
 from kinform.apiserver import APIServer
-from kinform.runtime.conditions import find_condition
+from kinform.runtime.status_conditions import find_condition
 
 SETTLED = 10.0
 """Virtual seconds in which the operator has done what there is to do."""

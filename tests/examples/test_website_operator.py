@@ -24,8 +24,8 @@ from kinform import (
     UnknownResourceError,
 )
 from kinform.apiserver import faults
-from kinform.runtime.owners import is_controlled_by
-from kinform.runtime.statistics import Outcome
+from kinform.runtime.controller.statistics import Outcome
+from kinform.runtime.owner_references import is_controlled_by
 from kinform.testing import ControlPlane, in_virtual_time
 from tests.examples.support_operator import Scene, scene
 from tests.examples.support_programs import check_that_errors_are_one_line, run_program

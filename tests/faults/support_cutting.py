@@ -7,7 +7,7 @@ import enum
 from typing import final
 
 from kinform import Added, Client, Deleted, Object, ReflectorOptions, Resource, Updated
-from kinform.cache.reports import ReflectorStatistics
+from kinform.cache.reflector_reports import ReflectorStatistics
 from kinform.sansio.backoff import Backoff
 
 __all__ = ["LISTED", "MAPS", "Ending", "followed"]

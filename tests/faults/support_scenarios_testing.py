@@ -15,7 +15,7 @@ from kinform.client import Client
 from kinform.clock import offload
 from kinform.tasks import background
 from kinform.testing import FakeListWatch, Relay, ServiceAccount
-from kinform.testing.raw_api import RawApi
+from kinform.testing.controlplane._raw_api import RawApi
 from tests.faults.support_cancelling import Scenario, Scene, Work
 from tests.support.transports import open_sockets
 

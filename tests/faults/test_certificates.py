@@ -15,7 +15,7 @@ import pytest
 import kinform
 from kinform import Client, KinformError, Object, SharedInformer, TransportError, TransportFailure
 from kinform.apiserver import APIServer
-from kinform.cache.waiting import Waiters
+from kinform.cache._informer.state_waiters import Waiters
 from kinform.rest.config import Config, TlsConfig
 from tests.faults.support_tls_front import Brief, TlsFront
 from tests.support.certs import Pair

@@ -101,13 +101,13 @@ TARGETS = {
         Target(
             name="watch",
             run=targets_wire.fuzz_watch,
-            files=("sansio/watch.py", "sansio/scan.py", "sansio/heads.py"),
+            files=("sansio/wire/watch.py", "sansio/wire/scan.py", "sansio/wire/heads.py"),
             tokens=(*_JSON, *_EVENTS, *_METADATA),
         ),
         Target(
             name="chunked",
             run=targets_wire.fuzz_chunked,
-            files=("sansio/chunked.py",),
+            files=("sansio/wire/chunked.py",),
             tokens=(
                 b"\r\n",
                 b"0\r\n",
@@ -121,7 +121,7 @@ TARGETS = {
         Target(
             name="gzip",
             run=targets_wire.fuzz_gzip,
-            files=("sansio/gzip.py",),
+            files=("sansio/wire/gzip.py",),
             tokens=(
                 b"\x1f\x8b\x08",
                 b"\x78\x9c",
@@ -131,23 +131,28 @@ TARGETS = {
         Target(
             name="list",
             run=targets_wire.fuzz_list,
-            files=("sansio/list.py", "sansio/scan.py", "sansio/heads.py"),
+            files=("sansio/wire/list.py", "sansio/wire/scan.py", "sansio/wire/heads.py"),
             tokens=(*_JSON, *_LIST, *_METADATA),
         ),
         Target(
             name="objects",
             run=targets_reading.fuzz_objects,
-            files=("kinform/objects.py", "kinform/models.py", "sansio/heads.py", "sansio/scan.py"),
+            files=(
+                "kinform/objects/object.py",
+                "kinform/objects/models.py",
+                "sansio/wire/heads.py",
+                "sansio/wire/scan.py",
+            ),
             tokens=(*_JSON, *_METADATA),
         ),
         Target(
             name="status",
             run=targets_reading.fuzz_status,
             files=(
-                "rest/responses.py",
+                "rest/_responses.py",
                 "kinform/errors.py",
                 "sansio/retry.py",
-                "rest/transport.py",
+                "rest/transport/__init__.py",
             ),
             tokens=(*_JSON, *_STATUS),
         ),
@@ -157,7 +162,7 @@ TARGETS = {
             files=(
                 "rest/warnings.py",
                 "sansio/retry.py",
-                "rest/transport.py",
+                "rest/transport/__init__.py",
                 "email/_parseaddr.py",
             ),
             tokens=(
@@ -169,13 +174,17 @@ TARGETS = {
         Target(
             name="label_selector",
             run=targets_selectors.fuzz_label_selector,
-            files=("selectors/labels.py", "selectors/requirements.py", "apiserver/selecting.py"),
+            files=(
+                "selectors/labels.py",
+                "selectors/requirements.py",
+                "apiserver/storage/selection_predicate.py",
+            ),
             tokens=(*_SELECTOR, b"a" * 63, b"a" * 253, b"9223372036854775808"),
         ),
         Target(
             name="field_selector",
             run=targets_selectors.fuzz_field_selector,
-            files=("selectors/fields.py", "apiserver/selecting.py"),
+            files=("selectors/fields.py", "apiserver/storage/selection_predicate.py"),
             tokens=(*_words(r"metadata.name status.phase = == != , \, \= \\ \ !"), b" "),
         ),
         Target(
@@ -187,54 +196,59 @@ TARGETS = {
         Target(
             name="documents",
             run=targets_kubeconfig.fuzz_documents,
-            files=("rest/documents.py", "yaml/constructor.py"),
+            files=("rest/clientcmd/_documents.py", "yaml/constructor.py"),
             tokens=_YAML,
         ),
         Target(
             name="kubeconfig",
             run=targets_kubeconfig.fuzz_kubeconfig,
             files=(
-                *("rest/kubeconfig.py", "rest/loading.py", "rest/documents.py", "rest/tls.py"),
-                *("rest/auth.py", "rest/proxy.py", "rest/config.py"),
+                *(
+                    "rest/clientcmd/kubeconfig.py",
+                    "rest/clientcmd/loading.py",
+                    "rest/clientcmd/_documents.py",
+                    "rest/transport/tls.py",
+                ),
+                *("rest/auth/credentials.py", "rest/transport/proxy.py", "rest/config.py"),
             ),
             tokens=(*_YAML, *_KUBECONFIG),
         ),
         Target(
             name="json_patch",
             run=targets_patches.fuzz_json_patch,
-            files=("apiserver/json_patch.py",),
+            files=("apiserver/patch/json_patch.py",),
             tokens=(*_JSON, *_PATCH),
         ),
         Target(
             name="merge_patch",
             run=targets_patches.fuzz_merge_patch,
-            files=("apiserver/merge_patch.py", "apiserver/strategic_merge.py"),
+            files=("apiserver/patch/merge_patch.py", "apiserver/patch/strategic_merge.py"),
             tokens=_JSON,
         ),
         Target(
             name="diff",
             run=targets_patches.fuzz_diff,
-            files=("sansio/json_patch.py", "sansio/list_matching.py"),
+            files=("sansio/json_diff.py", "sansio/list_matching.py"),
             tokens=_JSON,
         ),
         Target(
             name="strategic_merge",
             run=targets_patches.fuzz_strategic_merge,
-            files=("apiserver/strategic_merge.py", "apiserver/type_errors.py"),
+            files=("apiserver/patch/strategic_merge.py", "apiserver/scheme/type_errors.py"),
             tokens=(*_JSON, *_DIRECTIVES),
         ),
         Target(
             name="field_sets",
             run=targets_apply.fuzz_field_sets,
-            files=("apiserver/field_sets.py",),
+            files=("apiserver/fieldmanager/field_sets.py",),
             tokens=(*_JSON, *_FIELDS),
         ),
         Target(
             name="server_side_apply",
             run=targets_apply.fuzz_server_side_apply,
             files=(
-                *("apiserver/server_side_apply.py", "apiserver/apply_merge.py"),
-                "apiserver/managed_fields.py",
+                *("apiserver/fieldmanager/apply.py", "apiserver/fieldmanager/merge.py"),
+                "apiserver/fieldmanager/managed_fields.py",
             ),
             tokens=(*_JSON, *_METADATA, *_SPECS),
         ),

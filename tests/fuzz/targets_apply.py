@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
-from kinform.apiserver import decoding, field_sets, managed_fields, server_side_apply
-from kinform.apiserver.field_sets import FieldSet
-from kinform.apiserver.json import Json
-from kinform.apiserver.kinds import Kind
-from kinform.apiserver.schemas import Schema
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.fieldmanager import apply, field_sets, managed_fields
+from kinform.apiserver.fieldmanager.field_sets import FieldSet
+from kinform.apiserver.scheme.kind_registry import Kind
+from kinform.apiserver.scheme.schemas import Schema
+from kinform.apiserver.serializer import decoding
+from kinform.apiserver.serializer.json_values import Json
 from tests.apiserver import recorded_apply
 
 _NOW = "2026-01-01T00:00:00Z"
@@ -102,7 +103,7 @@ def fuzz_server_side_apply(data: bytes) -> None:
 def _applied(kind: Kind, schema: Schema, config: Json, **options: Any) -> Json | None:
     """Return the object that is stored after an apply; None if it is refused."""
     try:
-        merged = server_side_apply.apply(kind, schema, config, now=_NOW, **options)
+        merged = apply.apply(kind, schema, config, now=_NOW, **options)
         stored = copy.deepcopy(merged)
         decoding.convert(kind, schema, stored)
     except StatusError as exc:

@@ -11,7 +11,7 @@ from pathlib import Path
 import yaml
 
 from kinform.errors import ConfigError
-from kinform.rest import documents, loading
+from kinform.rest.clientcmd import _documents, loading
 from kinform.rest.config import Config
 
 _LONGEST_MESSAGE = 10_000
@@ -21,14 +21,14 @@ _LONGEST_COMPARED = 4096
 def fuzz_documents(data: bytes) -> None:
     """A document is what PyYAML's safe loader says, with all keys as text; or a ConfigError."""
     try:
-        found = documents.parse(data, source="file")
+        found = _documents.parse(data, source="file")
     except ConfigError as exc:
         assert exc.source == "file"
         assert len(str(exc)) < 500
         assert exc.__cause__ is None
         assert exc.__context__ is None
         return
-    native = documents.native(found)
+    native = _documents.native(found)
     if not data.lstrip().startswith(b"{") and len(data) < _LONGEST_COMPARED:
         _compare(native, _reference(data))
 

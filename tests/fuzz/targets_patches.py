@@ -11,11 +11,12 @@ from typing import Any
 
 import msgspec
 
-from kinform.apiserver import json_patch, merge_patch, schemas, strategic_merge
-from kinform.apiserver.schemas import ANYTHING
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.patch import json_patch, merge_patch, strategic_merge
+from kinform.apiserver.scheme import schemas
+from kinform.apiserver.scheme.schemas import ANYTHING
 from kinform.errors import UsageError
-from kinform.sansio import json_patch as diffs
+from kinform.sansio import json_diff as diffs
 
 _TARGETS: dict[str, tuple[str, dict[str, Any]]] = {
     "Pod": (

@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from kinform.apiserver.wire import Response
+from kinform.apiserver.endpoints.messages import Response
 from kinform.errors import ApiError, DecodeError
 from kinform.meta import ObjectMeta
-from kinform.objects import Object
-from kinform.rest import responses, warnings
+from kinform.objects.object import Object
+from kinform.objects.storage import Codec, Packer
+from kinform.rest import _responses, warnings
 from kinform.rest.transport import Headers
-from kinform.sansio import heads, scan
 from kinform.sansio.retry import MAX_RETRY_AFTER, Purpose, retry_after, retry_delay
-from kinform.storage import Codec, Packer
+from kinform.sansio.wire import heads, scan
 from tests.fuzz.cutting import chance
 
 _NOW = 1_750_000_000.0
@@ -148,16 +148,16 @@ def fuzz_status(data: bytes) -> None:
     Input: a code, lines of headers, an empty line, the body.
     """
     code, headers, body = _answer(data)
-    error = responses.error_of_answer(code, headers, body, method="GET", url="/api", wall=_NOW)
+    error = _responses.error_of_answer(code, headers, body, method="GET", url="/api", wall=_NOW)
     _check_error(error)
-    hidden = responses.error_of_status(body, method="GET", url="/api")
+    hidden = _responses.error_of_status(body, method="GET", url="/api")
     if hidden is not None:
         _check_error(hidden)
         assert hidden.status.status == "Failure"
-    if not responses.is_json(headers):
+    if not _responses.is_json(headers):
         assert error.code == code
         with contextlib.suppress(DecodeError):
-            responses.check_json(headers, method="GET", url="/api")
+            _responses.check_json(headers, method="GET", url="/api")
             raise AssertionError("a page was taken for data")
 
 
@@ -190,7 +190,7 @@ def fuzz_headers(data: bytes) -> None:
     for warning in warnings.parse_warnings(text):
         assert warning.text.isprintable()
         assert 0 <= warning.code <= 999
-    responses.is_json({"Content-Type": text})
+    _responses.is_json({"Content-Type": text})
     lines = text.split("\n")
     sent = Response(warnings=lines).warning_headers()
     if sum(map(len, lines)) < 2000:

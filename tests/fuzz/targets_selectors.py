@@ -7,8 +7,13 @@ from __future__ import annotations
 import contextlib
 import json
 
-from kinform.apiserver.selecting import Selection, Term, parse_fields, parse_labels
-from kinform.apiserver.status import StatusError
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.storage.selection_predicate import (
+    Selection,
+    Term,
+    parse_fields,
+    parse_labels,
+)
 from kinform.selectors import FieldSelector, LabelSelector, Operator, SelectorError
 from kinform.selectors.requirements import Requirement
 

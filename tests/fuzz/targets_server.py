@@ -9,14 +9,14 @@ from typing import Any
 
 import yaml
 
-from kinform.apiserver.application import Application
-from kinform.apiserver.cluster import Cluster
+from kinform.apiserver._cluster import Cluster
+from kinform.apiserver.endpoints.application import Application
+from kinform.apiserver.endpoints.messages import Request, Response
 from kinform.apiserver.server import preload
-from kinform.apiserver.wire import Request, Response
 from kinform.errors import DecodeError
-from kinform.rest import responses, warnings
-from kinform.sansio.list import ListDecoder
-from kinform.sansio.watch import WatchDecoder
+from kinform.rest import _responses, warnings
+from kinform.sansio.wire.list import ListDecoder
+from kinform.sansio.wire.watch import WatchDecoder
 from kinform.testing import virtual_time
 
 _MOST = 8
@@ -120,7 +120,7 @@ def _check_refusal(answer: Response, content: Any, body: bytes) -> None:
     """The client makes an error of it, with the code and the words of the server."""
     if content.get("kind") == "Status":
         assert content["code"] == answer.status
-        error = responses.error_of_answer(
+        error = _responses.error_of_answer(
             answer.status, answer.headers, body, method="GET", url="", wall=0.0
         )
         assert error.code == answer.status

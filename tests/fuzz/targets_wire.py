@@ -13,11 +13,11 @@ from typing import Any
 
 from kinform.errors import DecodeError
 from kinform.meta import Status
-from kinform.objects import Object
-from kinform.sansio.chunked import ChunkedDecoder
-from kinform.sansio.gzip import PIECE, GzipDecoder
-from kinform.sansio.list import Item, ListDecoder
-from kinform.sansio.watch import EventType, Frame, WatchDecoder
+from kinform.objects.object import Object
+from kinform.sansio.wire.chunked import ChunkedDecoder
+from kinform.sansio.wire.gzip import PIECE, GzipDecoder
+from kinform.sansio.wire.list import Item, ListDecoder
+from kinform.sansio.wire.watch import EventType, Frame, WatchDecoder
 from tests.fuzz.cutting import chance, ways
 
 _SMALL = 200

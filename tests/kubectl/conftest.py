@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from kinform.testing import binaries, plugin
+from kinform.testing import plugin
+from kinform.testing.controlplane import _binaries
 from tests.kubectl.support_kubectl import Kubectl, environment
 from tests.support.serving import serving
 
@@ -26,7 +27,7 @@ NUMBERS = itertools.count(1)
 @pytest.fixture(scope="session")
 def kubectl_binary() -> Path:
     with plugin._skipped_where_unavailable():
-        return binaries.find("kubectl")
+        return _binaries.find("kubectl")
 
 
 @pytest.fixture(scope="session")

@@ -14,8 +14,8 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from kinform.errors import TransportError, TransportFailure, UsageError
-from kinform.rest.aiohttp_transport import AiohttpTransport
 from kinform.rest.transport import Chunk, HttpRequest
+from kinform.rest.transport.aiohttp_transport import AiohttpTransport
 from tests.support.certs import Authority
 from tests.support.transports import (
     NewTransport,

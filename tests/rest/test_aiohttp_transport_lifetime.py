@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from kinform.errors import TransportError, TransportFailure, UsageError
-from kinform.rest.aiohttp_transport import AiohttpTransport
 from kinform.rest.transport import HttpRequest
+from kinform.rest.transport.aiohttp_transport import AiohttpTransport
 from tests.support.certs import Authority
 from tests.support.transports import (
     NewTransport,

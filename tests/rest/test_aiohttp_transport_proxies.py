@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from kinform.errors import TransportFailure
-from kinform.rest.proxy import Proxy
+from kinform.rest.transport.proxy import Proxy
 from tests.support.certs import Authority
 from tests.support.transports import (
     CANARY,

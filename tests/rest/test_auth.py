@@ -19,9 +19,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinform.errors import ConfigError
-from kinform.rest.auth import AuthHeaders, Credentials
+from kinform.rest.auth.credentials import AuthHeaders, Credentials
 from kinform.rest.config import Config, ExecPlugin, Impersonation, TlsConfig
-from kinform.rest.tls import TlsSource
+from kinform.rest.transport.tls import TlsSource
 from kinform.testing import in_virtual_time, virtual_clock, virtual_time
 from tests.rest.support_clock import ManualClock
 from tests.rest.support_plugin import ORIGIN, Plugin

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from kinform.errors import TransportError, TransportFailure
-from kinform.rest.aiohttp_hooks import BodyParser
 from kinform.rest.transport import HttpResponse
+from kinform.rest.transport._aiohttp_hooks import BodyParser
 from tests.support.transports import NewTransport, body_of, get, transports
 from tests.support.wire import WireConnection, WireRequest, WireServer
 

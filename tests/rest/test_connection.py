@@ -19,7 +19,7 @@ from kinform.errors import (
     UnavailableError,
 )
 from kinform.rest.connection import Call, Connection, user_agent
-from kinform.rest.limits import TokenBucketLimiter
+from kinform.rest.rate_limits import TokenBucketLimiter
 from kinform.rest.transport import HttpRequest, HttpResponse
 from kinform.rest.warnings import ApiWarning
 from kinform.sansio.retry import Purpose
@@ -163,7 +163,7 @@ async def test_long_waits_for_the_limiter_are_told_now_and_then(
 ) -> None:
     """CG-H09: over a second is worth a line, at most one every ten seconds."""
     limiter = TokenBucketLimiter(qps=0.5, burst=1)
-    with caplog.at_level(logging.INFO, "kinform.rest.limits"):
+    with caplog.at_level(logging.INFO, "kinform.rest.rate_limits"):
         for _ in range(16):  # waits of two seconds each: half a minute
             await limiter.wait()
     assert 2 <= len(caplog.records) <= 4

@@ -17,7 +17,7 @@ from kinform.errors import (
 )
 from kinform.meta import GroupVersionResource
 from kinform.rest.discovery import MAX_RESOURCES, MAX_SIZE, MAX_VERSIONS, Discovery
-from kinform.rest.mapping import APIResource, ResourceMap
+from kinform.rest.restmapper import APIResource, ResourceMap
 from kinform.rest.transport import HttpRequest
 from kinform.tasks import SharedCalls
 from kinform.testing import in_virtual_time

@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from kinform.errors import ConfigError
+from kinform.rest.auth.exec_plugin import ExecCredential, run
 from kinform.rest.config import Config, TlsConfig
-from kinform.rest.exec_plugin import ExecCredential, run
-from kinform.rest.tls import ClientCertificate
+from kinform.rest.transport.tls import ClientCertificate
 from tests.rest.support_plugin import V1, Plugin, credential
 
 V1BETA1 = "client.authentication.k8s.io/v1beta1"

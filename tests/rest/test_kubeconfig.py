@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.errors import ConfigError
-from kinform.rest import kubeconfig
+from kinform.rest.clientcmd import kubeconfig
 from kinform.rest.config import Config, Impersonation
 from tests.rest.support_kubeconfig import SERVER, Entry, document, write
 

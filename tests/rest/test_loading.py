@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kinform.errors import ConfigError, UsageError
+from kinform.rest.clientcmd.loading import load
 from kinform.rest.config import Config, Impersonation, TlsConfig
-from kinform.rest.loading import load
 from tests.rest.support_kubeconfig import SERVER, Entry, document, write
 
 IN_CLUSTER = {"KUBERNETES_SERVICE_HOST": "10.96.0.1", "KUBERNETES_SERVICE_PORT": "443"}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from kinform.errors import ConfigError
 from kinform.rest.config import Config, Origin
-from kinform.rest.proxy import Proxy, bypasses, proxy_for
+from kinform.rest.transport.proxy import Proxy, bypasses, proxy_for
 
 PROXY = "http://proxy.example:3128"
 PASSWORD = "pa55word-of-the-proxy"

@@ -12,7 +12,7 @@ import pytest
 import kinform
 from kinform.apiserver import APIServer
 from kinform.errors import KinformError, TransportError, TransportFailure, UsageError
-from kinform.rest.limits import reconnect_limiter
+from kinform.rest.rate_limits import reconnect_limiter
 from kinform.rest.reconnects import Probed, Reconnects
 from kinform.tasks import background, gather
 from kinform.testing import in_virtual_time

@@ -25,10 +25,10 @@ from kinform.errors import (
     UnavailableError,
     UsageError,
 )
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.client import RESTClient
-from kinform.rest.limits import TokenBucketLimiter
 from kinform.rest.options import ListOptions, PatchType
+from kinform.rest.rate_limits import TokenBucketLimiter
 from kinform.testing import in_virtual_time
 from tests.support.scripted import Answer, ScriptedTransport, Step, answer, connection
 

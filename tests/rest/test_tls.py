@@ -16,9 +16,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 
 from kinform.errors import ConfigError
-from kinform.rest import tls
 from kinform.rest.config import Config, Origin, TlsConfig
-from kinform.rest.tls import ClientCertificate, TlsSource
+from kinform.rest.transport import tls
+from kinform.rest.transport.tls import ClientCertificate, TlsSource
 from kinform.testing import in_virtual_time, virtual_clock
 from tests.rest.support_tls import handshake
 from tests.support.certs import Authority, Pair

@@ -8,7 +8,7 @@ import ssl
 import pytest
 
 from kinform.errors import TransportFailure
-from kinform.rest.failures import Failure, Peer, Route
+from kinform.rest.transport._failures import Failure, Peer, Route
 
 ROUTE = Route(server=Peer(host="api.example", port=6443), proxy=None, tls=True)
 

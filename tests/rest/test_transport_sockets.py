@@ -7,8 +7,8 @@ import socket
 
 import pytest
 
-from kinform.rest.sockets import Lookups, Sockets
 from kinform.rest.transport import Headers
+from kinform.rest.transport._sockets import Lookups, Sockets
 
 
 async def test_lookups_of_one_name_at_a_time_share_one_answer() -> None:

@@ -17,7 +17,7 @@ from kinform.errors import (
     UnauthorizedError,
     UsageError,
 )
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.client import RESTClient
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, Unreadable, WatchEvent

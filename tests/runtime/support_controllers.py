@@ -9,11 +9,11 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 
 import kinform
 from kinform.apiserver import APIServer
-from kinform.runtime.context import Context
-from kinform.runtime.controller import Controller
-from kinform.runtime.kind_source import AnyKind, KindSource
+from kinform.runtime.controller.context import Context
+from kinform.runtime.controller.controller import Controller
+from kinform.runtime.controller.reconciler import Result
 from kinform.runtime.manager import Manager
-from kinform.runtime.reconciling import Result
+from kinform.runtime.source.kind import AnyKind, KindSource
 
 MAPS = "v1/configmaps"
 SECRETS = "v1/secrets"

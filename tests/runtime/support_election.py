@@ -11,7 +11,7 @@ from kinform import Client, connect
 from kinform.apiserver import APIServer
 from kinform.apiserver.memory import MemoryTransport
 from kinform.rest.config import Config
-from kinform.rest.limits import RateLimiter
+from kinform.rest.rate_limits import RateLimiter
 from kinform.rest.transport import HttpRequest, HttpResponse
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
 from kinform.testing import virtual_clock

@@ -8,8 +8,8 @@ from typing import Any
 
 from kinform import Client, Object
 from kinform.apiserver import APIServer
-from kinform.runtime.event_bodies import EventAPI
-from kinform.runtime.recorder import EventRecorder
+from kinform.runtime.events._event_objects import EventAPI
+from kinform.runtime.events.recorder import EventRecorder
 
 POD = Object.from_dict(
     {

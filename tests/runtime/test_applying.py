@@ -20,8 +20,8 @@ from kinform.errors import (
     UnknownResourceError,
     UsageError,
 )
-from kinform.runtime.applying import apply, apply_status
-from kinform.runtime.owners import AlreadyOwnedError, is_controlled_by
+from kinform.runtime.owner_references import AlreadyOwnedError, is_controlled_by
+from kinform.runtime.server_side_apply import apply, apply_status
 from kinform.testing import in_virtual_time, virtual_clock
 
 MANAGER = "sites"

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from kinform import Object
 from kinform.clientset import apps_v1, core_v1, meta_v1
 from kinform.errors import UsageError
-from kinform.runtime.conditions import (
+from kinform.runtime.status_conditions import (
     Condition,
     Conditions,
     ConditionStatus,

@@ -15,16 +15,16 @@ from hypothesis import strategies as st
 
 import kinform
 from kinform.apiserver import faults
-from kinform.runtime.caches import Caches
-from kinform.runtime.context import Context
-from kinform.runtime.controller import Controller
-from kinform.runtime.kind_source import KindSource
+from kinform.runtime.controller.caches import Caches
+from kinform.runtime.controller.context import Context
+from kinform.runtime.controller.controller import Controller
+from kinform.runtime.controller.reconciler import Result, is_async
+from kinform.runtime.controller.statistics import Outcome
 from kinform.runtime.manager import Manager
-from kinform.runtime.mapping import to_label
-from kinform.runtime.predicates import all_of, generation_changed, labels_changed
-from kinform.runtime.reconciling import Result, is_async
-from kinform.runtime.sources import TimerSource
-from kinform.runtime.statistics import Outcome
+from kinform.runtime.map_functions import to_label
+from kinform.runtime.predicate import all_of, generation_changed, labels_changed
+from kinform.runtime.source.kind import KindSource
+from kinform.runtime.source.triggers import TimerSource
 from kinform.testing import in_virtual_time, virtual_time
 from kinform.workqueue import CauseKind
 from tests.runtime.support_controllers import (

@@ -15,7 +15,7 @@ from kinform import LeadershipLost, Object, ResourceClient
 from kinform.apiserver import APIServer, faults
 from kinform.errors import ConflictError, InvalidError, NotFoundError, UsageError
 from kinform.meta import ObjectMeta
-from kinform.runtime.finalizers import Finalizer
+from kinform.runtime.finalizer import Finalizer
 from kinform.testing import in_virtual_time
 from kinform.testing.virtual_time import run
 

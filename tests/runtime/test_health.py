@@ -9,9 +9,9 @@ from functools import partial
 import pytest
 
 from kinform import DecodeError, ForbiddenError, SharedInformer, UsageError
-from kinform.cache.options import ReflectorOptions
+from kinform.cache.reflector_options import ReflectorOptions
 from kinform.meta import Status
-from kinform.runtime.health import Checks, HealthReport, informers_check, loop_check
+from kinform.runtime.healthz.checks import Checks, HealthReport, informers_check, loop_check
 from kinform.testing import in_virtual_time
 from tests.cache.support_informer import CUT, REFUSED, source_of
 

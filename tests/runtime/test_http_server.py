@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from kinform import UsageError
-from kinform.runtime.health import Checks
-from kinform.runtime.http_server import MAX_CONNECTIONS, Address, StatusServer
+from kinform.runtime.healthz.checks import Checks
+from kinform.runtime.healthz.http_server import MAX_CONNECTIONS, Address, StatusServer
 from tests.runtime.test_health import checks
 from tests.support.transports import open_sockets
 

@@ -15,20 +15,20 @@ import pytest
 
 import kinform
 from kinform.apiserver import APIServer
-from kinform.cache.events import Added, Deleted, Event, Updated
-from kinform.cache.informer import SharedInformer
+from kinform.cache.processor.events import Added, Deleted, Event, Updated
+from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import ForbiddenError
 from kinform.meta import ObjectName
-from kinform.objects import Object
-from kinform.runtime.context import Context
-from kinform.runtime.kind_source import KindSource
-from kinform.runtime.mapping import to_owner
-from kinform.runtime.predicates import (
+from kinform.objects.object import Object
+from kinform.runtime.controller.context import Context
+from kinform.runtime.map_functions import to_owner
+from kinform.runtime.predicate import (
     Predicate,
     any_of,
     finalizers_changed,
     generation_changed,
 )
+from kinform.runtime.source.kind import KindSource
 from kinform.testing import FakeListWatch, in_virtual_time
 from tests.cache.support_informer import quiet, source_of, thing, value_of
 from tests.runtime.support_controllers import MAPS, SECRETS, Log, controller, named, running, served

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from kinform.errors import LeadershipLost, UsageError
-from kinform.rest.limits import TokenBucketLimiter
+from kinform.rest.rate_limits import TokenBucketLimiter
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
 from kinform.tasks import background
 from kinform.testing import in_virtual_time, virtual_clock

@@ -15,14 +15,14 @@ import pytest
 import kinform
 from kinform.apiserver import APIServer, faults
 from kinform.apiserver.memory import MemoryTransport
-from kinform.cache.indexes import NAMESPACE_INDEX
+from kinform.cache.store.indexes import NAMESPACE_INDEX
 from kinform.rest.transport import HttpRequest, HttpResponse
-from kinform.runtime.context import Context
-from kinform.runtime.controller import Controller
-from kinform.runtime.kind_source import KindSource
+from kinform.runtime.controller.context import Context
+from kinform.runtime.controller.controller import Controller
+from kinform.runtime.controller.reconciler import Result
 from kinform.runtime.manager import Manager
-from kinform.runtime.reconciling import Result
-from kinform.runtime.sources import StreamSource, TimerSource
+from kinform.runtime.source.kind import KindSource
+from kinform.runtime.source.triggers import StreamSource, TimerSource
 from kinform.testing import in_virtual_time, virtual_clock
 from tests.runtime.support_controllers import (
     MAPS,

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform import Object, ObjectName
-from kinform.cache.events import Added, Deleted, Updated
+from kinform.cache.processor.events import Added, Deleted, Updated
 from kinform.clientset import apps_v1, core_v1, meta_v1
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionKind, ObjectMeta
-from kinform.runtime.mapping import (
+from kinform.runtime.map_functions import (
     MapFunc,
     described,
     metadata_of,

@@ -16,11 +16,11 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as plain
 
 from kinform import Client, Config, SharedInformer, UsageError
-from kinform.cache.statistics import InformerStatistics
+from kinform.cache.informer_statistics import InformerStatistics
 from kinform.clock import offload
+from kinform.runtime.controller.statistics import ControllerMeter, ControllerStatistics, Outcome
+from kinform.runtime.events.recorder import RecorderStatistics
 from kinform.runtime.metrics import MAX_NAMES, Collector, ElectionFigures, exposition
-from kinform.runtime.recorder import RecorderStatistics
-from kinform.runtime.statistics import ControllerMeter, ControllerStatistics, Outcome
 from kinform.testing import in_virtual_time
 from kinform.workqueue import WorkQueue
 from tests.cache.support_informer import source_of, thing

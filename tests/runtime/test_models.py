@@ -6,15 +6,15 @@ import asyncio
 
 import kinform
 from kinform.clientset import apps_v1, core_v1, meta_v1
-from kinform.runtime.applying import apply_status
-from kinform.runtime.conditions import is_condition_true, with_condition
-from kinform.runtime.context import Context
-from kinform.runtime.controller import Controller
-from kinform.runtime.finalizers import Finalizer
-from kinform.runtime.kind_source import KindSource
-from kinform.runtime.mapping import to_label, to_owner
-from kinform.runtime.owners import is_controlled_by, owner_reference
-from kinform.runtime.predicates import generation_changed, labels_changed
+from kinform.runtime.controller.context import Context
+from kinform.runtime.controller.controller import Controller
+from kinform.runtime.finalizer import Finalizer
+from kinform.runtime.map_functions import to_label, to_owner
+from kinform.runtime.owner_references import is_controlled_by, owner_reference
+from kinform.runtime.predicate import generation_changed, labels_changed
+from kinform.runtime.server_side_apply import apply_status
+from kinform.runtime.source.kind import KindSource
+from kinform.runtime.status_conditions import is_condition_true, with_condition
 from kinform.testing import in_virtual_time
 from tests.runtime.support_controllers import Log, running, served
 

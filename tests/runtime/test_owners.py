@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from kinform import Object, ObjectMeta
 from kinform.clientset import apps_v1, core_v1, meta_v1
 from kinform.errors import UsageError
-from kinform.runtime.mapping import AnyObject
-from kinform.runtime.owners import (
+from kinform.runtime.map_functions import AnyObject
+from kinform.runtime.owner_references import (
     AlreadyOwnedError,
     is_controlled_by,
     owner_reference,

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform import Object, ObjectName
-from kinform.cache.events import Added, Deleted, Event, Updated
+from kinform.cache.processor.events import Added, Deleted, Event, Updated
 from kinform.errors import UsageError
 from kinform.meta import ObjectMeta
-from kinform.runtime import predicates
-from kinform.runtime.predicates import Predicate, any_of, has_labels, in_namespaces, not_
+from kinform.objects.storage import Codec
+from kinform.runtime import predicate as predicates
+from kinform.runtime.predicate import Predicate, any_of, has_labels, in_namespaces, not_
 from kinform.selectors import SelectorError
-from kinform.storage import Codec
 
 CHANGED: list[Predicate[Object]] = [
     predicates.generation_changed,

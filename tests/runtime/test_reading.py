@@ -8,9 +8,9 @@ import pytest
 
 import kinform
 from kinform.apiserver import faults
-from kinform.runtime.context import Context
-from kinform.runtime.kind_source import KindSource
+from kinform.runtime.controller.context import Context
 from kinform.runtime.manager import Manager
+from kinform.runtime.source.kind import KindSource
 from kinform.testing import in_virtual_time
 from tests.runtime.support_controllers import (
     MAPS,

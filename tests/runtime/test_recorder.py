@@ -15,8 +15,8 @@ from kinform import Object
 from kinform.apiserver import APIServer, faults
 from kinform.clientset import core_v1, meta_v1
 from kinform.errors import UsageError
-from kinform.runtime.event_bodies import reference_of
-from kinform.runtime.recorder import EventRecorder, ObjectReference
+from kinform.runtime.events._event_objects import reference_of
+from kinform.runtime.events.recorder import EventRecorder, ObjectReference
 from kinform.testing import in_virtual_time, virtual_time
 from tests.runtime.support_recorder import POD, scene
 

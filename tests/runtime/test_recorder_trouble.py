@@ -25,7 +25,7 @@ from kinform.errors import (
     api_error,
 )
 from kinform.meta import Status
-from kinform.runtime.recorder import EventAPI, EventRecorder, is_expected, retry_wait
+from kinform.runtime.events.recorder import EventAPI, EventRecorder, is_expected, retry_wait
 from kinform.testing import in_virtual_time, virtual_time
 from tests.runtime.support_recorder import POD, Scene, scene
 

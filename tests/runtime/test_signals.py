@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from kinform.runtime.signals import on_signals
+from kinform.runtime._signals import on_signals
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ import pytest
 
 import kinform
 from kinform.clock import offload
-from kinform.runtime.sources import ChannelSource, StreamSource, TimerSource
+from kinform.runtime.source.triggers import ChannelSource, StreamSource, TimerSource
 from kinform.testing import in_virtual_time
 from kinform.workqueue import CauseKind, WorkQueue
 from tests.runtime.support_controllers import Log, controller, key, running, served

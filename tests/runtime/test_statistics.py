@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.runtime.statistics import (
+from kinform.runtime.controller.statistics import (
     RECONCILE_BUCKETS,
     WORKQUEUE_BUCKETS,
     ControllerMeter,

@@ -9,10 +9,10 @@ import pytest
 import kinform
 from kinform.apiserver import APIServer, faults
 from kinform.errors import ForbiddenError
-from kinform.runtime.context import Context
-from kinform.runtime.controller import Controller
-from kinform.runtime.kind_source import KindSource
-from kinform.runtime.statistics import Outcome
+from kinform.runtime.controller.context import Context
+from kinform.runtime.controller.controller import Controller
+from kinform.runtime.controller.statistics import Outcome
+from kinform.runtime.source.kind import KindSource
 from kinform.testing import in_virtual_time
 from tests.runtime.support_controllers import MAPS, Log, named, running, served
 

@@ -13,9 +13,9 @@ import pytest
 import kinform
 from kinform.apiserver import APIServer
 from kinform.clock import offload
-from kinform.runtime.context import Context
-from kinform.runtime.statistics import Outcome
-from kinform.runtime.threads import Threads
+from kinform.runtime.controller._threads import Threads
+from kinform.runtime.controller.context import Context
+from kinform.runtime.controller.statistics import Outcome
 from tests.runtime.support_controllers import MAPS, controller, key, named, running
 
 
@@ -112,7 +112,7 @@ def test_a_function_that_never_returns_does_not_keep_the_process_from_ending() -
     program = textwrap.dedent("""
         import asyncio, threading
         from kinform.apiserver import APIServer
-        from kinform.runtime.controller import Controller
+        from kinform.runtime.controller.controller import Controller
         from kinform.runtime.manager import Manager
 
         begun = threading.Event()

@@ -14,16 +14,16 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 import kinform
+from kinform._parts import Parts
 from kinform.apiserver import faults
 from kinform.cache import ListWatch, SharedInformer
-from kinform.parts import Parts
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult
-from kinform.runtime.context import Context
-from kinform.runtime.kind_source import KindSource
+from kinform.runtime.controller.context import Context
+from kinform.runtime.controller.reconciler import Reconcile, Result, Workers
 from kinform.runtime.manager import Manager
-from kinform.runtime.reconciling import Reconcile, Result, Workers
-from kinform.runtime.sources import (
+from kinform.runtime.source.kind import KindSource
+from kinform.runtime.source.triggers import (
     ChannelSource,
     Enqueue,
     Source,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.errors import DecodeError
-from kinform.sansio.chunked import ChunkedDecoder
+from kinform.sansio.wire.chunked import ChunkedDecoder
 
 _chunks = st.lists(st.binary(min_size=1, max_size=40), max_size=8)
 _extensions = st.sampled_from([b"", b";a=b", b" ; name", b';q="x"'])

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kinform.meta import Entry, ObjectMeta, ObjectName
-from kinform.sansio.coalesce import Buffer, Marker, merge
-from kinform.sansio.deltas import Transition
+from kinform.sansio.queue.coalesce import Buffer, Marker, merge
+from kinform.sansio.queue.deltas import Transition
 
 WEB = ObjectName("default", "web")
 DB = ObjectName("default", "db")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.sansio.delays import Delays
+from kinform.sansio.workqueue.delays import Delays
 
 K = TypeVar("K", bound=Hashable)
 

@@ -10,11 +10,11 @@ from typing import Final
 
 import pytest
 
-from kinform.cache.thread_safe_store import ThreadSafeStore
+from kinform.cache.store.thread_safe_store import ThreadSafeStore
 from kinform.meta import Entry, ObjectMeta, ObjectName
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.deltas import Delta, DeltaType, Progress
-from kinform.sansio.queue import Batch
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.deltas import Delta, DeltaType, Progress
+from kinform.sansio.queue.interface import Batch
 
 DEVIATIONS: Final = {
     "CG-D02": "kinform has no FIFO: a key comes out once, with all its deltas",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.apiserver.validation.names import dns_subdomain
-from kinform.sansio.event_correlation import (
+from kinform.sansio.events.correlation import (
     LRU,
     EventCorrelator,
     EventNames,

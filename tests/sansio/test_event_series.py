@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.sansio.event_correlation import EventRecord, ObjectReference, Occurrence
-from kinform.sansio.event_series import EventSeries
+from kinform.sansio.events.correlation import EventRecord, ObjectReference, Occurrence
+from kinform.sansio.events.series import EventSeries
 
 DEVIATIONS: Final = {
     "CG-H15": "a series whose full count is on the server ends without another patch; the number "

@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinform.meta import ObjectName
-from kinform.sansio.fair_queue import AGEING, FairOrder, by_namespace
-from kinform.sansio.work_queue import Priority
+from kinform.sansio.workqueue.fair_order import AGEING, FairOrder, by_namespace
+from kinform.sansio.workqueue.key_queue import Priority
 
 LOW, NORMAL, HIGH = Priority.LOW, Priority.NORMAL, Priority.HIGH
 

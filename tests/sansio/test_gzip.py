@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.errors import DecodeError
-from kinform.sansio.gzip import PIECE, GzipDecoder
-from kinform.sansio.watch import WatchDecoder
+from kinform.sansio.wire.gzip import PIECE, GzipDecoder
+from kinform.sansio.wire.watch import WatchDecoder
 from tests.support.growth import assert_linear
 
 EVENTS = [b'{"type":"ADDED","object":{"metadata":{"name":"pod-%d"}}}\n' % n for n in range(5)]

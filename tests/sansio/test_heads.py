@@ -8,7 +8,7 @@ import pytest
 
 from kinform.errors import DecodeError
 from kinform.meta import ObjectMeta
-from kinform.sansio.heads import Body, Head, decode_error, read_head, salvage, try_head
+from kinform.sansio.wire.heads import Body, Head, decode_error, read_head, salvage, try_head
 
 POD = (
     b'{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web-0","namespace":"shop","uid":"u",'

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.errors import UsageError
-from kinform.sansio.json_patch import JsonValue, diff, rebase
+from kinform.sansio.json_diff import JsonValue, diff, rebase
 
 scalars = st.none() | st.booleans() | st.integers(-3, 3) | st.text("ab/~", max_size=3)
 keys = st.text("ab/~", max_size=2)

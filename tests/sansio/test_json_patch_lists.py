@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.errors import UsageError
-from kinform.sansio.json_patch import JsonValue, rebase
+from kinform.sansio.json_diff import JsonValue, rebase
 
 Item = dict[str, JsonValue]
 

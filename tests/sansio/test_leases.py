@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.errors import DecodeError, UsageError
-from kinform.sansio.election_config import LeaderElection
-from kinform.sansio.leases import (
+from kinform.sansio.election.config import LeaderElection
+from kinform.sansio.election.leases import (
     MAX_INT32,
     Lease,
     LeaseRecord,

@@ -9,9 +9,9 @@ import pytest
 
 from kinform.errors import TransportError, TransportFailure, UsageError, api_error
 from kinform.meta import Status
-from kinform.sansio.election import Election, Phase
-from kinform.sansio.election_config import LeaderElection
-from kinform.sansio.election_signals import (
+from kinform.sansio.election.config import LeaderElection
+from kinform.sansio.election.leases import Lease, LeaseRecord, lease_body, read_lease
+from kinform.sansio.election.signals import (
     Action,
     Create,
     End,
@@ -25,7 +25,7 @@ from kinform.sansio.election_signals import (
     Waited,
     Wrote,
 )
-from kinform.sansio.leases import Lease, LeaseRecord, lease_body, read_lease
+from kinform.sansio.election.step import Election, Phase
 
 CONFIG = LeaderElection(lease="widgets", namespace="ops", identity="me")
 SILENCE = Failed(TransportError("no answer", failure=TransportFailure.TIMEOUT))

@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 
 from kinform.errors import TransportError, TransportFailure, api_error
 from kinform.meta import Status
-from kinform.sansio.election import Election, Phase
-from kinform.sansio.election_config import LeaderElection
-from kinform.sansio.election_signals import (
+from kinform.sansio.election.config import LeaderElection
+from kinform.sansio.election.leases import read_lease
+from kinform.sansio.election.signals import (
     Action,
     Create,
     End,
@@ -38,7 +38,7 @@ from kinform.sansio.election_signals import (
     Waited,
     Wrote,
 )
-from kinform.sansio.leases import read_lease
+from kinform.sansio.election.step import Election, Phase
 
 NO_ANSWER = Failed(TransportError("no answer", failure=TransportFailure.TIMEOUT))
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from kinform.errors import DecodeError, ForbiddenError, api_error
 from kinform.meta import ListMeta, Status
-from kinform.packed import Packed
-from kinform.sansio.heads import read_head
-from kinform.sansio.list import Item, ListDecoder, ListHead
+from kinform.objects.packed import Packed
+from kinform.sansio.wire.heads import read_head
+from kinform.sansio.wire.list import Item, ListDecoder, ListHead
 from tests.support.growth import assert_linear
 
 HEAD = b'{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"42"},"items":['

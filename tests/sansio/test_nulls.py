@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from kinform.clientset import core_v1
 from kinform.errors import DecodeError
 from kinform.meta import ListMeta, ObjectMeta
-from kinform.objects import Object
-from kinform.sansio.heads import read_head, without_nulls
-from kinform.sansio.list import ListDecoder, ListHead
-from kinform.sansio.watch import WatchDecoder
+from kinform.objects.object import Object
+from kinform.sansio.wire.heads import read_head, without_nulls
+from kinform.sansio.wire.list import ListDecoder, ListHead
+from kinform.sansio.wire.watch import WatchDecoder
 
 METADATA: dict[str, Any] = {
     "name": "a",

@@ -13,10 +13,10 @@ import pytest
 
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.deltas import Delta, DeltaType, Progress
-from kinform.sansio.queue import Batch, Queue, QueueFactory, QueueStatistics
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.deltas import Delta, DeltaType, Progress
+from kinform.sansio.queue.interface import Batch, Queue, QueueFactory, QueueStatistics
+from kinform.sansio.queue.real_fifo import RealFIFO
 
 DEVIATIONS: Final = {
     "CG-D05": "synced when the last item of the list is handled; popped is not enough",

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from kinform.meta import Entry, ObjectMeta, ObjectName
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll
-from kinform.sansio.queue import Batch, Queue, QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll
+from kinform.sansio.queue.interface import Batch, Queue, QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
 
 KEYS = [ObjectName("", name) for name in "abc"]
 SUBSETS = [frozenset(chosen) for n in range(4) for chosen in itertools.combinations(KEYS, n)]

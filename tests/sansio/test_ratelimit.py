@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.sansio.ratelimit import (
+from kinform.sansio.token_bucket import (
     MAX_LATENESS,
     Departure,
     Pace,

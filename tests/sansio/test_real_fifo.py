@@ -12,9 +12,9 @@ from typing import Final
 import pytest
 
 from kinform.meta import Entry, ObjectMeta, ObjectName
-from kinform.sansio.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll
-from kinform.sansio.queue import Batch
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.sansio.queue.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll
+from kinform.sansio.queue.interface import Batch
+from kinform.sansio.queue.real_fifo import RealFIFO
 
 NOT_APPLICABLE: Final = {
     "CG-F12": "a list is one item; its deletes and objects are delivered as in CG-C09",

@@ -21,8 +21,8 @@ from kinform.errors import (
 )
 from kinform.meta import Status
 from kinform.sansio.backoff import Backoff
-from kinform.sansio.opening_budget import OpeningBudget
-from kinform.sansio.relist import (
+from kinform.sansio.reflector.opening_budget import OpeningBudget
+from kinform.sansio.reflector.step import (
     Clear,
     Cleared,
     Clearing,

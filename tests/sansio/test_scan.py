@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.sansio.scan import Cursor, Scanner, members, skip_whitespace
+from kinform.sansio.wire.scan import Cursor, Scanner, members, skip_whitespace
 from tests.support.growth import assert_linear
 
 VALUES = [

@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kinform.errors import DecodeError, ResourceExpiredError, api_error
-from kinform.sansio.heads import Head
-from kinform.sansio.watch import EventType, Frame, WatchDecoder
+from kinform.sansio.wire.heads import Head
+from kinform.sansio.wire.watch import EventType, Frame, WatchDecoder
 from tests.support.growth import assert_linear
 
 DEEP = b'{"metadata":{"name":"deep","namespace":"ns"},"spec":' + b"[" * 10**6 + b"]" * 10**6 + b"}"

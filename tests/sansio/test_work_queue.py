@@ -7,8 +7,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from kinform.sansio.fair_queue import FairOrder
-from kinform.sansio.work_queue import Intake, Priority, WorkState
+from kinform.sansio.workqueue.fair_order import FairOrder
+from kinform.sansio.workqueue.key_queue import Intake, Priority, WorkState
 
 
 class Remembered:

@@ -10,9 +10,9 @@ import msgspec
 
 import kinform
 from kinform.apiserver import faults
-from kinform.apiserver.fault_kinds import Fault
+from kinform.apiserver.faults.kinds import Fault
 from kinform.runtime import Controller, KindSource, LeaderElection, LeaderElector, Manager
-from kinform.runtime.context import Context
+from kinform.runtime.controller.context import Context
 from kinform.runtime.metrics import exposition
 from tests.security.support_canaries import SECRET, Witness, secret
 

@@ -14,10 +14,10 @@ import pytest
 
 import kinform
 from kinform.apiserver import APIServer
-from kinform.apiserver.fault_kinds import EFFECTS as ALL_EFFECTS
-from kinform.rest.auth import Credential, Credentials
+from kinform.apiserver.faults.kinds import EFFECTS as ALL_EFFECTS
+from kinform.rest.auth.credentials import Credential, Credentials
 from kinform.rest.config import Config, ExecPlugin, TlsConfig
-from kinform.rest.tls import ClientCertificate
+from kinform.rest.transport.tls import ClientCertificate
 from kinform.testing import in_virtual_time
 from tests.security.support_canaries import PASSWORD, SECRET, TOKEN, Witness, secret, witness
 from tests.security.support_matrix import CLIENTS, EFFECTS, OPERATIONS, Make

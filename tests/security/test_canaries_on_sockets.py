@@ -13,8 +13,8 @@ import pytest
 import kinform
 from kinform.apiserver import APIServer
 from kinform.errors import ConfigError
+from kinform.rest.clientcmd.loading import load
 from kinform.rest.config import Config, ExecPlugin, TlsConfig
-from kinform.rest.loading import load
 from tests.rest.support_kubeconfig import Entry, document, write
 from tests.rest.support_plugin import V1, Plugin, credential
 from tests.security.support_canaries import PASSWORD, SECRET, TOKEN, encoded, secret, witness

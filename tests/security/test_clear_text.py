@@ -11,10 +11,10 @@ import pytest
 import kinform
 from kinform.clock import offload
 from kinform.errors import ConfigError
+from kinform.rest.clientcmd.loading import load
 from kinform.rest.config import Config, ExecPlugin, Impersonation, TlsConfig
-from kinform.rest.loading import load
-from kinform.rest.proxy import Proxy, is_loopback, proxy_for
-from kinform.rest.sockets import Lookups
+from kinform.rest.transport._sockets import Lookups
+from kinform.rest.transport.proxy import Proxy, is_loopback, proxy_for
 from tests.rest.support_kubeconfig import Entry, document
 from tests.support.wire import WireServer, answers, reply
 

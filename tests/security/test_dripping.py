@@ -10,7 +10,7 @@ import pytest
 
 import kinform
 from kinform.apiserver import APIServer, faults
-from kinform.cache.options import ReflectorOptions
+from kinform.cache.reflector_options import ReflectorOptions
 from kinform.errors import TransportError, TransportFailure
 from kinform.rest.config import ANSWER_TIMEOUT, Config
 from kinform.testing import in_virtual_time

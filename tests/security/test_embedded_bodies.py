@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from kinform.apiserver import APIServer
+from kinform.apiserver.endpoints.messages import BODY_LIMIT
 from kinform.apiserver.http import HttpServer
-from kinform.apiserver.wire import BODY_LIMIT
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kinform.apiserver.application import Application
-from kinform.apiserver.cluster import Cluster
+from kinform.apiserver._cluster import Cluster
+from kinform.apiserver.endpoints.application import Application
+from kinform.apiserver.endpoints.messages import BODY_LIMIT, Request
 from kinform.apiserver.server import preload
-from kinform.apiserver.wire import BODY_LIMIT, Request
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -551,7 +551,7 @@ def test_odd_objects_of_every_kind_end_in_no_traceback(
     seed: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A 500 of the server's own making is logged with its traceback; there is none."""
-    from kinform.apiserver.kinds import schema_of
+    from kinform.apiserver.scheme.kind_registry import schema_of
 
     pick, server = random.Random(seed), application()
     kinds = [kind for kind in server.cluster.kinds.all() if "create" in kind.verbs]

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.kinds import schema_of
-from kinform.apiserver.storage import Storage, Stored
-from kinform.apiserver.wire import Request
+from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.scheme.kind_registry import schema_of
+from kinform.apiserver.storage.versioned_store import Storage, Stored
 from kinform.testing import in_virtual_time
 from tests.security.test_embedded_costs import (
     APPLY,

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.wire import Request
+from kinform.apiserver.endpoints.messages import Request
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLES = f"{RBAC}/namespaces/default/roles"

@@ -14,10 +14,10 @@ import yaml
 
 from kinform.clock import offload
 from kinform.errors import ConfigError
-from kinform.rest.auth import Credentials
+from kinform.rest.auth.credentials import Credentials
+from kinform.rest.clientcmd.loading import load
 from kinform.rest.config import Config
-from kinform.rest.loading import load
-from kinform.rest.tls import TlsSource
+from kinform.rest.transport.tls import TlsSource
 from tests.rest.support_kubeconfig import Entry, document, write
 
 FILES: list[tuple[str, str, Entry]] = [

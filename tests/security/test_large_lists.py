@@ -13,7 +13,7 @@ import kinform
 from kinform.apiserver import APIServer, faults
 from kinform.apiserver.memory import MemoryTransport
 from kinform.cache.listwatch import ListWatch
-from kinform.cache.options import ReflectorOptions
+from kinform.cache.reflector_options import ReflectorOptions
 from kinform.errors import DecodeError, KinformError
 from kinform.rest.config import Config
 from kinform.testing import in_virtual_time

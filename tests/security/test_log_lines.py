@@ -9,7 +9,7 @@ from typing import NoReturn
 import kinform
 from kinform.apiserver import APIServer
 from kinform.runtime import Controller, KindSource, Manager
-from kinform.runtime.context import Context
+from kinform.runtime.controller.context import Context
 from kinform.testing import in_virtual_time
 from tests.security.support_matrix import Unfit, fragile
 

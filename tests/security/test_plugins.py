@@ -13,9 +13,9 @@ import kinform
 from kinform import sync
 from kinform.clock import offload
 from kinform.errors import ConfigError, UsageError
-from kinform.rest import exec_plugin
+from kinform.rest.auth import exec_plugin
+from kinform.rest.clientcmd.loading import load
 from kinform.rest.config import Config, CredentialPluginPolicy, TlsConfig
-from kinform.rest.loading import load
 from tests.rest.support_kubeconfig import Entry, document, write
 from tests.rest.support_plugin import V1, Plugin
 

@@ -92,7 +92,7 @@ def test_verification_is_switched_off_in_one_place_only() -> None:
     """And there because the configuration says so, which is logged."""
     words = re.compile(r"CERT_NONE|check_hostname = False|verify_mode =")
     places = [str(p.relative_to(ROOT)) for p in SOURCES if words.search(p.read_text("utf-8"))]
-    assert places == ["src/kinform/rest/tls.py"]
+    assert places == ["src/kinform/rest/transport/tls.py"]
 
 
 # --- what we stand on -------------------------------------------------------------------------

@@ -9,15 +9,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cli.feeds import Change
-from kinform.cli.lines import Lines, columns_text
-from kinform.cli.outputs import parse_output, to_json, to_yaml
+from kinform.cli.cluster.informer_feed import Change
+from kinform.cli.cluster.targets import Target
+from kinform.cli.output.formats import parse_output, to_json, to_yaml
+from kinform.cli.output.lines import Lines, columns_text
+from kinform.cli.output.rows import Column, Row, header_texts
 from kinform.cli.problems import one_line
-from kinform.cli.rows import Column, Row, header_texts
-from kinform.cli.targets import Target
 from kinform.meta import GroupVersionResource
-from kinform.objects import Object
-from kinform.rest.mapping import APIResource
+from kinform.objects.object import Object
+from kinform.rest.restmapper import APIResource
 from kinform.rest.warnings import parse_warnings
 
 EVIL = [

@@ -10,9 +10,9 @@ import pytest
 
 import kinform
 from kinform.errors import ConfigError, TransportError, TransportFailure
+from kinform.rest.clientcmd.loading import load
 from kinform.rest.config import Config, ExecPlugin, TlsConfig
-from kinform.rest.loading import load
-from kinform.rest.tls import ClientCertificate, TlsSource
+from kinform.rest.transport.tls import ClientCertificate, TlsSource
 from tests.rest.support_kubeconfig import document, write
 from tests.security.support_canaries import TOKEN
 from tests.support.certs import Authority, Pair

@@ -14,9 +14,9 @@ from typing import Protocol
 import pytest
 
 from kinform.errors import TransportError
-from kinform.rest.aiohttp_transport import AiohttpTransport, TlsContext
-from kinform.rest.proxy import Proxy
 from kinform.rest.transport import HttpRequest
+from kinform.rest.transport.aiohttp_transport import AiohttpTransport, TlsContext
+from kinform.rest.transport.proxy import Proxy
 from tests.support.wire import WireServer
 
 __all__ = [

@@ -12,7 +12,7 @@ import pytest
 
 import kinform
 from kinform.apiserver import faults
-from kinform.cache.handlers import EventHandler, handler
+from kinform.cache.processor.handlers import EventHandler, handler
 from kinform.sync import (
     Client,
     ResourceClient,

@@ -9,8 +9,8 @@ import pytest
 
 import kinform
 from kinform import cache, sync
-from kinform.cache.event_stream import EventStream
-from kinform.cache.group import InformerGroup
+from kinform.cache.informer_group import InformerGroup
+from kinform.cache.processor.event_stream import EventStream
 from kinform.clientset.groups import Groups as AsyncGroups
 from kinform.sync.groups import Groups
 

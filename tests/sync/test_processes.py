@@ -115,7 +115,7 @@ def test_idle_informers_end_without_a_word(server: APIServerThread) -> None:
         informer.start()
         registration.wait_synced(10)
         began = time.monotonic()
-        from kinform.sync import loop_thread
+        from kinform.sync import _loop_thread as loop_thread
         loop_thread._HOME.close()  # what the interpreter does last
         print(time.monotonic() - began < 1.5, informer.is_stopped, client.is_open)
         """,
@@ -130,7 +130,7 @@ def test_daemons_that_wait_are_told_nothing_at_the_end(server: APIServerThread) 
     ended = program(
         server,
         """
-        from kinform.sync import loop_thread
+        from kinform.sync import _loop_thread as loop_thread
         waiting = threading.Event()
         async def wait():
             waiting.set()
@@ -167,7 +167,7 @@ def test_after_the_very_end_calls_are_refused_in_words(server: APIServerThread) 
     ended = program(
         server,
         """
-        from kinform.sync import loop_thread
+        from kinform.sync import _loop_thread as loop_thread
         client = connect(config).open()
         loop_thread._HOME.close()  # what the interpreter does last
         try:

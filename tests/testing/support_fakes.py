@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, Received, Unreadable, WatchEvent
 from kinform.testing import FakeListWatch

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kinform.testing import binaries
+from kinform.testing.controlplane import _binaries
 from kinform.testing.errors import ControlPlaneUnavailable
 
 GOOD = {
@@ -36,7 +36,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     monkeypatch.setenv("PATH", f"{tmp_path / 'path'}:/bin:/usr/bin")
     return {
         "assets": tmp_path / "assets",
-        "cache": binaries.cache_folder(),
+        "cache": _binaries.cache_folder(),
         "path": tmp_path / "path",
     }
 
@@ -46,26 +46,26 @@ def test_every_binary_is_found_and_its_version_understood(
     places: dict[str, Path], name: str
 ) -> None:
     expected = install(places["cache"], name, says=GOOD[name])
-    assert binaries.find(name) == expected
+    assert _binaries.find(name) == expected
 
 
 def test_assets_come_before_the_cache_and_the_cache_before_path(places: dict[str, Path]) -> None:
     found: list[Path] = []
     for place in ("path", "cache", "assets"):
         install(places[place], "etcd", says=GOOD["etcd"])
-        found.append(binaries.find("etcd"))
+        found.append(_binaries.find("etcd"))
     assert found == [places[place] / "etcd" for place in ("path", "cache", "assets")]
 
 
 def test_each_binary_is_looked_for_on_its_own(places: dict[str, Path]) -> None:
     install(places["assets"], "etcd", says=GOOD["etcd"])
     expected = install(places["cache"], "etcdutl", says=GOOD["etcdutl"])
-    assert binaries.find("etcdutl") == expected
+    assert _binaries.find("etcdutl") == expected
 
 
 def test_a_missing_binary_names_every_place_and_the_cure(places: dict[str, Path]) -> None:
     with pytest.raises(ControlPlaneUnavailable) as caught:
-        binaries.find("kube-controller-manager")
+        _binaries.find("kube-controller-manager")
     message = str(caught.value)
     assert message.startswith("kube-controller-manager not found in KUBEBUILDER_ASSETS (")
     assert all(str(folder) in message for folder in places.values())
@@ -77,7 +77,7 @@ def test_an_unset_variable_is_called_that(
 ) -> None:
     monkeypatch.delenv("KUBEBUILDER_ASSETS")
     with pytest.raises(ControlPlaneUnavailable, match=r"KUBEBUILDER_ASSETS \(not set\)"):
-        binaries.find("etcdutl")
+        _binaries.find("etcdutl")
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_wrong_version_is_refused_by_name_with_the_cure(
     path = install(places["path"], name, says=says)
     expected = complaint.format(re.escape(str(path))) + ".*make control-plane"
     with pytest.raises(ControlPlaneUnavailable, match=expected):
-        binaries.find(name)
+        _binaries.find(name)
 
 
 def test_a_wrong_version_is_not_passed_over_for_a_right_one_further_on(
@@ -105,11 +105,11 @@ def test_a_wrong_version_is_not_passed_over_for_a_right_one_further_on(
     install(places["assets"], "etcd", says="etcd Version: 3.5.30")
     install(places["cache"], "etcd", says=GOOD["etcd"])
     with pytest.raises(ControlPlaneUnavailable, match="from KUBEBUILDER_ASSETS"):
-        binaries.find("etcd")
+        _binaries.find("etcd")
 
 
 def test_a_file_for_another_machine_is_named(places: dict[str, Path]) -> None:
     path = install(places["cache"], "etcd", says="")
     path.write_bytes(b"\x7fELF no")
     with pytest.raises(ControlPlaneUnavailable, match=f"{re.escape(str(path))} cannot be run"):
-        binaries.find("etcd")
+        _binaries.find("etcd")

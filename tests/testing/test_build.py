@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kinform.testing import binaries
+from kinform.testing.controlplane import _binaries
 
 FOLDER = Path(__file__).parents[2] / "tools" / "control-plane"
 ALL = ["etcd", "etcdutl", "kube-apiserver", "kube-controller-manager", "kubectl"]
@@ -64,9 +64,9 @@ def test_the_harness_and_the_build_agree_on_version_and_folder(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go_mod = (FOLDER / "go.mod").read_text(encoding="utf-8")
-    assert re.search(rf"k8s\.io/kubernetes v{re.escape(binaries.KUBERNETES_VERSION)}\b", go_mod)
+    assert re.search(rf"k8s\.io/kubernetes v{re.escape(_binaries.KUBERNETES_VERSION)}\b", go_mod)
     monkeypatch.setenv("XDG_CACHE_HOME", str(bench.root))
-    assert bench.cache == binaries.cache_folder()
+    assert bench.cache == _binaries.cache_folder()
 
 
 def test_every_binary_is_built_and_told_about(bench: Bench) -> None:

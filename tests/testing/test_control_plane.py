@@ -11,9 +11,10 @@ import yaml
 
 import kinform.testing
 from kinform.errors import UsageError
-from kinform.testing import ControlPlane, users
+from kinform.testing import ControlPlane
+from kinform.testing.controlplane import users
+from kinform.testing.controlplane._pki import CertificateAuthority
 from kinform.testing.errors import ControlPlaneUnavailable
-from kinform.testing.pki import CertificateAuthority
 
 
 def test_at_least_one_apiserver_is_needed() -> None:

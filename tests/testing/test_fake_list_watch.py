@@ -18,12 +18,12 @@ from kinform.errors import (
     UsageError,
 )
 from kinform.meta import Entry, ObjectMeta, ObjectName
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, Unreadable, WatchEvent
-from kinform.sansio.watch import EventType
+from kinform.sansio.wire.watch import EventType
 from kinform.testing import FakeListWatch, in_virtual_time
-from kinform.testing.fake_history import ObjectLike
+from kinform.testing.fakes._history import ObjectLike
 from tests.testing.support_fakes import brief, labelled, named, names, watch_events
 
 CUT = TransportError("cut", failure=TransportFailure.RESET)

@@ -18,11 +18,11 @@ from kinform.errors import (
     UsageError,
 )
 from kinform.meta import ObjectName
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
 from kinform.rest.pager import ListPager
 from kinform.rest.results import Bookmark, Received
-from kinform.sansio.watch import EventType
+from kinform.sansio.wire.watch import EventType
 from kinform.selectors import FieldSelector, LabelSelector
 from kinform.testing import FakeListWatch, in_virtual_time
 from kinform.testing.virtual_time import Livelock, run

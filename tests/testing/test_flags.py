@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kinform.testing import flags
+from kinform.testing.controlplane import _flags
 
-KEYS = flags.KeyFiles(Path("/keys"))
+KEYS = _flags.KeyFiles(Path("/keys"))
 
 
 def apiserver(**options: object) -> list[str]:
-    make = flags.apiserver_flags
+    make = _flags.apiserver_flags
     defaults: dict[str, object] = {"port": 1, "etcd_port": 2, "keys": KEYS, "share_ports": True}
     return make(**(defaults | options))  # type: ignore[arg-type]  # keywords by name, for brevity
 
 
 def etcd(*, client_port: int = 1, peer_port: int = 2, share_ports: bool = True) -> list[str]:
-    return flags.etcd_flags(
+    return _flags.etcd_flags(
         data=Path("/data"),
         client_port=client_port,
         peer_port=peer_port,
@@ -65,7 +65,7 @@ def test_etcd_wants_certificates_of_an_authority_of_its_own() -> None:
 
 
 def test_only_the_chosen_controllers_run() -> None:
-    arguments = flags.controller_manager_flags(
+    arguments = _flags.controller_manager_flags(
         port=1,
         kubeconfig=Path("/kubeconfig"),
         keys=KEYS,
@@ -77,7 +77,7 @@ def test_only_the_chosen_controllers_run() -> None:
 
 def test_a_restored_etcd_has_the_name_and_peer_of_the_one_that_will_run() -> None:
     peer = "https://127.0.0.1:7"
-    restore = flags.restore_flags(Path("/snap"), data=Path("/data"), peer_port=7)
+    restore = _flags.restore_flags(Path("/snap"), data=Path("/data"), peer_port=7)
     serve = etcd(client_port=6, peer_port=7)
-    assert f"--initial-cluster={flags.ETCD_NAME}={peer}" in set(restore) & set(serve)
+    assert f"--initial-cluster={_flags.ETCD_NAME}={peer}" in set(restore) & set(serve)
     assert f"--initial-advertise-peer-urls={peer}" in set(restore) & set(serve)

@@ -9,7 +9,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from kinform.testing import pki
+from kinform.testing.controlplane import _pki
 
 
 def shake_hands(
@@ -29,7 +29,7 @@ def shake_hands(
 
 
 def contexts(
-    authority: pki.CertificateAuthority, folder: Path, *, trusts: pki.CertificateAuthority
+    authority: _pki.CertificateAuthority, folder: Path, *, trusts: _pki.CertificateAuthority
 ) -> tuple[ssl.SSLContext, ssl.SSLContext]:
     """Return a server's context, and that of a client who trusts another authority, maybe."""
     pairs = {"server": authority.server("s"), "client": authority.client("reader", ["a", "b"])}
@@ -45,7 +45,7 @@ def contexts(
 
 @pytest.mark.parametrize("name", ["127.0.0.1", "localhost"])
 def test_server_and_client_trust_each_other(tmp_path: Path, name: str) -> None:
-    authority = pki.CertificateAuthority()
+    authority = _pki.CertificateAuthority()
     server, client = contexts(authority, tmp_path, trusts=authority)
     near, far = shake_hands(server, client, name=name)
     assert near.getpeercert()
@@ -53,7 +53,7 @@ def test_server_and_client_trust_each_other(tmp_path: Path, name: str) -> None:
 
 
 def test_another_host_name_is_refused(tmp_path: Path) -> None:
-    authority = pki.CertificateAuthority()
+    authority = _pki.CertificateAuthority()
     server, client = contexts(authority, tmp_path, trusts=authority)
     with pytest.raises(ssl.SSLCertVerificationError, match="mismatch"):
         shake_hands(server, client, name="example.com")
@@ -61,14 +61,14 @@ def test_another_host_name_is_refused(tmp_path: Path) -> None:
 
 def test_another_authority_is_not_trusted(tmp_path: Path) -> None:
     server, client = contexts(
-        pki.CertificateAuthority(), tmp_path, trusts=pki.CertificateAuthority()
+        _pki.CertificateAuthority(), tmp_path, trusts=_pki.CertificateAuthority()
     )
     with pytest.raises(ssl.SSLCertVerificationError):
         shake_hands(server, client, name="localhost")
 
 
 def test_a_client_certificate_names_the_user_and_its_groups() -> None:
-    pair = pki.CertificateAuthority().client("reader", ["developers", "testers"])
+    pair = _pki.CertificateAuthority().client("reader", ["developers", "testers"])
     subject = x509.load_pem_x509_certificate(pair.cert_pem).subject
     groups = [part.value for part in subject.get_attributes_for_oid(NameOID.ORGANIZATION_NAME)]
     (user,) = subject.get_attributes_for_oid(NameOID.COMMON_NAME)
@@ -76,13 +76,13 @@ def test_a_client_certificate_names_the_user_and_its_groups() -> None:
 
 
 def test_no_repr_shows_a_private_key() -> None:
-    pair = pki.CertificateAuthority().client("reader")
+    pair = _pki.CertificateAuthority().client("reader")
     assert b"PRIVATE KEY" in pair.key_pem
     assert "PRIVATE" not in repr(pair)
 
 
 def test_a_peer_is_a_server_and_a_client(tmp_path: Path) -> None:
-    authority = pki.CertificateAuthority()
+    authority = _pki.CertificateAuthority()
     server, client = contexts(authority, tmp_path, trusts=authority)
     pair = authority.peer("etcd")
     (tmp_path / "peer.pem").write_bytes(pair.cert_pem + pair.key_pem)

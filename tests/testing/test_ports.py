@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from kinform.testing.ports import LOOPBACK, Ports
+from kinform.testing.controlplane._ports import LOOPBACK, Ports
 
 
 def test_no_port_is_given_twice() -> None:

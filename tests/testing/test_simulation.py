@@ -29,6 +29,9 @@ from kinform.testing.simulation import (
     mirrored,
     simulate,
 )
+from kinform.testing.simulation._schedule.shrinking import shrunk
+from kinform.testing.simulation._schedule.themes import is_rough, scene_of, theme_of
+from kinform.testing.simulation._world.link import Link
 from kinform.testing.simulation.actions import (
     Action,
     Crash,
@@ -42,10 +45,7 @@ from kinform.testing.simulation.actions import (
     kind_of,
 )
 from kinform.testing.simulation.drawing import crashes
-from kinform.testing.simulation.link import Link
-from kinform.testing.simulation.running import Subject, drawn, run_schedules
-from kinform.testing.simulation.shrinking import shrunk
-from kinform.testing.simulation.themes import is_rough, scene_of, theme_of
+from kinform.testing.simulation.seeds import Subject, drawn, run_schedules
 from tests.testing.eventually import eventually
 from tests.testing.processes import is_alive
 

@@ -23,8 +23,8 @@ from kinform.testing.simulation import (
     draw,
     simulate,
 )
+from kinform.testing.simulation._schedule.fault_names import ALL, DEFAULT, chosen, name_of
 from kinform.testing.simulation.actions import Action, CrashAtWrite, Restart, Write
-from kinform.testing.simulation.fault_names import ALL, DEFAULT, chosen, name_of
 from tests.testing import rooms
 
 MAPS = "v1/configmaps"

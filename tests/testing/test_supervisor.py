@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from kinform.testing.controlplane._supervisor import Server, Supervisor
 from kinform.testing.errors import ControlPlaneError
-from kinform.testing.supervisor import Server, Supervisor
 from tests.testing.eventually import eventually
 from tests.testing.processes import is_alive, running
 
@@ -22,7 +22,7 @@ STUBBORN = [*SLEEPER[:-1], IGNORE_SIGTERM + SLEEPER[-1]]
 RUNNER = f"""
 import json, os, signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job inherits it ignored
-from kinform.testing.supervisor import Supervisor
+from kinform.testing.controlplane._supervisor import Supervisor
 supervisor = Supervisor()
 server = supervisor.server("sleeper")
 server.start({SLEEPER!r}, env={{}})

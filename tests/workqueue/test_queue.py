@@ -11,7 +11,7 @@ from typing import Final
 import pytest
 
 from kinform.errors import QueueShutDown, UsageError
-from kinform.runtime.statistics import QueueMeter
+from kinform.runtime.controller.statistics import QueueMeter
 from kinform.testing import in_virtual_time
 from kinform.workqueue import Cause, CauseKind, FairOrder, Priority, WorkQueue
 

@@ -31,7 +31,7 @@ def _module(modules: Mapping[str, Sequence[Served]]) -> Iterator[str]:
     yield ""
     yield "from typing import TYPE_CHECKING, cast, final"
     yield ""
-    yield "from kinform.sync.typed import Group"
+    yield "from kinform.sync._typed import Group"
     yield ""
     yield "if TYPE_CHECKING:"
     yield "    from kinform.clientset import ("

@@ -23,7 +23,7 @@ import kinform
 from kinform.errors import TransportError, TransportFailure
 from kinform.rest.config import Config
 from kinform.rest.transport import Chunk, Headers, HttpRequest
-from kinform.sansio.gzip import GzipDecoder
+from kinform.sansio.wire.gzip import GzipDecoder
 from kinform.testing import VirtualTimeLoop
 from tools.differential.outcome import Note, Outcome
 from tools.differential.script import TEXT, Script
@@ -46,7 +46,7 @@ def _error(request: HttpRequest, name: str) -> TransportError:
 
 @final
 class _Transport:
-    """A `kinform.rest.transport.Transport` that plays the plans of a `Server`."""
+    """A `kinform.Transport` that plays the plans of a `Server`."""
 
     def __init__(self, server: Server) -> None:
         self.server = server

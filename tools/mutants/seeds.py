@@ -10,7 +10,7 @@ import json
 import logging
 import sys
 
-from kinform.testing.simulation import running
+from kinform.testing.simulation import seeds
 
 __all__ = ["main"]
 
@@ -19,8 +19,8 @@ def main() -> None:
     """Run them."""
     first, count = map(int, sys.argv[1:])
     logging.disable(logging.CRITICAL)
-    run = running.Subject().load()
-    for schedule in running.drawn(first, count):
+    run = seeds.Subject().load()
+    for schedule in seeds.drawn(first, count):
         oracle = message = ""
         try:
             divergence = run(schedule).divergence

@@ -19,13 +19,20 @@ from urllib.parse import urlsplit
 
 from aiohttp import web
 
-from kinform.apiserver import status
-from kinform.apiserver.application import Application
-from kinform.apiserver.listening import Listener
-from kinform.apiserver.status import StatusError
-from kinform.apiserver.wire import BODY_LIMIT, Broken, Burst, Ending, Request, Response
+from kinform._listening import Connections, half_of_descriptors
+from kinform.apiserver._listening_socket import Listener
+from kinform.apiserver.endpoints import status
+from kinform.apiserver.endpoints.application import Application
+from kinform.apiserver.endpoints.messages import (
+    BODY_LIMIT,
+    Broken,
+    Burst,
+    Ending,
+    Request,
+    Response,
+)
+from kinform.apiserver.endpoints.status import StatusError
 from kinform.errors import UsageError
-from kinform.listening import Connections, half_of_descriptors
 
 __all__ = ["BODY_TIMEOUT", "MAX_CONNECTIONS", "PATIENCE", "HttpServer", "refusal"]
 

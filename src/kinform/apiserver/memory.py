@@ -11,13 +11,13 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
-from kinform.apiserver.wire import Broken, Burst, Chunks, Ending, Request, Response
+from kinform.apiserver.endpoints.messages import Broken, Burst, Chunks, Ending, Request, Response
 from kinform.errors import TransportError, TransportFailure
 from kinform.rest.transport import Headers
-from kinform.sansio.gzip import GzipDecoder
+from kinform.sansio.wire.gzip import GzipDecoder
 
 if TYPE_CHECKING:
-    from kinform.apiserver.application import Application
+    from kinform.apiserver.endpoints.application import Application
     from kinform.rest.transport import Chunk, HttpRequest
 
 __all__ = ["MemoryResponse", "MemoryTransport"]
@@ -32,7 +32,7 @@ _FAILURES: Final = {
 
 @final
 class MemoryTransport:
-    """A `kinform.rest.transport.Transport` that calls an application.
+    """A `kinform.Transport` that calls an application.
 
     The host of a URL is ignored.
     """

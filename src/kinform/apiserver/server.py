@@ -9,20 +9,29 @@ from typing import TYPE_CHECKING, Self, final
 
 import yaml
 
-from kinform.apiserver import arguments, data, protobuf, system
-from kinform.apiserver.application import Application
-from kinform.apiserver.cluster import Cluster
-from kinform.apiserver.fault_kinds import Fault, Stale
-from kinform.apiserver.fault_plan import FaultPlan
+from kinform.apiserver import _arguments
+from kinform.apiserver import _recorded as data
+from kinform.apiserver._cluster import Cluster
+from kinform.apiserver.authn.identity import (
+    Identities,
+    Login,
+    User,
+    service_account,
+    with_implied_groups,
+)
+from kinform.apiserver.endpoints.application import Application
+from kinform.apiserver.faults.kinds import Fault, Stale
+from kinform.apiserver.faults.plan import FaultPlan
 from kinform.apiserver.http import HttpServer
-from kinform.apiserver.identity import Identities, Login, User, service_account, with_implied_groups
-from kinform.apiserver.storage import Expired
+from kinform.apiserver.registry import system_objects
+from kinform.apiserver.serializer import protobuf
+from kinform.apiserver.storage.versioned_store import Expired
 from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.tasks import finish
 
 if TYPE_CHECKING:
-    from kinform.apiserver.journal import Journal
+    from kinform.apiserver.storage.journal import Journal
     from kinform.client import Client
 
 __all__ = ["APIServer"]
@@ -71,9 +80,9 @@ class APIServer:
         faults: FaultPlan | None = None,
         rbac: bool = False,
     ) -> None:
-        arguments.check_port(port)
-        arguments.check_token(token)
-        arguments.check_faults(faults)
+        _arguments.check_port(port)
+        _arguments.check_token(token)
+        _arguments.check_faults(faults)
         self._data = data
         self._has_rbac = rbac
         self.faults: FaultPlan = FaultPlan() if faults is None else faults
@@ -101,7 +110,7 @@ class APIServer:
             raise UsageError("an APIServer can be started once; make another one")
         await offload(preload)
         if self._has_rbac:
-            await offload(system.preload)
+            await offload(system_objects.preload)
         cluster = Cluster(history=self._history, seed=self._seed)
         if self._data is not None:
             self._journal = await _journal(self._data, cluster)
@@ -188,13 +197,13 @@ class APIServer:
         The token is worth something as long as that account exists.
 
         Raises:
-            kinform.apiserver.status.StatusError: it cannot be created, for example for want of
-                the namespace.
+            kinform.apiserver.endpoints.status.StatusError: it cannot be created, for example for
+                want of the namespace.
             UsageError: the server was made without ``rbac``, or does not run.
         """
         identities = self._identities
         objects = self.application.objects
-        uid = system.account_uid(objects, self.cluster, namespace=namespace, name=name)
+        uid = system_objects.account_uid(objects, self.cluster, namespace=namespace, name=name)
         return identities.issue(service_account(namespace, name, uid=uid))
 
     @property
@@ -253,7 +262,7 @@ class APIServer:
         """
         storage = self.cluster.storage
         if revision is not None:
-            arguments.check_revision(revision, first=1, current=storage.revision)
+            _arguments.check_revision(revision, first=1, current=storage.revision)
         storage.compact(revision)
 
     def restore(self, revision: int) -> None:
@@ -263,7 +272,7 @@ class APIServer:
             UsageError: there was no such revision, or it is forgotten.
         """
         storage = self.cluster.storage
-        arguments.check_revision(revision, first=1, current=storage.revision)
+        _arguments.check_revision(revision, first=1, current=storage.revision)
         try:
             storage.restore(revision)
         except Expired as exc:
@@ -294,7 +303,7 @@ class APIServer:
 
 async def _journal(path: str | os.PathLike[str], cluster: Cluster) -> Journal:
     """Let the cluster go on where a data file ends, and be kept there."""
-    from kinform.apiserver.journal import Journal  # most servers need no SQLite
+    from kinform.apiserver.storage.journal import Journal  # most servers need no SQLite
 
     journal = await Journal.open(path, cluster.storage)
     if cluster.storage.revision > 1:  # the same seed must not give the same uids again

@@ -10,22 +10,24 @@ from typing import TYPE_CHECKING, Final
 from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from kinform.cache.conditions import (
-        UnmetConditionError,
-        WaitTimeoutError,
-        WatchClosedError,
-        until,
-        until_with_sync,
-        until_without_retry,
-    )
+    from kinform.cache._informer.state_waiters import wait_for_cache_sync
     from kinform.cache.controller import Controller
-    from kinform.cache.event_stream import EventStream
-    from kinform.cache.events import Added, Deleted, Event, Updated
     from kinform.cache.factory import SharedInformerFactory
-    from kinform.cache.group import InformerGroup
-    from kinform.cache.handlers import EventHandler, handler
     from kinform.cache.indexer_informer import IndexerInformer
-    from kinform.cache.indexes import (
+    from kinform.cache.informer_group import InformerGroup
+    from kinform.cache.informer_statistics import InformerStatistics
+    from kinform.cache.lister import Lister, NamespaceLister
+    from kinform.cache.listwatch import ListerWatcher, ListWatch, SourceOptions
+    from kinform.cache.processor._listener import HandlerStatistics
+    from kinform.cache.processor.event_stream import EventStream
+    from kinform.cache.processor.events import Added, Deleted, Event, Updated
+    from kinform.cache.processor.handlers import EventHandler, handler
+    from kinform.cache.processor.processor import Processor, Registration
+    from kinform.cache.reflector import Reflector
+    from kinform.cache.reflector_options import ReflectorOptions
+    from kinform.cache.reflector_reports import ReflectorStatistics
+    from kinform.cache.shared_informer import SharedInformer
+    from kinform.cache.store.indexes import (
         NAMESPACE_INDEX,
         OWNER_INDEX,
         FieldIndex,
@@ -33,23 +35,21 @@ if TYPE_CHECKING:
         UnknownIndexError,
         index_by,
     )
-    from kinform.cache.informer import SharedInformer
-    from kinform.cache.listener import HandlerStatistics
-    from kinform.cache.lister import Lister, NamespaceLister
-    from kinform.cache.listwatch import ListerWatcher, ListWatch, SourceOptions
-    from kinform.cache.options import ReflectorOptions
-    from kinform.cache.processor import Processor, Registration
-    from kinform.cache.reflector import Reflector
-    from kinform.cache.reports import ReflectorStatistics
-    from kinform.cache.retry_watcher import RetryWatcher
-    from kinform.cache.statistics import InformerStatistics
-    from kinform.cache.store import Indexer, Store
-    from kinform.cache.thread_safe_store import Replacement, ThreadSafeStore
+    from kinform.cache.store.store import Indexer, Store
+    from kinform.cache.store.thread_safe_store import Replacement, ThreadSafeStore
     from kinform.cache.verification import Verification
-    from kinform.cache.waiting import wait_for_cache_sync
-    from kinform.sansio.delta_fifo import DeltaFIFO
-    from kinform.sansio.deltas import Transition
-    from kinform.sansio.real_fifo import RealFIFO
+    from kinform.cache.watchtools.retry_watcher import RetryWatcher
+    from kinform.cache.watchtools.until import (
+        UnmetConditionError,
+        WaitTimeoutError,
+        WatchClosedError,
+        until,
+        until_with_sync,
+        until_without_retry,
+    )
+    from kinform.sansio.queue.delta_fifo import DeltaFIFO
+    from kinform.sansio.queue.deltas import Transition
+    from kinform.sansio.queue.real_fifo import RealFIFO
 
 __all__ = [
     "NAMESPACE_INDEX",
@@ -101,52 +101,52 @@ __all__ = [
 ]
 
 _HOMES: Final[dict[str, str]] = {
-    "FieldIndex": "kinform.cache.indexes",
-    "NAMESPACE_INDEX": "kinform.cache.indexes",
-    "OWNER_INDEX": "kinform.cache.indexes",
-    "Added": "kinform.cache.events",
+    "FieldIndex": "kinform.cache.store.indexes",
+    "NAMESPACE_INDEX": "kinform.cache.store.indexes",
+    "OWNER_INDEX": "kinform.cache.store.indexes",
+    "Added": "kinform.cache.processor.events",
     "Controller": "kinform.cache.controller",
-    "Deleted": "kinform.cache.events",
-    "DeltaFIFO": "kinform.sansio.delta_fifo",
-    "Event": "kinform.cache.events",
-    "EventHandler": "kinform.cache.handlers",
-    "EventStream": "kinform.cache.event_stream",
-    "HandlerStatistics": "kinform.cache.listener",
-    "IndexFunctionError": "kinform.cache.indexes",
-    "Indexer": "kinform.cache.store",
+    "Deleted": "kinform.cache.processor.events",
+    "DeltaFIFO": "kinform.sansio.queue.delta_fifo",
+    "Event": "kinform.cache.processor.events",
+    "EventHandler": "kinform.cache.processor.handlers",
+    "EventStream": "kinform.cache.processor.event_stream",
+    "HandlerStatistics": "kinform.cache.processor._listener",
+    "IndexFunctionError": "kinform.cache.store.indexes",
+    "Indexer": "kinform.cache.store.store",
     "IndexerInformer": "kinform.cache.indexer_informer",
-    "InformerGroup": "kinform.cache.group",
-    "InformerStatistics": "kinform.cache.statistics",
+    "InformerGroup": "kinform.cache.informer_group",
+    "InformerStatistics": "kinform.cache.informer_statistics",
     "ListWatch": "kinform.cache.listwatch",
     "Lister": "kinform.cache.lister",
     "ListerWatcher": "kinform.cache.listwatch",
     "NamespaceLister": "kinform.cache.lister",
-    "Processor": "kinform.cache.processor",
-    "RealFIFO": "kinform.sansio.real_fifo",
+    "Processor": "kinform.cache.processor.processor",
+    "RealFIFO": "kinform.sansio.queue.real_fifo",
     "Reflector": "kinform.cache.reflector",
-    "ReflectorOptions": "kinform.cache.options",
-    "ReflectorStatistics": "kinform.cache.reports",
-    "Registration": "kinform.cache.processor",
-    "Replacement": "kinform.cache.thread_safe_store",
-    "RetryWatcher": "kinform.cache.retry_watcher",
-    "SharedInformer": "kinform.cache.informer",
+    "ReflectorOptions": "kinform.cache.reflector_options",
+    "ReflectorStatistics": "kinform.cache.reflector_reports",
+    "Registration": "kinform.cache.processor.processor",
+    "Replacement": "kinform.cache.store.thread_safe_store",
+    "RetryWatcher": "kinform.cache.watchtools.retry_watcher",
+    "SharedInformer": "kinform.cache.shared_informer",
     "SharedInformerFactory": "kinform.cache.factory",
     "SourceOptions": "kinform.cache.listwatch",
-    "Store": "kinform.cache.store",
-    "ThreadSafeStore": "kinform.cache.thread_safe_store",
-    "Transition": "kinform.sansio.deltas",
-    "UnknownIndexError": "kinform.cache.indexes",
-    "Updated": "kinform.cache.events",
+    "Store": "kinform.cache.store.store",
+    "ThreadSafeStore": "kinform.cache.store.thread_safe_store",
+    "Transition": "kinform.sansio.queue.deltas",
+    "UnknownIndexError": "kinform.cache.store.indexes",
+    "Updated": "kinform.cache.processor.events",
     "Verification": "kinform.cache.verification",
-    "WatchClosedError": "kinform.cache.conditions",
-    "WaitTimeoutError": "kinform.cache.conditions",
-    "UnmetConditionError": "kinform.cache.conditions",
-    "handler": "kinform.cache.handlers",
-    "index_by": "kinform.cache.indexes",
-    "until": "kinform.cache.conditions",
-    "until_with_sync": "kinform.cache.conditions",
-    "until_without_retry": "kinform.cache.conditions",
-    "wait_for_cache_sync": "kinform.cache.waiting",
+    "WatchClosedError": "kinform.cache.watchtools.until",
+    "WaitTimeoutError": "kinform.cache.watchtools.until",
+    "UnmetConditionError": "kinform.cache.watchtools.until",
+    "handler": "kinform.cache.processor.handlers",
+    "index_by": "kinform.cache.store.indexes",
+    "until": "kinform.cache.watchtools.until",
+    "until_with_sync": "kinform.cache.watchtools.until",
+    "until_without_retry": "kinform.cache.watchtools.until",
+    "wait_for_cache_sync": "kinform.cache._informer.state_waiters",
 }
 
 

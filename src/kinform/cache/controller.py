@@ -20,18 +20,18 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
-from kinform.cache.intake import TransformFunc
+from kinform._parts import Parts
+from kinform.cache._reflector.intake import TransformFunc
 from kinform.cache.listwatch import ListerWatcher
-from kinform.cache.options import ReflectorOptions
 from kinform.cache.reflector import Reflector
-from kinform.cache.reports import WatchErrorHandler
-from kinform.cache.thread_safe_store import Replacement, ThreadSafeStore
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.reflector_reports import WatchErrorHandler
+from kinform.cache.store.thread_safe_store import Replacement, ThreadSafeStore
 from kinform.errors import UsageError
 from kinform.meta import Entry
-from kinform.parts import Parts
-from kinform.sansio.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll, Transition
-from kinform.sansio.queue import Batch, KnownObjects, Queue, QueueFactory, no_op
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.sansio.queue.deltas import Delta, DeltaType, Progress, ReplacedAll, SyncAll, Transition
+from kinform.sansio.queue.interface import Batch, KnownObjects, Queue, QueueFactory, no_op
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.tasks import apart, gather
 
 __all__ = ["Applied", "Controller", "Process", "apply", "apply_in_turns", "is_large"]

@@ -11,16 +11,16 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TypeVar, Unpack, cast, final, overload
 
-from kinform.cache.group import InformerGroup
-from kinform.cache.indexes import IndexFunc
-from kinform.cache.informer import InformerOptions, SharedInformer
-from kinform.cache.keywords import check_keywords
-from kinform.cache.lifetime import GRACE
+from kinform.cache._informer.argument_checks import check_keywords
+from kinform.cache._informer.lifetime import GRACE
+from kinform.cache._informer.state_waiters import wait_for_all
+from kinform.cache.informer_group import InformerGroup
 from kinform.cache.selection import InformerSource, Kind, Selection, check_namespaces, select
-from kinform.cache.waiting import wait_for_all
+from kinform.cache.shared_informer import InformerOptions, SharedInformer
+from kinform.cache.store.indexes import IndexFunc
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource import Resource
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
 from kinform.tasks import gather

@@ -13,19 +13,19 @@ import logging
 from collections.abc import Awaitable, Mapping
 from typing import Final, Generic, TypeVar, final
 
+from kinform.cache._reflector.intake import TransformFunc
 from kinform.cache.controller import Controller, apply_in_turns
-from kinform.cache.guard import ReadGuard, filled, no_longer_filled
-from kinform.cache.handlers import EventHandler
-from kinform.cache.indexes import IndexErrors, IndexFunc
-from kinform.cache.intake import TransformFunc
-from kinform.cache.listener import Caller
 from kinform.cache.listwatch import ListerWatcher, source_options
-from kinform.cache.options import ReflectorOptions
-from kinform.cache.reports import WatchErrorHandler
-from kinform.cache.store import Indexer
-from kinform.sansio.deltas import Transition
-from kinform.sansio.queue import Batch, QueueFactory
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.cache.processor._listener import Caller
+from kinform.cache.processor.handlers import EventHandler
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.reflector_reports import WatchErrorHandler
+from kinform.cache.store._guard import ReadGuard, filled, no_longer_filled
+from kinform.cache.store.indexes import IndexErrors, IndexFunc
+from kinform.cache.store.store import Indexer
+from kinform.sansio.queue.deltas import Transition
+from kinform.sansio.queue.interface import Batch, QueueFactory
+from kinform.sansio.queue.real_fifo import RealFIFO
 from kinform.tasks import apart
 
 __all__ = ["IndexerInformer"]

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final, Generic, TypeVar, final
 
-from kinform.cache.indexes import NAMESPACE_INDEX
-from kinform.cache.store import Indexer, Key
+from kinform.cache.store.indexes import NAMESPACE_INDEX
+from kinform.cache.store.store import Indexer, Key
 from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectName
 from kinform.selectors import LabelSelector, LabelSelectorLike

@@ -14,11 +14,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, final, overload
 
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource import model_or_object
 from kinform.rest.client import RESTClient
-from kinform.rest.limits import RateLimiter
 from kinform.rest.options import ListOptions
+from kinform.rest.rate_limits import RateLimiter
 from kinform.rest.request import Getter, Request
 from kinform.rest.results import ListResult, Received
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike, field_selector, label_selector

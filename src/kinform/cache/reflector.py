@@ -1,7 +1,7 @@
 """Reflector: keeps a store equal to the server's objects, by lists and watches.
 
-It performs the actions that `kinform.sansio.relist` decides, one after the other, and reports their
-outcome. `kinform.cache.intake` writes the objects to the store.
+It performs the actions that `kinform.sansio.reflector.step` decides, one after the other, and
+reports their outcome. `kinform.cache._reflector.intake` writes the objects to the store.
 
 client-go: tools/cache/reflector.go.
 """
@@ -25,14 +25,15 @@ from collections.abc import (
 )
 from typing import Any, Final, Generic, TypeVar, final
 
-from kinform.cache.intake import Intake, TransformFunc
-from kinform.cache.listing import take_list
+from kinform._parts import Parts
+from kinform.cache._reflector.intake import Intake, TransformFunc
+from kinform.cache._reflector.open_watch import OpenWatch, batches_of
+from kinform.cache._reflector.paged_list import take_list
+from kinform.cache._reflector.reconnect_turns import MAX_PROBE_AGE, Turns
+from kinform.cache._reflector.side_tasks import beside
 from kinform.cache.listwatch import ListerWatcher, source_options
-from kinform.cache.open_watch import OpenWatch, batches_of
-from kinform.cache.options import ReflectorOptions
-from kinform.cache.reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
-from kinform.cache.side_tasks import beside
-from kinform.cache.turns import MAX_PROBE_AGE, Turns
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.reflector_reports import ReflectorStatistics, Reports, Trace, WatchErrorHandler
 from kinform.errors import (
     ApiError,
     DecodeError,
@@ -44,11 +45,10 @@ from kinform.errors import (
     UsageError,
 )
 from kinform.meta import Entry, ObjectName
-from kinform.parts import Parts
 from kinform.rest.options import ListOptions
 from kinform.rest.results import ListResult, Received, Unreadable
-from kinform.sansio import relist
-from kinform.sansio.queue import KnownObjects, ReflectorStore
+from kinform.sansio.queue.interface import KnownObjects, ReflectorStore
+from kinform.sansio.reflector import step
 from kinform.tasks import apart
 
 __all__ = ["Reflector"]
@@ -146,7 +146,7 @@ class Reflector(Generic[T]):
             expected_kind=expected_kind,
             known=known,
         )
-        self._state = relist.State(backoff=self._options.backoff)
+        self._state = step.State(backoff=self._options.backoff)
         self._reports = Reports(name, on_error=watch_error_handler)
         self._statistics = self._reports.statistics
         self._watch: OpenWatch | None = None
@@ -190,7 +190,7 @@ class Reflector(Generic[T]):
                 is the last error.
         """
         async with self._running():
-            decision = self._decide(relist.Started(self._intake.version))
+            decision = self._decide(step.Started(self._intake.version))
             while True:
                 decision = await self._follow(decision)
 
@@ -205,8 +205,8 @@ class Reflector(Generic[T]):
         """
         self._refusal = None
         async with self._running():
-            decision = self._decide(relist.Started(self._intake.version))
-            if isinstance(decision.action, relist.Wait):  # the budget of requests is used up
+            decision = self._decide(step.Started(self._intake.version))
+            if isinstance(decision.action, step.Wait):  # the budget of requests is used up
                 decision = await self._follow(decision)
             while not self._needs_list():
                 decision = await self._follow(decision)
@@ -215,7 +215,7 @@ class Reflector(Generic[T]):
 
     def _needs_list(self) -> bool:
         phase = self._state.phase
-        return isinstance(phase, relist.Waiting) and phase.then == "list"
+        return isinstance(phase, step.Waiting) and phase.then == "list"
 
     @contextlib.asynccontextmanager
     async def _running(self) -> AsyncGenerator[None]:
@@ -242,49 +242,49 @@ class Reflector(Generic[T]):
         if self._watch is not None:
             self._watch.end(reason=SourceError("a task of the reflector ended too often"))
 
-    async def _follow(self, decision: relist.Decision) -> relist.Decision:
+    async def _follow(self, decision: step.Decision) -> step.Decision:
         """Perform one action, and decide the next one."""
         if self._broken is not None:
             raise self._broken
         return await self._perform(decision.action)
 
-    async def _perform(self, action: relist.Action) -> relist.Decision:
+    async def _perform(self, action: step.Action) -> step.Decision:
         match action:
-            case relist.Wait(seconds):
+            case step.Wait(seconds):
                 self._intake.begin_list()  # frees the objects of a failed list during the wait
                 await asyncio.sleep(seconds)
-                return self._decide(relist.Waited())
-            case relist.Relist():
+                return self._decide(step.Waited())
+            case step.Relist():
                 return await self._ask(lambda: self._list(action), to_list=True)
-            case relist.Probe():
+            case step.Probe():
                 return await self._ask(self._probe)
-            case relist.Clear():
+            case step.Clear():
                 return await self._ask(self._clear)
-            case relist.StreamList(version):
+            case step.StreamList(version):
                 return await self._open(action, version)
-            case relist.Rewatch(version):
+            case step.Rewatch(version):
                 return await self._open(action, version)
             case None:
                 raise AssertionError("only an open watch can go on")
 
-    def _decide(self, signal: relist.Signal) -> relist.Decision:
+    def _decide(self, signal: step.Signal) -> step.Decision:
         now = asyncio.get_running_loop().time()
-        decision = relist.step(self._state, signal, now=now, rand=self._rand(), policy=self._policy)
+        decision = step.step(self._state, signal, now=now, rand=self._rand(), policy=self._policy)
         self._state = decision.state
         for notice in decision.notices:
             self._reports.notice(notice)
-            if isinstance(notice, relist.Regressed) and isinstance(signal, relist.Probed):
+            if isinstance(notice, step.Regressed) and isinstance(signal, step.Probed):
                 self._intake.distrust()
         # After a wait the next request takes its turn among all reconnects of the client.
-        self._turns.is_due = self._turns.is_due or isinstance(decision.action, relist.Wait)
+        self._turns.is_due = self._turns.is_due or isinstance(decision.action, step.Wait)
         return decision
 
     def _update(self, **changes: Any) -> None:
         self._state = dataclasses.replace(self._state, **changes)
 
     async def _ask(
-        self, work: Callable[[], Awaitable[relist.Signal]], *, to_list: bool = False
-    ) -> relist.Decision:
+        self, work: Callable[[], Awaitable[step.Signal]], *, to_list: bool = False
+    ) -> step.Decision:
         """Send a request; a failure is a signal too."""
         self._refusal = None
         await self._turns.take(to_list=to_list)
@@ -293,10 +293,10 @@ class Reflector(Generic[T]):
             signal = asked.result()
         except asyncio.CancelledError as exc:
             self._refusal = self._failed(_cancelled_elsewhere(exc))
-            signal = relist.Failed(self._refusal)
+            signal = step.Failed(self._refusal)
         except Exception as exc:  # noqa: BLE001 - user code may raise anything
             self._refusal = self._failed(exc)
-            signal = relist.Failed(self._refusal)
+            signal = step.Failed(self._refusal)
         return self._decide(signal)
 
     def _failed(self, exc: Exception) -> KinformError:
@@ -309,17 +309,17 @@ class Reflector(Generic[T]):
         return error
 
     @contextlib.contextmanager
-    def _counted(self, action: relist.Action) -> Generator[None]:
+    def _counted(self, action: step.Action) -> Generator[None]:
         """Count the request of ``action`` from the end of the block on, not from its decision."""
         try:
             yield
         finally:
             now = asyncio.get_running_loop().time()
-            self._state = relist.counted(self._state, action, now=now)
+            self._state = step.counted(self._state, action, now=now)
 
     # --- lists
 
-    async def _list(self, action: relist.Relist) -> relist.Signal:
+    async def _list(self, action: step.Relist) -> step.Signal:
         version = action.resource_version
         in_pages = not source_options(self._lw).disable_chunking
         options = ListOptions(
@@ -342,7 +342,7 @@ class Reflector(Generic[T]):
             if taken is None:
                 # Pages of two versions are not a list: list everything again in one piece, and so
                 # from now on until such a list is complete (client-go: FullListIfExpired).
-                self._state = relist.pages_expired(self._state)
+                self._state = step.pages_expired(self._state)
                 whole = dataclasses.replace(options, limit=None)
                 taken = await take_list(self._lw, self._intake, whole, on_page=note)
                 assert taken is not None, "a list in one piece has no token that could expire"
@@ -353,9 +353,9 @@ class Reflector(Generic[T]):
         # A server with a watch cache answers version 0 in one piece: pages show that it has none.
         is_paginated = version == "0" and (taken.pages > 1 or self._state.list_mode.is_whole)
         took = loop.time() - began
-        return relist.Listed(taken.resource_version, paginated=is_paginated, took=took)
+        return step.Listed(taken.resource_version, paginated=is_paginated, took=took)
 
-    async def _probe(self) -> relist.Signal:
+    async def _probe(self) -> step.Signal:
         loop = asyncio.get_running_loop()
         if (left := self._state.probe_timer.not_before - loop.time()) > 0:
             await asyncio.sleep(left)
@@ -363,7 +363,7 @@ class Reflector(Generic[T]):
         max_age = self._max_probe_age()
         self._put_off_probe()
         try:
-            with self._counted(relist.Probe()):
+            with self._counted(step.Probe()):
                 answer = await self._turns.probe(self._send_probe, applied, max_age=max_age)
         except ApiError as exc:
             timer = self._state.probe_timer
@@ -372,7 +372,7 @@ class Reflector(Generic[T]):
             raise
         # The probe may be another informer's, which sent it some time ago.
         self._update(probe_timer=self._state.probe_timer.shared(now - answer.started))
-        return relist.Probed(answer.version, answer.applied, answer.is_stale)
+        return step.Probed(answer.version, answer.applied, answer.is_stale)
 
     def _max_probe_age(self) -> float | None:
         """Return the greatest age of a shared probe; ``None`` before a watch is opened."""
@@ -402,18 +402,16 @@ class Reflector(Generic[T]):
         timer = self._state.probe_timer.put_off(now=now, rand=self._rand(), period=period)
         self._update(probe_timer=timer)
 
-    async def _clear(self) -> relist.Signal:
+    async def _clear(self) -> step.Signal:
         self._intake.begin_list()
         self._intake.finish_list("")
-        return relist.Cleared()
+        return step.Cleared()
 
     # --- watches
 
-    async def _open(
-        self, action: relist.StreamList | relist.Rewatch, version: str
-    ) -> relist.Decision:
+    async def _open(self, action: step.StreamList | step.Rewatch, version: str) -> step.Decision:
         """Run one watch from its opening to its end."""
-        is_list = isinstance(action, relist.StreamList)
+        is_list = isinstance(action, step.StreamList)
         timeout = max(1, round(self._options.watch_timeout * (1 + self._rand())))
         await self._turns.take(to_list=is_list)
         watch = self._watch = OpenWatch(version, is_list=is_list, timeout=timeout)
@@ -442,11 +440,11 @@ class Reflector(Generic[T]):
         error = None if failure is None else self._failed(failure)
         if error is not None and not watch.is_open:
             self._refusal = error
-            return self._decide(relist.Failed(error))
+            return self._decide(step.Failed(error))
         return self._decide(self._ended(watch, error, events=self._intake.events - events))
 
     async def _run_watch(
-        self, watch: OpenWatch, action: relist.StreamList | relist.Rewatch
+        self, watch: OpenWatch, action: step.StreamList | step.Rewatch
     ) -> Exception | None:
         """Open a watch and read it to its end; return the failure that ended it, if any."""
         failure: Exception | None = None
@@ -476,16 +474,16 @@ class Reflector(Generic[T]):
 
     @contextlib.asynccontextmanager
     async def _opening(
-        self, watch: OpenWatch, action: relist.StreamList | relist.Rewatch
+        self, watch: OpenWatch, action: step.StreamList | step.Rewatch
     ) -> AsyncGenerator[AsyncIterable[Received[T]]]:
         async with contextlib.AsyncExitStack() as stack:
             with self._counted(action):
                 stream = await stack.enter_async_context(self._lw.watch(watch.options))
             yield stream
 
-    def _ended(self, watch: OpenWatch, error: KinformError | None, *, events: int) -> relist.Ended:
+    def _ended(self, watch: OpenWatch, error: KinformError | None, *, events: int) -> step.Ended:
         reached_timeout = error is None and watch.reached_timeout()
-        return relist.Ended(
+        return step.Ended(
             resource_version=self._intake.version,
             lived=watch.lived(),
             events=events,
@@ -539,7 +537,7 @@ class Reflector(Generic[T]):
             self._update(corrupted=self._state.corrupted.cleared())
             self._put_off_probe()
             watch.end_list()
-            self._decide(relist.Streamed(end))
+            self._decide(step.Streamed(end))
         self._intake.write(batch)
         self._repair_later(watch)
 
@@ -609,12 +607,12 @@ class Reflector(Generic[T]):
         """Wait until the budget allows a probe beside a watch."""
         loop = asyncio.get_running_loop()
         while True:
-            self._state, wait = relist.probe_wait(self._state, now=loop.time())
+            self._state, wait = step.probe_wait(self._state, now=loop.time())
             if not wait:
                 return
             await asyncio.sleep(wait)
 
-    def _apply_probe(self, watch: OpenWatch, probed: relist.Signal) -> None:
+    def _apply_probe(self, watch: OpenWatch, probed: step.Signal) -> None:
         if watch.has_ended:
             return
         self._reports.heard()
@@ -641,7 +639,7 @@ class Reflector(Generic[T]):
                     self._watch.end(reason=failure)
 
 
-async def _signal_of(work: Callable[[], Awaitable[relist.Signal]]) -> relist.Signal:
+async def _signal_of(work: Callable[[], Awaitable[step.Signal]]) -> step.Signal:
     return await work()
 
 

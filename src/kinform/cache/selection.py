@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar, Unpack, cast, final
 
-from kinform.cache.informer import InformerOptions, SharedInformer
+from kinform.cache.shared_informer import InformerOptions, SharedInformer
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource import Resource, model_decoder, resource_of
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike, field_selector, label_selector
 

@@ -19,6 +19,6 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     for needed in ("click", "rich"):
         if importlib.util.find_spec(needed) is None:
             sys.exit(f"error: the kinform command needs {needed}: pip install 'kinform[cli]'")
-    from kinform.cli.running import run
+    from kinform.cli.execution import run
 
     sys.exit(run(args))

@@ -12,13 +12,22 @@ from kinform.version import __version__
 __all__ = ["cli"]
 
 _COMMANDS: Final = {
-    "watch": ("kinform.cli.watch", "Follow kinds of objects live, from an informer's cache."),
-    "get": ("kinform.cli.get", "Show objects once."),
-    "api-resources": ("kinform.cli.api_resources", "List the kinds that the server serves."),
-    "gen": ("kinform.cli.gen", "Generate typed models and clients for custom kinds."),
-    "serve": ("kinform.cli.serve", "Run an API server on this machine."),
-    "simulate": ("kinform.cli.simulate", "Test controllers under simulated faults, seed by seed."),
-    "version": ("kinform.cli.version", "Show the versions of kinform and of the server."),
+    "watch": (
+        "kinform.cli.commands.watch",
+        "Follow kinds of objects live, from an informer's cache.",
+    ),
+    "get": ("kinform.cli.commands.get", "Show objects once."),
+    "api-resources": (
+        "kinform.cli.commands.api_resources",
+        "List the kinds that the server serves.",
+    ),
+    "gen": ("kinform.cli.commands.gen", "Generate typed models and clients for custom kinds."),
+    "serve": ("kinform.cli.commands.serve", "Run an API server on this machine."),
+    "simulate": (
+        "kinform.cli.commands.simulate",
+        "Test controllers under simulated faults, seed by seed.",
+    ),
+    "version": ("kinform.cli.commands.version", "Show the versions of kinform and of the server."),
 }
 """The module and the help line of each command, so that the list of commands imports none."""
 

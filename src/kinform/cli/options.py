@@ -12,9 +12,9 @@ from typing import Final, ParamSpec, TypeVar, final
 
 import click
 
-from kinform.cli.outputs import complete_output, read_output
+from kinform.cli.execution import State, warn
+from kinform.cli.output.formats import complete_output, read_output
 from kinform.cli.problems import TOKEN
-from kinform.cli.running import State, warn
 from kinform.client import Client, connect
 from kinform.resource_client import ALL_NAMESPACES
 from kinform.rest.config import Config, TlsConfig

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from kinform import writes
 from kinform.clientset import authentication_v1
 from kinform.rest.options import WriteOptions
+from kinform.verbs import _write_bodies
 from kinform.verbs.base import Name, ResourceBase
 from kinform.verbs.writing import Creates
 
@@ -35,7 +35,7 @@ class Evicts(ResourceBase[T]):
             TooManyRequestsError: a PodDisruptionBudget forbids it for the time being.
             NotFoundError: there is no such pod.
         """
-        options = writes.delete_options(
+        options = _write_bodies.delete_options(
             grace_period=grace_period,
             propagation=None,
             uid=uid,
@@ -75,6 +75,6 @@ class IssuesTokens(ResourceBase[T]):
         return await tokens.create(request or model(), name=name)
 
 
-def _body(name: Name, *, kind: str, api_version: str, **rest: object) -> writes.Content:
+def _body(name: Name, *, kind: str, api_version: str, **rest: object) -> _write_bodies.Content:
     plain = name if isinstance(name, str) else name.name
     return {"apiVersion": api_version, "kind": kind, "metadata": {"name": plain}, **rest}

@@ -8,13 +8,13 @@ from typing import Any, ClassVar, Protocol, Self, TypeVar, cast, final
 
 from kinform.cache.selection import check_namespace
 from kinform.errors import UsageError
-from kinform.finder import Finder
 from kinform.meta import GroupVersionKind, GroupVersionResource
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource import Resource, model_decoder
 from kinform.resource_client import ResourceClient
 from kinform.rest.client import RESTClient
 from kinform.rest.config import Config
+from kinform.verbs._finder import Finder
 from kinform.verbs.base import ResourceBase
 from kinform.verbs.reading import Gets, Lists, Watches
 from kinform.verbs.writing import Changes, Creates, Deletes, DeletesCollections

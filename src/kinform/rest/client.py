@@ -7,8 +7,8 @@ from typing import Final, final
 from kinform.errors import UsageError
 from kinform.meta import GroupVersion
 from kinform.rest.connection import Connection
-from kinform.rest.limits import RateLimiter
 from kinform.rest.options import PatchType
+from kinform.rest.rate_limits import RateLimiter
 from kinform.rest.reconnects import Reconnects
 from kinform.rest.request import Request, api_prefix
 from kinform.rest.warnings import WarningHandler

@@ -1,9 +1,9 @@
 """`Config`: the settings of one API server and its user.
 
 `Config` is a plain value: nothing is read or checked until a client is opened.
-`kinform.rest.loading` creates it (from a kubeconfig, the environment, in-cluster files);
-`kinform.rest.tls`, `kinform.rest.auth` and `kinform.rest.proxy` use it. Fields that may hold a
-secret are left out of every ``repr()``.
+`kinform.rest.clientcmd.loading` creates it (from a kubeconfig, the environment, in-cluster files);
+`kinform.rest.transport.tls`, `kinform.rest.auth.credentials` and `kinform.rest.transport.proxy` use
+it. Fields that may hold a secret are left out of every ``repr()``.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Config:
         Raises:
             ConfigError: it is not valid, or sets something it must not; names the key.
         """
-        from kinform.rest import loading
+        from kinform.rest.clientcmd import loading
 
         return loading.from_document(
             document,

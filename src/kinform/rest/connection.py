@@ -28,9 +28,9 @@ from kinform.errors import (
     UnauthorizedError,
     UsageError,
 )
-from kinform.rest import responses
+from kinform.rest import _responses
 from kinform.rest.config import ANSWER_TIMEOUT, MAX_OBJECT_SIZE
-from kinform.rest.limits import RateLimiter
+from kinform.rest.rate_limits import RateLimiter
 from kinform.rest.reconnects import Reconnects
 from kinform.rest.transport import (
     AuthHeaders,
@@ -302,10 +302,10 @@ class Connection:
             if warnings := response.headers.get("Warning"):
                 self._show_warnings(call, warnings)
             if not 200 <= response.status < 300:
-                raise responses.error_of_answer(
+                raise _responses.error_of_answer(
                     response.status,
                     response.headers,
-                    await _read_some(response, responses.MAX_ERROR_BODY),
+                    await _read_some(response, _responses.MAX_ERROR_BODY),
                     method=call.method,
                     url=request.url,
                     wall=clock.current().wall(),

@@ -22,8 +22,8 @@ from kinform.errors import (
 from kinform.meta import GroupVersion, GroupVersionResource
 from kinform.rest.client import RESTClient
 from kinform.rest.connection import Connection
-from kinform.rest.mapping import APIResource, ResourceMap
 from kinform.rest.request import Request
+from kinform.rest.restmapper import APIResource, ResourceMap
 from kinform.tasks import SharedCalls, gather
 
 __all__ = ["Discovery", "parse_group_discovery", "parse_resource_list"]

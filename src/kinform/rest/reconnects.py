@@ -1,7 +1,7 @@
 """Reconnects: the limit and the probes that all informers of one client share.
 
 A server that shuts down ends every watch at once, and a client may have a thousand of them. Their
-reconnects take turns (see `kinform.sansio.ratelimit`), and one probe of the server's version
+reconnects take turns (see `kinform.sansio.token_bucket`), and one probe of the server's version
 answers for all informers of one resource.
 """
 
@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Generator, Hashable
 from typing import Final, NamedTuple, final
 
 from kinform.errors import ApiError, TransportError, UsageError
-from kinform.sansio.ratelimit import Departure, Pace, Wave, reconnect_rate
+from kinform.sansio.token_bucket import Departure, Pace, Wave, reconnect_rate
 from kinform.tasks import SharedCalls
 
 __all__ = ["Probed", "Reconnects", "check_reconnect_rate"]

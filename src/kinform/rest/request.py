@@ -18,22 +18,22 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar, cast, final, overload
 from urllib.parse import quote, urlencode
 
-from kinform import models
 from kinform.errors import DecodeError, UsageError, api_error
 from kinform.meta import Entry, GroupVersion, Status
-from kinform.objects import Object
+from kinform.objects import models
+from kinform.objects.object import Object
 from kinform.resource import body_reader, decode_answer, model_or_object
-from kinform.rest import responses
+from kinform.rest import _responses
 from kinform.rest.connection import MAX_RETRIES, Call, Connection
-from kinform.rest.limits import RateLimiter
 from kinform.rest.options import Params, query_pairs
+from kinform.rest.rate_limits import RateLimiter
 from kinform.rest.results import ListResult, Unreadable, list_too_large
 from kinform.rest.transport import Body, HttpResponse
 from kinform.rest.warnings import WarningHandler
 from kinform.rest.watch import OpenWatch, Watch
-from kinform.sansio import heads
-from kinform.sansio.list import Item, ListDecoder
 from kinform.sansio.retry import Purpose
+from kinform.sansio.wire import heads
+from kinform.sansio.wire.list import Item, ListDecoder
 
 __all__ = ["Answer", "Getter", "Request", "api_prefix", "check_segment", "watch_deadline"]
 
@@ -102,7 +102,7 @@ class Answer:
         Raises:
             DecodeError: the body is empty, is not JSON, or does not match the model.
         """
-        responses.check_json(self.headers, method=self.method, url=self.url)
+        _responses.check_json(self.headers, method=self.method, url=self.url)
         if not self.body:
             raise DecodeError("the answer is empty", method=self.method, url=self.url)
         try:
@@ -301,7 +301,7 @@ class Request:
             return Answer(response.status, response.headers, body, call.method, url)
 
         answer = await self._connection.call(call, consume)
-        if error := responses.error_of_status(answer.body, method=call.method, url=url):
+        if error := _responses.error_of_status(answer.body, method=call.method, url=url):
             raise error
         return answer
 
@@ -342,12 +342,12 @@ class Request:
         read = body_reader(model_or_object(model))
 
         async def consume(response: HttpResponse) -> ListResult[T]:
-            responses.check_json(response.headers, method=call.method, url=url)
+            _responses.check_json(response.headers, method=call.method, url=url)
             decoder = ListDecoder(max_item=self._connection.max_object_size)
             most = self._connection.max_list_size
             return await _read_list(response, decoder, read, isolate=isolate, most=most)
 
-        with responses.naming_request(method=call.method, url=url):
+        with _responses.naming_request(method=call.method, url=url):
             return await self._connection.call(call, consume)
 
     @overload

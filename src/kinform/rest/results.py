@@ -14,7 +14,7 @@ import msgspec
 
 from kinform.errors import DecodeError
 from kinform.meta import Entry, ListMeta, ObjectMeta
-from kinform.sansio.watch import EventType
+from kinform.sansio.wire.watch import EventType
 
 __all__ = [
     "INITIAL_EVENTS_END",

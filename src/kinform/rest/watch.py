@@ -23,7 +23,7 @@ from kinform.errors import (
     api_error,
 )
 from kinform.meta import ObjectMeta
-from kinform.rest import responses
+from kinform.rest import _responses
 from kinform.rest.results import (
     INITIAL_EVENTS_END,
     Bookmark,
@@ -33,9 +33,9 @@ from kinform.rest.results import (
     list_too_large,
 )
 from kinform.rest.transport import HttpResponse
-from kinform.sansio import heads
-from kinform.sansio.heads import Head
-from kinform.sansio.watch import EventType, Frame, WatchDecoder
+from kinform.sansio.wire import heads
+from kinform.sansio.wire.heads import Head
+from kinform.sansio.wire.watch import EventType, Frame, WatchDecoder
 
 __all__ = ["OpenWatch", "Receiving", "Watch"]
 
@@ -119,7 +119,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         if self._deadline_after is not None:
             self._deadline = asyncio.get_running_loop().time() + self._deadline_after
         try:
-            responses.check_json(self._open.response.headers, method="GET", url=self._open.url)
+            _responses.check_json(self._open.response.headers, method="GET", url=self._open.url)
         except KinformError:
             await self._exit.aclose()
             raise

@@ -11,22 +11,16 @@ from typing import TYPE_CHECKING, Final
 from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
-    from kinform.runtime.applying import apply, apply_status
-    from kinform.runtime.caches import Caches
-    from kinform.runtime.conditions import (
-        conditions_of,
-        find_condition,
-        is_condition_true,
-        set_condition,
-        with_condition,
-    )
-    from kinform.runtime.context import Context
-    from kinform.runtime.controller import Controller
-    from kinform.runtime.finalizers import Finalizer
-    from kinform.runtime.kind_source import KindSource
+    from kinform.runtime.controller.caches import Caches
+    from kinform.runtime.controller.context import Context
+    from kinform.runtime.controller.controller import Controller
+    from kinform.runtime.controller.reconciler import Reconcile, Result
+    from kinform.runtime.controller.statistics import ControllerStatistics, Outcome
+    from kinform.runtime.events.recorder import EventRecorder, RecorderStatistics
+    from kinform.runtime.finalizer import Finalizer
     from kinform.runtime.leader_election import ElectionStatistics, LeaderElector
     from kinform.runtime.manager import Manager
-    from kinform.runtime.mapping import (
+    from kinform.runtime.map_functions import (
         MapFunc,
         to_all,
         to_annotation,
@@ -34,14 +28,14 @@ if TYPE_CHECKING:
         to_label,
         to_owner,
     )
-    from kinform.runtime.owners import (
+    from kinform.runtime.owner_references import (
         AlreadyOwnedError,
         is_controlled_by,
         owner_reference,
         set_controller_reference,
         set_owner_reference,
     )
-    from kinform.runtime.predicates import (
+    from kinform.runtime.predicate import (
         Predicate,
         all_of,
         annotations_changed,
@@ -53,16 +47,22 @@ if TYPE_CHECKING:
         not_,
         resource_version_changed,
     )
-    from kinform.runtime.reconciling import Reconcile, Result
-    from kinform.runtime.recorder import EventRecorder, RecorderStatistics
-    from kinform.runtime.sources import (
+    from kinform.runtime.server_side_apply import apply, apply_status
+    from kinform.runtime.source.kind import KindSource
+    from kinform.runtime.source.triggers import (
         ChannelSource,
         Source,
         StreamSource,
         TimerSource,
     )
-    from kinform.runtime.statistics import ControllerStatistics, Outcome
-    from kinform.sansio.election_config import LeaderElection
+    from kinform.runtime.status_conditions import (
+        conditions_of,
+        find_condition,
+        is_condition_true,
+        set_condition,
+        with_condition,
+    )
+    from kinform.sansio.election.config import LeaderElection
 
 __all__ = [
     "AlreadyOwnedError",
@@ -115,53 +115,53 @@ __all__ = [
 ]
 
 _HOMES: Final[dict[str, str]] = {
-    "AlreadyOwnedError": "kinform.runtime.owners",
-    "conditions_of": "kinform.runtime.conditions",
-    "Caches": "kinform.runtime.caches",
-    "ChannelSource": "kinform.runtime.sources",
-    "Context": "kinform.runtime.context",
-    "Controller": "kinform.runtime.controller",
-    "ControllerStatistics": "kinform.runtime.statistics",
+    "AlreadyOwnedError": "kinform.runtime.owner_references",
+    "conditions_of": "kinform.runtime.status_conditions",
+    "Caches": "kinform.runtime.controller.caches",
+    "ChannelSource": "kinform.runtime.source.triggers",
+    "Context": "kinform.runtime.controller.context",
+    "Controller": "kinform.runtime.controller.controller",
+    "ControllerStatistics": "kinform.runtime.controller.statistics",
     "ElectionStatistics": "kinform.runtime.leader_election",
-    "EventRecorder": "kinform.runtime.recorder",
-    "Finalizer": "kinform.runtime.finalizers",
-    "KindSource": "kinform.runtime.kind_source",
-    "LeaderElection": "kinform.sansio.election_config",
+    "EventRecorder": "kinform.runtime.events.recorder",
+    "Finalizer": "kinform.runtime.finalizer",
+    "KindSource": "kinform.runtime.source.kind",
+    "LeaderElection": "kinform.sansio.election.config",
     "LeaderElector": "kinform.runtime.leader_election",
     "Manager": "kinform.runtime.manager",
-    "MapFunc": "kinform.runtime.mapping",
-    "Outcome": "kinform.runtime.statistics",
-    "Predicate": "kinform.runtime.predicates",
-    "Reconcile": "kinform.runtime.reconciling",
-    "RecorderStatistics": "kinform.runtime.recorder",
-    "Result": "kinform.runtime.reconciling",
-    "Source": "kinform.runtime.sources",
-    "StreamSource": "kinform.runtime.sources",
-    "TimerSource": "kinform.runtime.sources",
-    "all_of": "kinform.runtime.predicates",
-    "annotations_changed": "kinform.runtime.predicates",
-    "any_of": "kinform.runtime.predicates",
-    "apply": "kinform.runtime.applying",
-    "apply_status": "kinform.runtime.applying",
-    "find_condition": "kinform.runtime.conditions",
-    "generation_changed": "kinform.runtime.predicates",
-    "has_labels": "kinform.runtime.predicates",
-    "in_namespaces": "kinform.runtime.predicates",
-    "is_condition_true": "kinform.runtime.conditions",
-    "is_controlled_by": "kinform.runtime.owners",
-    "labels_changed": "kinform.runtime.predicates",
-    "not_": "kinform.runtime.predicates",
-    "owner_reference": "kinform.runtime.owners",
-    "resource_version_changed": "kinform.runtime.predicates",
-    "set_condition": "kinform.runtime.conditions",
-    "set_controller_reference": "kinform.runtime.owners",
-    "set_owner_reference": "kinform.runtime.owners",
-    "to_all": "kinform.runtime.mapping",
-    "to_annotation": "kinform.runtime.mapping",
-    "to_itself": "kinform.runtime.mapping",
-    "to_label": "kinform.runtime.mapping",
-    "to_owner": "kinform.runtime.mapping",
-    "with_condition": "kinform.runtime.conditions",
+    "MapFunc": "kinform.runtime.map_functions",
+    "Outcome": "kinform.runtime.controller.statistics",
+    "Predicate": "kinform.runtime.predicate",
+    "Reconcile": "kinform.runtime.controller.reconciler",
+    "RecorderStatistics": "kinform.runtime.events.recorder",
+    "Result": "kinform.runtime.controller.reconciler",
+    "Source": "kinform.runtime.source.triggers",
+    "StreamSource": "kinform.runtime.source.triggers",
+    "TimerSource": "kinform.runtime.source.triggers",
+    "all_of": "kinform.runtime.predicate",
+    "annotations_changed": "kinform.runtime.predicate",
+    "any_of": "kinform.runtime.predicate",
+    "apply": "kinform.runtime.server_side_apply",
+    "apply_status": "kinform.runtime.server_side_apply",
+    "find_condition": "kinform.runtime.status_conditions",
+    "generation_changed": "kinform.runtime.predicate",
+    "has_labels": "kinform.runtime.predicate",
+    "in_namespaces": "kinform.runtime.predicate",
+    "is_condition_true": "kinform.runtime.status_conditions",
+    "is_controlled_by": "kinform.runtime.owner_references",
+    "labels_changed": "kinform.runtime.predicate",
+    "not_": "kinform.runtime.predicate",
+    "owner_reference": "kinform.runtime.owner_references",
+    "resource_version_changed": "kinform.runtime.predicate",
+    "set_condition": "kinform.runtime.status_conditions",
+    "set_controller_reference": "kinform.runtime.owner_references",
+    "set_owner_reference": "kinform.runtime.owner_references",
+    "to_all": "kinform.runtime.map_functions",
+    "to_annotation": "kinform.runtime.map_functions",
+    "to_itself": "kinform.runtime.map_functions",
+    "to_label": "kinform.runtime.map_functions",
+    "to_owner": "kinform.runtime.map_functions",
+    "with_condition": "kinform.runtime.status_conditions",
 }
 
 

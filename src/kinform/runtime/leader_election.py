@@ -1,7 +1,7 @@
 """Leader election on Leases: of several replicas, one acts.
 
-`kinform.sansio.election` decides and says why no two lead at once; here are the clock, the dice,
-the requests, and the task that runs while one leads.
+`kinform.sansio.election.step` decides and says why no two lead at once; here are the clock, the
+dice, the requests, and the task that runs while one leads.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from kinform.errors import (
     UsageError,
 )
 from kinform.rest.request import Request
-from kinform.sansio.election import Election, Phase
-from kinform.sansio.election_config import LeaderElection
-from kinform.sansio.election_signals import (
+from kinform.sansio.election.config import LeaderElection
+from kinform.sansio.election.leases import Lease, read_lease
+from kinform.sansio.election.signals import (
     Action,
     Create,
     End,
@@ -46,7 +46,7 @@ from kinform.sansio.election_signals import (
     Waited,
     Wrote,
 )
-from kinform.sansio.leases import Lease, read_lease
+from kinform.sansio.election.step import Election, Phase
 from kinform.tasks import background
 
 __all__ = [

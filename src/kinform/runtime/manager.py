@@ -18,19 +18,19 @@ from collections.abc import AsyncGenerator, Coroutine, Sequence
 from types import TracebackType
 from typing import Final, Unpack, final
 
+from kinform._parts import Parts, error_of
 from kinform.cache.factory import SharedInformerFactory
-from kinform.cache.guard import Role, role
-from kinform.cache.informer import InformerOptions
+from kinform.cache.shared_informer import InformerOptions
+from kinform.cache.store._guard import Role, role
 from kinform.client import Client
 from kinform.errors import UsageError
-from kinform.objects import Object
-from kinform.parts import Parts, error_of
-from kinform.runtime.context import Environment
-from kinform.runtime.controller import Controller
+from kinform.objects.object import Object
+from kinform.runtime._signals import Stop, on_signals
+from kinform.runtime.controller.context import Environment
+from kinform.runtime.controller.controller import Controller
+from kinform.runtime.events.recorder import EventRecorder
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
-from kinform.runtime.recorder import EventRecorder
 from kinform.runtime.reporting import Reporting
-from kinform.runtime.signals import Stop, on_signals
 from kinform.tasks import background, end_in_time, gather
 
 __all__ = [

@@ -18,10 +18,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar, final
 
-from kinform.cache.statistics import InformerStatistics
+from kinform.cache.informer_statistics import InformerStatistics
 from kinform.errors import UsageError
-from kinform.runtime.recorder import RecorderStatistics
-from kinform.runtime.statistics import ControllerStatistics, HistogramSnapshot, Outcome
+from kinform.runtime.controller.statistics import ControllerStatistics, HistogramSnapshot, Outcome
+from kinform.runtime.events.recorder import RecorderStatistics
 
 if TYPE_CHECKING:
     from prometheus_client import Metric

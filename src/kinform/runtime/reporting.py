@@ -9,18 +9,18 @@ from importlib.util import find_spec
 from types import TracebackType
 from typing import Final, final
 
+from kinform._parts import Parts
 from kinform.cache.factory import SharedInformerFactory
-from kinform.cache.informer import SharedInformer
-from kinform.cache.statistics import InformerStatistics
+from kinform.cache.informer_statistics import InformerStatistics
+from kinform.cache.shared_informer import SharedInformer
 from kinform.clock import offload
 from kinform.errors import UsageError
-from kinform.parts import Parts
-from kinform.runtime.controller import Controller
-from kinform.runtime.health import Checks, informers_check, loop_check
-from kinform.runtime.http_server import StatusServer
+from kinform.runtime.controller.controller import Controller
+from kinform.runtime.controller.statistics import ControllerStatistics
+from kinform.runtime.events.recorder import EventRecorder, RecorderStatistics
+from kinform.runtime.healthz.checks import Checks, informers_check, loop_check
+from kinform.runtime.healthz.http_server import StatusServer
 from kinform.runtime.leader_election import ElectionStatistics, LeaderElector
-from kinform.runtime.recorder import EventRecorder, RecorderStatistics
-from kinform.runtime.statistics import ControllerStatistics
 from kinform.runtime.watchdog import LoopWatchdog
 
 __all__ = ["Reporting"]

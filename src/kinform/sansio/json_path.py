@@ -2,8 +2,8 @@ r"""Kubernetes' JSONPath (``k8s.io/client-go/util/jsonpath``): the grammar, and 
 
 A template is text with expressions in braces: ``{.metadata.name}``, ``{range .items[*]}``,
 ``{end}``, ``{"\t"}``. `parse` makes a tree of it, `Evaluator` follows the tree's paths through
-decoded JSON. kubectl prints templates (`kinform.cli.json_path`), kube-apiserver reads printer
-columns and selectable fields (`kinform.apiserver.tables.json_path`).
+decoded JSON. kubectl prints templates (`kinform.cli.output.json_path`), kube-apiserver reads
+printer columns and selectable fields (`kinform.apiserver.printers.column_paths`).
 """
 
 from __future__ import annotations

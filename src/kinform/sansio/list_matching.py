@@ -24,7 +24,7 @@ import msgspec
 from kinform.errors import UsageError
 
 if TYPE_CHECKING:
-    from kinform.sansio.json_patch import JsonValue  # which imports this module
+    from kinform.sansio.json_diff import JsonValue  # which imports this module
 
 __all__ = ["origins"]
 

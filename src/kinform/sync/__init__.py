@@ -22,11 +22,11 @@ from kinform._lazy import lazy_exports
 if TYPE_CHECKING:
     from kinform.sync.client import Client, connect
     from kinform.sync.factory import SharedInformerFactory
-    from kinform.sync.group import InformerGroup
     from kinform.sync.handlers import Registration
-    from kinform.sync.informer import SharedInformer
+    from kinform.sync.informer_group import InformerGroup
     from kinform.sync.resource_client import ResourceClient
-    from kinform.sync.running import run, wait_for_cache_sync
+    from kinform.sync.runner import run, wait_for_cache_sync
+    from kinform.sync.shared_informer import SharedInformer
     from kinform.sync.streams import EventStream, LogStream, Watch
 
 __all__ = [
@@ -47,16 +47,16 @@ __all__ = [
 _HOMES: Final[dict[str, str]] = {
     "Client": "kinform.sync.client",
     "EventStream": "kinform.sync.streams",
-    "InformerGroup": "kinform.sync.group",
+    "InformerGroup": "kinform.sync.informer_group",
     "LogStream": "kinform.sync.streams",
     "Registration": "kinform.sync.handlers",
     "ResourceClient": "kinform.sync.resource_client",
-    "SharedInformer": "kinform.sync.informer",
+    "SharedInformer": "kinform.sync.shared_informer",
     "SharedInformerFactory": "kinform.sync.factory",
     "Watch": "kinform.sync.streams",
     "connect": "kinform.sync.client",
-    "run": "kinform.sync.running",
-    "wait_for_cache_sync": "kinform.sync.running",
+    "run": "kinform.sync.runner",
+    "wait_for_cache_sync": "kinform.sync.runner",
 }
 """The module that defines each name."""
 

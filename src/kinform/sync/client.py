@@ -9,23 +9,23 @@ from typing import Final, TypeVar, Unpack, cast, final, overload
 
 from kinform import client as aio
 from kinform import resource_client as aio_kind
-from kinform.cache.informer import InformerOptions
 from kinform.cache.selection import Selection, select
+from kinform.cache.shared_informer import InformerOptions
 from kinform.errors import UsageError
 from kinform.meta import GroupVersionResource
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource import Resource
 from kinform.resource_client import ALL_NAMESPACES
 from kinform.rest.config import Config, CredentialPluginPolicy
-from kinform.rest.limits import RateLimiter
+from kinform.rest.rate_limits import RateLimiter
 from kinform.rest.transport import Transport
 from kinform.rest.warnings import WarningHandler
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
-from kinform.sync import loop_thread
-from kinform.sync.blocking import blocking
+from kinform.sync import _loop_thread
+from kinform.sync._blocking import blocking
 from kinform.sync.groups import Groups
-from kinform.sync.informer import SharedInformer
 from kinform.sync.resource_client import ResourceClient
+from kinform.sync.shared_informer import SharedInformer
 
 __all__ = ["Client", "connect"]
 
@@ -82,13 +82,13 @@ class Client(Groups):
 
     def __init__(self, inner: aio.Client) -> None:
         self._inner = inner
-        self._opened: loop_thread.LoopThread | None = None
+        self._opened: _loop_thread.LoopThread | None = None
 
     def __repr__(self) -> str:
         return repr(self._inner)
 
     @property
-    def _loop(self) -> loop_thread.LoopThread:
+    def _loop(self) -> _loop_thread.LoopThread:
         if self._opened is None:
             raise UsageError("this client is not open yet; enter it first: `with client`")
         return self._opened
@@ -110,7 +110,7 @@ class Client(Groups):
         """
         if self._opened is not None:
             self._opened.refuse_children()
-        self._opened = loop = loop_thread.current()
+        self._opened = loop = _loop_thread.current()
         loop.note_open(self._inner, self._inner.aclose)
         try:
             loop.run(self._inner.open)

@@ -8,18 +8,18 @@ from types import TracebackType
 from typing import Final, TypeVar, Unpack, cast, final, overload
 
 from kinform.cache import factory as aio
-from kinform.cache import informer as aio_informer
-from kinform.cache.informer import InformerOptions
-from kinform.cache.lifetime import GRACE
+from kinform.cache import shared_informer as aio_informer
+from kinform.cache._informer.lifetime import GRACE
 from kinform.cache.selection import Kind, Selection, select
+from kinform.cache.shared_informer import InformerOptions
 from kinform.meta import GroupVersionResource
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.resource import Resource
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
-from kinform.sync.blocking import blocking, parts_of
+from kinform.sync._blocking import blocking, parts_of
 from kinform.sync.client import Client
-from kinform.sync.group import InformerGroup
-from kinform.sync.informer import SharedInformer
+from kinform.sync.informer_group import InformerGroup
+from kinform.sync.shared_informer import SharedInformer
 
 __all__ = ["SharedInformerFactory"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast, final
 
-from kinform.sync.typed import Group
+from kinform.sync._typed import Group
 
 if TYPE_CHECKING:
     from kinform.clientset import (

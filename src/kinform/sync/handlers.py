@@ -12,14 +12,14 @@ import inspect
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar, final
 
-from kinform.cache import processor
-from kinform.cache.events import Added, Deleted, Updated
-from kinform.cache.handlers import EventHandler, handler
+from kinform.cache.processor import processor
+from kinform.cache.processor.events import Added, Deleted, Updated
+from kinform.cache.processor.handlers import EventHandler, handler
 from kinform.errors import UsageError
-from kinform.runtime.threads import Threads
-from kinform.sync.blocking import blocking
-from kinform.sync.calls import SCOPE, Scope
-from kinform.sync.loop_thread import LoopThread
+from kinform.runtime.controller._threads import Threads
+from kinform.sync._blocking import blocking
+from kinform.sync._calls import SCOPE, Scope
+from kinform.sync._loop_thread import LoopThread
 
 __all__ = ["Registration", "Worker", "handler_of", "in_thread"]
 

@@ -7,14 +7,14 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Final, Generic, TypeVar, Unpack, cast, final, overload
 
 from kinform import resource_client as aio
-from kinform.cache.informer import InformerOptions
-from kinform.objects import Object
+from kinform.cache.shared_informer import InformerOptions
+from kinform.objects.object import Object
 from kinform.rest.pager import PAGE_SIZE
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
-from kinform.sync.blocking import blocking, wrapped
-from kinform.sync.informer import SharedInformer
-from kinform.sync.loop_thread import LoopThread
-from kinform.sync.reading import Reader
+from kinform.sync._batches import Reader
+from kinform.sync._blocking import blocking, wrapped
+from kinform.sync._loop_thread import LoopThread
+from kinform.sync.shared_informer import SharedInformer
 from kinform.sync.streams import LogStream, Watch
 from kinform.verbs.base import Name
 

@@ -6,13 +6,13 @@ from collections.abc import AsyncGenerator, Iterator, Sequence
 from types import TracebackType
 from typing import Generic, TypeVar, final
 
-from kinform.cache import event_stream
-from kinform.cache.events import Event
+from kinform.cache.processor import event_stream
+from kinform.cache.processor.events import Event
 from kinform.errors import UsageError
 from kinform.rest import logs, watch
 from kinform.rest.results import Bookmark, Received, Unreadable, WatchEvent
-from kinform.sync.loop_thread import LoopThread
-from kinform.sync.reading import Reader
+from kinform.sync._batches import Reader
+from kinform.sync._loop_thread import LoopThread
 
 __all__ = ["EventStream", "LogStream", "Watch"]
 
@@ -171,7 +171,7 @@ class LogStream(Iterator[str]):
 
 @final
 class EventStream(Iterator[Event[T]], Generic[T]):
-    """The events of an informer, as an iterator: see `kinform.cache.event_stream.EventStream`.
+    """The events of an informer, as an iterator: see `kinform.cache.EventStream`.
 
     For one thread at a time. It ends when the informer stops. The owner closes it, with
     ``with`` or `close`.

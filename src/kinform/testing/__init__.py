@@ -11,12 +11,12 @@ from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kinform.testing.api_server_thread import APIServerThread
-    from kinform.testing.control_plane import ControlPlane
+    from kinform.testing.controlplane.control_plane import ControlPlane
+    from kinform.testing.controlplane.etcd import Snapshot
+    from kinform.testing.controlplane.users import ServiceAccount, User
     from kinform.testing.errors import ControlPlaneError, ControlPlaneUnavailable
-    from kinform.testing.etcd import Snapshot
-    from kinform.testing.fake_list_watch import FakeListWatch
+    from kinform.testing.fakes.list_watch import FakeListWatch
     from kinform.testing.relay import Relay
-    from kinform.testing.users import ServiceAccount, User
     from kinform.testing.virtual_time import (
         Deadlock,
         LeakedTasks,
@@ -48,17 +48,17 @@ __all__ = [
 
 _HOMES: Final = {
     "APIServerThread": "kinform.testing.api_server_thread",
-    "ControlPlane": "kinform.testing.control_plane",
+    "ControlPlane": "kinform.testing.controlplane.control_plane",
     "ControlPlaneError": "kinform.testing.errors",
     "ControlPlaneUnavailable": "kinform.testing.errors",
     "Deadlock": "kinform.testing.virtual_time",
-    "FakeListWatch": "kinform.testing.fake_list_watch",
+    "FakeListWatch": "kinform.testing.fakes.list_watch",
     "LeakedTasks": "kinform.testing.virtual_time",
     "Livelock": "kinform.testing.virtual_time",
     "Relay": "kinform.testing.relay",
-    "ServiceAccount": "kinform.testing.users",
-    "Snapshot": "kinform.testing.etcd",
-    "User": "kinform.testing.users",
+    "ServiceAccount": "kinform.testing.controlplane.users",
+    "Snapshot": "kinform.testing.controlplane.etcd",
+    "User": "kinform.testing.controlplane.users",
     "VirtualClock": "kinform.testing.virtual_time",
     "VirtualTimeLoop": "kinform.testing.virtual_time",
     "in_virtual_time": "kinform.testing.virtual_time",

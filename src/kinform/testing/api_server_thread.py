@@ -12,7 +12,7 @@ from kinform.apiserver.server import APIServer
 from kinform.errors import UsageError
 
 if TYPE_CHECKING:
-    from kinform.apiserver.fault_plan import FaultPlan
+    from kinform.apiserver.faults.plan import FaultPlan
     from kinform.client import Client
 
 __all__ = ["APIServerThread"]

@@ -24,7 +24,7 @@ import pytest
 if TYPE_CHECKING:
     from kinform.client import Client
     from kinform.testing.api_server_thread import APIServerThread
-    from kinform.testing.control_plane import ControlPlane
+    from kinform.testing.controlplane.control_plane import ControlPlane
 
 __all__ = [
     "ControlPlaneFactory",
@@ -70,7 +70,7 @@ def kinform_control_plane() -> Iterator[ControlPlane]:
     from tests on any event loop, and from tests without one. Where no binaries are found the
     test is skipped, or fails if ``KINFORM_REQUIRE_CONTROL_PLANE=1`` is set.
     """
-    from kinform.testing.control_plane import ControlPlane
+    from kinform.testing.controlplane.control_plane import ControlPlane
 
     control_plane = ControlPlane()
     with _skipped_where_unavailable():
@@ -89,7 +89,7 @@ def kinform_control_plane_factory() -> ControlPlaneFactory:
     ``async with kinform_control_plane_factory(apiservers=2) as cp``. It skips or fails as
     `kinform_control_plane` does, and fixtures of any scope can use it.
     """
-    from kinform.testing.control_plane import ControlPlane
+    from kinform.testing.controlplane.control_plane import ControlPlane
 
     return _guarded(ControlPlane)
 
@@ -147,7 +147,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show the end of the apiservers' logs below a test that failed."""
     report = yield
-    if report.failed and "kinform.testing.control_plane" in sys.modules:
+    if report.failed and "kinform.testing.controlplane.control_plane" in sys.modules:
         for name, text in _log_tails(item):
             report.sections.append((f"Log of {name}", text))
     return report
@@ -155,7 +155,7 @@ def pytest_runtest_makereport(
 
 def _log_tails(item: pytest.Item) -> Iterator[tuple[str, str]]:
     """Yield the logs of the control planes that ``item`` started, and of the one it shares."""
-    from kinform.testing.control_plane import started_since
+    from kinform.testing.controlplane.control_plane import started_since
 
     planes = started_since(item.stash.get(_BEGAN, 0.0))
     shared = getattr(item, "funcargs", {}).get("kinform_control_plane")

@@ -17,7 +17,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Final, Self, TypeAlias, final
 
-from kinform.listening import start_serving, stop_serving
+from kinform._listening import start_serving, stop_serving
 from kinform.tasks import background, finish
 
 __all__ = ["Relay", "RelayThread"]

@@ -18,14 +18,14 @@ from typing import (
 )
 
 from kinform.errors import ApiError
-from kinform.finder import Finder
 from kinform.meta import ObjectName
-from kinform.rest import responses
+from kinform.rest import _responses
 from kinform.rest.connection import Connection
 from kinform.rest.options import ListOptions, PatchType, ResourceVersionMatch
 from kinform.rest.request import Answer, Request
 from kinform.rest.results import ListResult
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike, field_selector, label_selector
+from kinform.verbs._finder import Finder
 
 __all__ = ["ALL_NAMESPACES", "Name", "Place", "ResourceBase", "again_if_moved", "selecting"]
 
@@ -129,7 +129,7 @@ class ResourceBase(Generic[T]):
     @again_if_moved
     async def _read(self, name: Name) -> Answer:
         answer = await (await self._request("GET", name)).do()
-        responses.check_json(answer.headers, method=answer.method, url=answer.url)
+        _responses.check_json(answer.headers, method=answer.method, url=answer.url)
         return answer
 
     @again_if_moved

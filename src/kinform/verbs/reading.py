@@ -7,9 +7,9 @@ import dataclasses
 from collections.abc import AsyncGenerator, Mapping
 from typing import TypeVar, Unpack
 
-from kinform.cache.informer import InformerOptions, SharedInformer
-from kinform.cache.keywords import check_keywords
+from kinform.cache._informer.argument_checks import check_keywords
 from kinform.cache.listwatch import ListWatch
+from kinform.cache.shared_informer import InformerOptions, SharedInformer
 from kinform.meta import ObjectName
 from kinform.resource import body_reader
 from kinform.rest.logs import LogStream

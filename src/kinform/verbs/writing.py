@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeVar, overload
 
-from kinform import writes
 from kinform.errors import ConflictError, InvalidError, UsageError
-from kinform.objects import Object
-from kinform.rest import responses
+from kinform.objects.object import Object
+from kinform.rest import _responses
 from kinform.rest.conflict import retry_on_conflict
 from kinform.rest.options import FieldValidation, PatchType, WriteOptions
 from kinform.selectors import FieldSelectorLike, LabelSelectorLike
+from kinform.verbs import _write_bodies
+from kinform.verbs._write_bodies import Propagation
 from kinform.verbs.base import ALL_NAMESPACES, Name, ResourceBase, again_if_moved, selecting
-from kinform.writes import Propagation
 
 __all__ = ["Changes", "Creates", "Deletes", "DeletesCollections"]
 
@@ -43,11 +43,11 @@ class Creates(ResourceBase[T]):
             InvalidError: the server rejected it; ``causes`` lists why.
         """
         resource = await self._find()
-        content = writes.content_of(body)
+        content = _write_bodies.content_of(body)
         if self._subresource is None:
-            content = writes.with_kind(content, resource)
+            content = _write_bodies.with_kind(content, resource)
         target = self._namespace if name is None else self._place(name)
-        namespace = writes.namespace_of(content, target) if resource.namespaced else target
+        namespace = _write_bodies.namespace_of(content, target) if resource.namespaced else target
         request = await self._request("POST", name, namespace=namespace)
         options = WriteOptions(field_manager, field_validation, dry_run)
         return await request.params(options).body(content).into(self._model)
@@ -73,10 +73,10 @@ class Changes(ResourceBase[T]):
         Raises:
             ConflictError: the object changed since it was read.
         """
-        content = writes.whole_object(body)
+        content = _write_bodies.whole_object(body)
         resource = await self._find()
-        content = writes.with_kind(content, resource) if self._shows_whole else content
-        name = writes.name_of(content, self._namespace)
+        content = _write_bodies.with_kind(content, resource) if self._shows_whole else content
+        name = _write_bodies.name_of(content, self._namespace)
         request = await self._request("PUT", name)
         options = WriteOptions(field_manager, field_validation, dry_run)
         return await request.params(options).body(content).into(self._model)
@@ -122,9 +122,9 @@ class Changes(ResourceBase[T]):
 
         async def attempt() -> T:
             current = await self._read(name)
-            with responses.naming_request(method=current.method, url=current.url):
-                operations = writes.guarded_patch(current.body, self._model, change)
-                version = writes.version_of(current.body)
+            with _responses.naming_request(method=current.method, url=current.url):
+                operations = _write_bodies.guarded_patch(current.body, self._model, change)
+                version = _write_bodies.version_of(current.body)
             if not operations:
                 return current.into(self._model)
             try:
@@ -134,7 +134,7 @@ class Changes(ResourceBase[T]):
             except InvalidError as exc:
                 # The server applies a patch before it compares versions: one that no longer fits
                 # is a conflict like any other if the object has changed.
-                if writes.version_of((await self._read(name)).body) == version:
+                if _write_bodies.version_of((await self._read(name)).body) == version:
                     raise
                 raise ConflictError(exc.status, method=exc.method, url=exc.url) from exc
 
@@ -183,10 +183,10 @@ class Changes(ResourceBase[T]):
             ConflictError: another manager owns a field, and ``force`` is off.
             UsageError: ``body`` has no name, or holds ``managedFields``.
         """
-        resource, content = await self._find(), writes.content_of(body)
-        content = writes.with_kind(content, resource) if self._shows_whole else content
-        writes.refuse_managed_fields(content)
-        name = writes.name_of(content, self._namespace)
+        resource, content = await self._find(), _write_bodies.content_of(body)
+        content = _write_bodies.with_kind(content, resource) if self._shows_whole else content
+        _write_bodies.refuse_managed_fields(content)
+        name = _write_bodies.name_of(content, self._namespace)
         options = WriteOptions(field_manager, field_validation, dry_run, force=force)
         request = await self._request("PATCH", name, patch_type=PatchType.APPLY)
         return await request.params(options).body(content).into(self._model)
@@ -218,7 +218,7 @@ class Deletes(ResourceBase[T]):
         """
         request = await self._request("DELETE", name)
         request.body(
-            writes.delete_options(
+            _write_bodies.delete_options(
                 grace_period=grace_period,
                 propagation=propagation,
                 uid=uid,
@@ -227,9 +227,9 @@ class Deletes(ResourceBase[T]):
             )
         )
         answer = await request.do()
-        responses.check_json(answer.headers, method=answer.method, url=answer.url)
-        with responses.naming_request(method=answer.method, url=answer.url):
-            return None if writes.is_gone(answer.body) else answer.into(self._model)
+        _responses.check_json(answer.headers, method=answer.method, url=answer.url)
+        with _responses.naming_request(method=answer.method, url=answer.url):
+            return None if _write_bodies.is_gone(answer.body) else answer.into(self._model)
 
 
 class DeletesCollections(ResourceBase[T]):
@@ -251,9 +251,9 @@ class DeletesCollections(ResourceBase[T]):
         request = await self._request("DELETE", listing=True)
         request.params(selecting(label_selector, field_selector))
         request.body(
-            writes.delete_options(
+            _write_bodies.delete_options(
                 grace_period=grace_period, propagation=propagation, dry_run=dry_run
             )
         )
         answer = await request.do()
-        responses.check_json(answer.headers, method=answer.method, url=answer.url)
+        _responses.check_json(answer.headers, method=answer.method, url=answer.url)

@@ -12,8 +12,9 @@ from kinform._lazy import lazy_exports
 
 if TYPE_CHECKING:
     from kinform.errors import QueueShutDown
-    from kinform.sansio.fair_queue import FairOrder, by_namespace
-    from kinform.sansio.rate_limiters import (
+    from kinform.sansio.workqueue.fair_order import FairOrder, by_namespace
+    from kinform.sansio.workqueue.key_queue import Order, Priority
+    from kinform.sansio.workqueue.rate_limiters import (
         BucketRateLimiter,
         ItemExponentialFailureRateLimiter,
         ItemFastSlowRateLimiter,
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
         WithMaxWaitRateLimiter,
         default_controller_rate_limiter,
     )
-    from kinform.sansio.work_queue import Order, Priority
     from kinform.workqueue.causes import Cause, CauseKind, Causes
     from kinform.workqueue.metrics import QueueMetrics, QueueStatistics
     from kinform.workqueue.queue import Drained, WorkQueue
@@ -50,25 +50,25 @@ __all__ = [
 ]
 
 _HOMES: Final[dict[str, str]] = {
-    "BucketRateLimiter": "kinform.sansio.rate_limiters",
+    "BucketRateLimiter": "kinform.sansio.workqueue.rate_limiters",
     "Cause": "kinform.workqueue.causes",
     "CauseKind": "kinform.workqueue.causes",
     "Causes": "kinform.workqueue.causes",
     "Drained": "kinform.workqueue.queue",
-    "FairOrder": "kinform.sansio.fair_queue",
-    "ItemExponentialFailureRateLimiter": "kinform.sansio.rate_limiters",
-    "ItemFastSlowRateLimiter": "kinform.sansio.rate_limiters",
-    "MaxOfRateLimiter": "kinform.sansio.rate_limiters",
-    "Order": "kinform.sansio.work_queue",
-    "Priority": "kinform.sansio.work_queue",
+    "FairOrder": "kinform.sansio.workqueue.fair_order",
+    "ItemExponentialFailureRateLimiter": "kinform.sansio.workqueue.rate_limiters",
+    "ItemFastSlowRateLimiter": "kinform.sansio.workqueue.rate_limiters",
+    "MaxOfRateLimiter": "kinform.sansio.workqueue.rate_limiters",
+    "Order": "kinform.sansio.workqueue.key_queue",
+    "Priority": "kinform.sansio.workqueue.key_queue",
     "QueueMetrics": "kinform.workqueue.metrics",
     "QueueShutDown": "kinform.errors",
     "QueueStatistics": "kinform.workqueue.metrics",
-    "RateLimiter": "kinform.sansio.rate_limiters",
-    "WithMaxWaitRateLimiter": "kinform.sansio.rate_limiters",
+    "RateLimiter": "kinform.sansio.workqueue.rate_limiters",
+    "WithMaxWaitRateLimiter": "kinform.sansio.workqueue.rate_limiters",
     "WorkQueue": "kinform.workqueue.queue",
-    "by_namespace": "kinform.sansio.fair_queue",
-    "default_controller_rate_limiter": "kinform.sansio.rate_limiters",
+    "by_namespace": "kinform.sansio.workqueue.fair_order",
+    "default_controller_rate_limiter": "kinform.sansio.workqueue.rate_limiters",
 }
 
 

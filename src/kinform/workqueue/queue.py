@@ -1,7 +1,8 @@
 """Client-go's work queue for asyncio: handlers add keys, workers take them, one at a time per key.
 
-The decisions are in `kinform.sansio.work_queue.WorkState`; this module waits and wakes. One class
-replaces three interfaces of client-go: delays and retries cost nothing until they are used.
+The decisions are in `kinform.sansio.workqueue.key_queue.WorkState`; this module waits and wakes.
+One class replaces three interfaces of client-go: delays and retries cost nothing until they are
+used.
 
 Rule: between two awaits the queue is consistent. A key leaves the line in the same step in which
 `WorkQueue.get` returns it, so no cancellation can come in between.
@@ -19,10 +20,10 @@ from types import TracebackType
 from typing import Final, Generic, TypeVar, final
 
 from kinform.errors import QueueShutDown, UsageError
-from kinform.sansio.rate_limiters import RateLimiter, default_controller_rate_limiter
-from kinform.sansio.work_queue import Intake, Order, Priority, WorkState
+from kinform.sansio.workqueue.key_queue import Intake, Order, Priority, WorkState
+from kinform.sansio.workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
+from kinform.workqueue._delaying import DelayTimer
 from kinform.workqueue.causes import MAX_CAUSES, Cause, CauseKind, Causes
-from kinform.workqueue.delaying import DelayTimer
 from kinform.workqueue.metrics import QueueMetrics, QueueStatistics
 
 __all__ = ["Drained", "Processing", "WorkQueue"]

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import msgspec
 
-from kinform.apiserver import kinds
-from kinform.apiserver.json import Json
-from kinform.apiserver.kinds import CustomVersion, Kind, Subresource
+from kinform.apiserver.scheme import kind_registry
+from kinform.apiserver.scheme.kind_registry import CustomVersion, Kind, Subresource
+from kinform.apiserver.serializer.json_values import Json
 
 FOLDER = Path(__file__).parent
 STATUS_VERBS = ("get", "patch", "update")
@@ -44,9 +44,9 @@ def custom() -> Json:
     return msgspec.json.decode(_read("custom_kinds.json.xz"), type=Json)
 
 
-def registry() -> kinds.Kinds:
+def registry() -> kind_registry.Kinds:
     """Return a new registry with the built-in kinds and the recorded custom ones."""
-    found = kinds.builtin()
+    found = kind_registry.builtin()
     for spec in custom()["definitions"]:
         stored = next(version["name"] for version in spec["versions"] if version["storage"])
         found.put(kinds_of(spec), stored=stored)
@@ -68,7 +68,7 @@ def _kind(spec: Json, version: Json) -> Kind:
         plural=names["plural"],
         singular=names["singular"],
         namespaced=spec["scope"] == "Namespaced",
-        verbs=kinds.CUSTOM_VERBS,
+        verbs=kind_registry.CUSTOM_VERBS,
         short_names=tuple(names.get("shortNames", ())),
         categories=tuple(names.get("categories", ())),
         subresources=_subresources(spec, version),

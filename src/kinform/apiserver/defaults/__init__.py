@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kinform.apiserver.defaults import conditions, core, others, pods, rbac, services, workloads
-from kinform.apiserver.json import Json
-from kinform.apiserver.kinds import Kind
-from kinform.apiserver.quantities import QuantityError
-from kinform.apiserver.status import StatusError, bad_request
+from kinform.apiserver.defaults import core, others, pods, rbac, services, status_fields, workloads
+from kinform.apiserver.endpoints.status import StatusError, bad_request
+from kinform.apiserver.scheme.kind_registry import Kind
+from kinform.apiserver.scheme.resource_quantities import QuantityError
+from kinform.apiserver.serializer.json_values import Json
 
 __all__ = ["default", "default_owned", "prepare_create", "prepare_update"]
 
@@ -58,7 +58,7 @@ def default_owned(kind: Kind, obj: Json) -> None:
         except QuantityError as error:
             raise _unreadable(kind, error) from None
     if obj.get("status"):
-        conditions.complete(kind, obj)
+        status_fields.complete(kind, obj)
 
 
 def default(kind: Kind, obj: Json) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kinform.apiserver.defaults import services
-from kinform.apiserver.json import Json, as_dict, as_list, at
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, at
 
 __all__ = ["DEFAULTS", "PREPARE_CREATE", "PREPARE_UPDATE", "keep_status"]
 

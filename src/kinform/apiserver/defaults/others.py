@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kinform.apiserver.defaults.core import keep_status
-from kinform.apiserver.json import Json, as_dict, as_list
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list
 
 __all__ = ["DEFAULTS", "PREPARE_CREATE", "PREPARE_UPDATE"]
 

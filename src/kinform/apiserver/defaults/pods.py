@@ -12,8 +12,8 @@ from kinform.apiserver.defaults.pods_volumes import (
     default_volume,
     pull_policy,
 )
-from kinform.apiserver.json import Json, as_dict
-from kinform.apiserver.quantities import parse, rounded
+from kinform.apiserver.scheme.resource_quantities import parse, rounded
+from kinform.apiserver.serializer.json_values import Json, as_dict
 
 __all__ = [
     "default_owned_pod",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, cast
 
-from kinform.apiserver.json import Json
+from kinform.apiserver.serializer.json_values import Json
 
 __all__ = ["omit_empty", "section"]
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kinform.apiserver.json import Json, as_list
-from kinform.apiserver.quantities import canonical
+from kinform.apiserver.scheme.resource_quantities import canonical
+from kinform.apiserver.serializer.json_values import Json, as_list
 
 __all__ = ["default_claim_spec", "default_field_refs", "default_volume", "pull_policy"]
 

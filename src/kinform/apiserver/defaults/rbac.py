@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kinform.apiserver.json import Json, as_dict, as_list
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list
 
 __all__ = ["DEFAULTS", "PREPARE_CREATE", "PREPARE_UPDATE", "default_owned_role"]
 

@@ -8,8 +8,8 @@ import itertools
 from collections.abc import Collection, Container
 from typing import Final
 
-from kinform.apiserver.field_errors import FieldError, invalid
-from kinform.apiserver.json import Json, as_dict, as_list
+from kinform.apiserver.scheme.field_errors import FieldError, invalid
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list
 
 __all__ = [
     "RANGE",

@@ -13,7 +13,7 @@ from kinform.apiserver.defaults.pods import (
 )
 from kinform.apiserver.defaults.pods_omitted import omit_empty, section
 from kinform.apiserver.defaults.pods_volumes import default_claim_spec
-from kinform.apiserver.json import Json, as_dict
+from kinform.apiserver.serializer.json_values import Json, as_dict
 
 __all__ = ["DEFAULTS", "PREPARE_CREATE", "PREPARE_UPDATE", "TEMPLATE_GENERATION"]
 

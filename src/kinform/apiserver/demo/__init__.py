@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kinform.apiserver.demo.running import Demo
+from kinform.apiserver.demo.demo_cluster import Demo
 
 __all__ = ["Demo"]

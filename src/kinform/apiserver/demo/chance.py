@@ -8,7 +8,7 @@ from typing import Final, final
 from kinform.apiserver.demo.manifests import IMAGE, REPLICAS, SHOPS, image
 from kinform.apiserver.demo.pods import crash, is_ready
 from kinform.apiserver.demo.world import World, is_going
-from kinform.apiserver.json import Json, as_dict, as_list, text
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, text
 
 __all__ = ["Chance", "next_image", "next_replicas"]
 

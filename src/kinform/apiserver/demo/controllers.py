@@ -13,7 +13,7 @@ import msgspec
 
 from kinform.apiserver.demo.pods import is_ready
 from kinform.apiserver.demo.world import World, condition, is_going, is_owned, owner_reference
-from kinform.apiserver.json import Json, as_dict, as_list, text
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, text
 
 __all__ = ["Controllers", "Rollout", "rollout", "template_hash"]
 

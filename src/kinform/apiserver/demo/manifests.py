@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from kinform.apiserver.json import Json
+from kinform.apiserver.serializer.json_values import Json
 
 __all__ = ["IMAGE", "NODES", "REPLICAS", "SHOPS", "everything", "image"]
 

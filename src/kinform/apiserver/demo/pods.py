@@ -13,7 +13,7 @@ from typing import Final, final
 
 from kinform.apiserver.demo.manifests import NODES
 from kinform.apiserver.demo.world import World, condition, is_going
-from kinform.apiserver.json import Json, as_dict, as_list, text
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, text
 
 __all__ = ["Kubelets", "choose_node", "crash", "is_ready"]
 

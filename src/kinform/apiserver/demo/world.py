@@ -13,15 +13,15 @@ from typing import Final, final
 
 import msgspec
 
-from kinform.apiserver.application import Application
-from kinform.apiserver.deletion import DeleteOptions
-from kinform.apiserver.json import Json, as_list, text
-from kinform.apiserver.kinds import Kind
-from kinform.apiserver.objects import key_of
-from kinform.apiserver.options import WriteOptions
-from kinform.apiserver.rendering import decode
-from kinform.apiserver.status import StatusError
-from kinform.apiserver.storage import Stored
+from kinform.apiserver.endpoints.application import Application
+from kinform.apiserver.endpoints.list_options import WriteOptions
+from kinform.apiserver.endpoints.status import StatusError
+from kinform.apiserver.registry.deletion import DeleteOptions
+from kinform.apiserver.registry.objects import key_of
+from kinform.apiserver.scheme.kind_registry import Kind
+from kinform.apiserver.serializer.encoding import decode
+from kinform.apiserver.serializer.json_values import Json, as_list, text
+from kinform.apiserver.storage.versioned_store import Stored
 from kinform.meta import GroupVersionKind
 
 __all__ = ["World", "condition", "is_going", "is_owned", "owner_reference"]

@@ -8,15 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from kinform.apiserver.field_errors import FieldError
-from kinform.apiserver.json import Json
-from kinform.apiserver.kinds import Kind
-from kinform.apiserver.validation import core, others, pods_update, rbac, statuses, workloads
+from kinform.apiserver.scheme.field_errors import FieldError
+from kinform.apiserver.scheme.kind_registry import Kind
+from kinform.apiserver.serializer.json_values import Json
+from kinform.apiserver.validation import core, others, rbac, statuses
 from kinform.apiserver.validation.metadata import (
     validate_metadata,
     validate_metadata_update,
     validate_metadata_update_again,
 )
+from kinform.apiserver.validation.pods import update
+from kinform.apiserver.validation.workloads import controllers
 
 __all__ = ["has_rules", "validate", "validate_update"]
 
@@ -24,17 +26,17 @@ _VALIDATE: Final[Mapping[str, Callable[[Json], list[FieldError]]]] = {
     **core.VALIDATE,
     **rbac.VALIDATE,
     **others.VALIDATE,
-    **workloads.VALIDATE,
+    **controllers.VALIDATE,
 }
 _VALIDATE_UPDATE: Final[Mapping[str, Callable[[Json, Json], list[FieldError]]]] = {
     **core.VALIDATE_UPDATE,
     **rbac.VALIDATE_UPDATE,
     **others.VALIDATE_UPDATE,
-    **workloads.VALIDATE_UPDATE,
+    **controllers.VALIDATE_UPDATE,
 }
 _PARTS: Final[Mapping[str, Mapping[str, Callable[[Json, Json], list[FieldError]]]]] = {
     "status": statuses.VALIDATE_STATUS,
-    "ephemeralcontainers": {"pods": pods_update.validate_ephemeral_update},
+    "ephemeralcontainers": {"pods": update.validate_ephemeral_update},
 }
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from kinform.apiserver.field_errors import (
+from kinform.apiserver.scheme.field_errors import (
     FieldError,
     Problem,
     forbidden,
@@ -17,10 +17,19 @@ from kinform.apiserver.field_errors import (
     required,
     too_long,
 )
-from kinform.apiserver.json import Json, JsonValue, as_dict, as_list, at, syntax_error, text
-from kinform.apiserver.quantities import parse
-from kinform.apiserver.type_errors import json_kind
+from kinform.apiserver.scheme.resource_quantities import parse
+from kinform.apiserver.scheme.type_errors import json_kind
+from kinform.apiserver.serializer.json_values import (
+    Json,
+    JsonValue,
+    as_dict,
+    as_list,
+    at,
+    syntax_error,
+    text,
+)
 from kinform.apiserver.validation import events, quotas, services, volumes
+from kinform.apiserver.validation.ip_ranges import check_address, check_range, special_address
 from kinform.apiserver.validation.labels import unsupported
 from kinform.apiserver.validation.metadata import IMMUTABLE
 from kinform.apiserver.validation.names import (
@@ -30,7 +39,6 @@ from kinform.apiserver.validation.names import (
     port_number,
     qualified_name,
 )
-from kinform.apiserver.validation.networks import check_address, check_range, special_address
 
 __all__ = ["VALIDATE", "VALIDATE_UPDATE"]
 

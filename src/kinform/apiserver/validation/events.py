@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from kinform.apiserver.field_errors import FieldError, invalid, required
-from kinform.apiserver.json import Json, as_dict, at
+from kinform.apiserver.scheme.field_errors import FieldError, invalid, required
+from kinform.apiserver.serializer.json_values import Json, as_dict, at
 from kinform.apiserver.validation.metadata import IMMUTABLE
 from kinform.apiserver.validation.names import qualified_name
 

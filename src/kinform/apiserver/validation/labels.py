@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from kinform.apiserver.field_errors import FieldError, Problem, forbidden, invalid, required
-from kinform.apiserver.json import Json, as_list
+from kinform.apiserver.scheme.field_errors import FieldError, Problem, forbidden, invalid, required
+from kinform.apiserver.serializer.json_values import Json, as_list
 from kinform.apiserver.validation.names import label_value, qualified_name
 
 __all__ = [

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from kinform.apiserver.field_errors import FieldError, forbidden, invalid, required
-from kinform.apiserver.json import Json
-from kinform.apiserver.kinds import Kind
+from kinform.apiserver.scheme.field_errors import FieldError, forbidden, invalid, required
+from kinform.apiserver.scheme.kind_registry import Kind
+from kinform.apiserver.serializer.json_values import Json
 from kinform.apiserver.validation.labels import check_annotations, check_labels, in_order
 from kinform.apiserver.validation.names import (
     dns_label,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 from typing import Final
 
-from kinform.apiserver.field_errors import (
+from kinform.apiserver.scheme.field_errors import (
     FieldError,
     duplicate,
     forbidden,
@@ -13,7 +13,8 @@ from kinform.apiserver.field_errors import (
     not_supported,
     required,
 )
-from kinform.apiserver.json import Json, as_dict, as_list
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list
+from kinform.apiserver.validation.ip_ranges import check_address, check_range, special_address
 from kinform.apiserver.validation.labels import check_label_selector, unsupported
 from kinform.apiserver.validation.metadata import IMMUTABLE
 from kinform.apiserver.validation.names import (
@@ -23,7 +24,6 @@ from kinform.apiserver.validation.names import (
     port_name,
     port_number,
 )
-from kinform.apiserver.validation.networks import check_address, check_range, special_address
 from kinform.apiserver.validation.services import check_port_target
 
 __all__ = [

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kinform.apiserver.field_errors import (
+from kinform.apiserver.scheme.field_errors import (
     FieldError,
     forbidden,
     invalid,
     not_supported,
     required,
 )
-from kinform.apiserver.json import Json, as_dict, as_list
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list
 from kinform.apiserver.validation import networking, volumes
 from kinform.apiserver.validation.labels import check_label_selector, unsupported
 from kinform.apiserver.validation.metadata import IMMUTABLE

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from kinform.apiserver.field_errors import (
+from kinform.apiserver.scheme.field_errors import (
     FieldError,
     duplicate,
     forbidden,
     invalid,
     required,
 )
-from kinform.apiserver.json import Json, as_dict, as_list, at
-from kinform.apiserver.quantities import parse
+from kinform.apiserver.scheme.resource_quantities import parse
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, at
 from kinform.apiserver.validation.metadata import IMMUTABLE
 from kinform.apiserver.validation.names import qualified_name
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from kinform.apiserver.field_errors import FieldError, invalid, required
-from kinform.apiserver.json import Json, as_dict, as_list
+from kinform.apiserver.scheme.field_errors import FieldError, invalid, required
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list
 from kinform.apiserver.validation.labels import check_label_selector, unsupported
 from kinform.apiserver.validation.names import dns_subdomain, path_segment
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kinform.apiserver.field_errors import (
+from kinform.apiserver.scheme.field_errors import (
     FieldError,
     duplicate,
     forbidden,
@@ -12,7 +12,8 @@ from kinform.apiserver.field_errors import (
     not_supported,
     required,
 )
-from kinform.apiserver.json import Json, as_dict, as_list, at
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, at
+from kinform.apiserver.validation.ip_ranges import check_address, check_range, special_address
 from kinform.apiserver.validation.labels import check_labels, unsupported
 from kinform.apiserver.validation.names import (
     dns_label,
@@ -22,7 +23,6 @@ from kinform.apiserver.validation.names import (
     port_number,
     qualified_name,
 )
-from kinform.apiserver.validation.networks import check_address, check_range, special_address
 
 __all__ = ["check_balancer", "check_port_target", "validate", "validate_update"]
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from kinform.apiserver.field_errors import FieldError, duplicate, invalid, required
-from kinform.apiserver.json import Json, as_dict, as_list
+from kinform.apiserver.scheme.field_errors import FieldError, duplicate, invalid, required
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list
 from kinform.apiserver.validation.names import ip_address, qualified_name
 
 __all__ = ["VALIDATE_STATUS"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kinform.apiserver.field_errors import (
+from kinform.apiserver.scheme.field_errors import (
     FieldError,
     Problem,
     forbidden,
@@ -12,9 +12,9 @@ from kinform.apiserver.field_errors import (
     not_supported,
     required,
 )
-from kinform.apiserver.json import Json, as_dict, as_list, at
-from kinform.apiserver.quantities import parse
-from kinform.apiserver.validation import claims
+from kinform.apiserver.scheme.resource_quantities import parse
+from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, at
+from kinform.apiserver.validation import claim_diffs
 from kinform.apiserver.validation.labels import check_label_selector
 from kinform.apiserver.validation.metadata import IMMUTABLE
 from kinform.apiserver.validation.names import dns_subdomain, qualified_name
@@ -127,7 +127,7 @@ def claim_update(new: Json, old: Json) -> list[FieldError]:
         wished = dict(after)
         if not before.get("storageClassName"):
             wished["storageClassName"] = before.get("storageClassName")
-        what = claims.difference(shown, wished)
+        what = claim_diffs.difference(shown, wished)
         errors.append(forbidden("spec", f"{_CLAIM_FIXED}\n{what}"))
     if after.get("volumeMode") != before.get("volumeMode"):
         errors.append(invalid("volumeMode", after.get("volumeMode"), IMMUTABLE))

@@ -8,14 +8,14 @@
 
 from __future__ import annotations
 
+from kinform.testing.simulation._oracles.mirror import mirrored
+from kinform.testing.simulation._oracles.witness import Divergence
+from kinform.testing.simulation._schedule.workload import Draft, Workload
 from kinform.testing.simulation.actions import Schedule
 from kinform.testing.simulation.drawing import draw
 from kinform.testing.simulation.limits import Limits
-from kinform.testing.simulation.mirror import mirrored
 from kinform.testing.simulation.process import Process
 from kinform.testing.simulation.programs import everything_at_once
-from kinform.testing.simulation.witness import Divergence
-from kinform.testing.simulation.workload import Draft, Workload
 from kinform.testing.simulation.world import Outcome, World, simulate
 
 __all__ = [

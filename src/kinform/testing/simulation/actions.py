@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias, final
 import msgspec
 
 from kinform.apiserver import faults
-from kinform.apiserver.fault_kinds import Fault
+from kinform.apiserver.faults.kinds import Fault
 from kinform.errors import UsageError
 
 __all__ = [

@@ -10,11 +10,13 @@ from typing import Final, TypeAlias
 import msgspec
 
 from kinform.apiserver import faults
-from kinform.apiserver.fault_files import dump
-from kinform.apiserver.fault_kinds import EFFECTS, Fault, Stale
-from kinform.apiserver.fault_plan import random_plan
+from kinform.apiserver.faults.files import dump
+from kinform.apiserver.faults.kinds import EFFECTS, Fault, Stale
+from kinform.apiserver.faults.plan import random_plan
 from kinform.errors import UsageError
-from kinform.testing.simulation import fault_names
+from kinform.testing.simulation._schedule import fault_names
+from kinform.testing.simulation._schedule.fault_names import ALL, name_of, name_of_fault
+from kinform.testing.simulation._schedule.themes import Theme, every_theme, scene_of, theme_of
 from kinform.testing.simulation.actions import (
     Action,
     Compact,
@@ -35,8 +37,6 @@ from kinform.testing.simulation.actions import (
     is_of_server,
     kind_of,
 )
-from kinform.testing.simulation.fault_names import ALL, name_of, name_of_fault
-from kinform.testing.simulation.themes import Theme, every_theme, scene_of, theme_of
 
 __all__ = ["NAMESPACES", "QUIET", "calmed", "crashes", "draw"]
 

@@ -8,14 +8,14 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any, final
 
 from kinform.cache.factory import SharedInformerFactory
-from kinform.cache.informer import SharedInformer
+from kinform.cache.shared_informer import SharedInformer
 from kinform.client import Client
-from kinform.objects import Object
+from kinform.objects.object import Object
 from kinform.runtime.leader_election import LeaderElector
+from kinform.testing.simulation._oracles.witness import Divergence, Witness
+from kinform.testing.simulation._world.history import History, Sees, everything
+from kinform.testing.simulation._world.link import Link
 from kinform.testing.simulation.actions import Schedule, is_fault, kind_of
-from kinform.testing.simulation.history import History, Sees, everything
-from kinform.testing.simulation.link import Link
-from kinform.testing.simulation.witness import Divergence, Witness
 
 __all__ = ["Process"]
 

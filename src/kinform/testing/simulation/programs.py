@@ -3,7 +3,7 @@
 Two informers, one with a selector, in one of many configurations, each with a witness; a handler
 that is slow, and may raise; an election; and for the leader a controller that keeps for every
 ConfigMap of one namespace a Secret of the same name and value. In some schedules it is rough: see
-`kinform.testing.simulation.rough`.
+`kinform.testing.simulation.rough_programs`.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ import base64
 import functools
 from typing import Any, Final
 
-from kinform.cache.events import Updated
-from kinform.cache.informer import InformerOptions, SharedInformer
-from kinform.cache.options import ReflectorOptions
+from kinform.cache.processor.events import Updated
+from kinform.cache.reflector_options import ReflectorOptions
+from kinform.cache.shared_informer import InformerOptions, SharedInformer
 from kinform.errors import LeadershipLost
 from kinform.meta import ObjectName
-from kinform.objects import Object
-from kinform.runtime.context import Context
-from kinform.runtime.controller import Controller
+from kinform.objects.object import Object
+from kinform.runtime.controller.context import Context
+from kinform.runtime.controller.controller import Controller
+from kinform.runtime.controller.reconciler import Result
 from kinform.runtime.leader_election import LeaderElection, LeaderElector
 from kinform.runtime.manager import Manager
-from kinform.runtime.reconciling import Result
-from kinform.sansio.delta_fifo import DeltaFIFO
-from kinform.sansio.real_fifo import RealFIFO
+from kinform.sansio.queue.delta_fifo import DeltaFIFO
+from kinform.sansio.queue.real_fifo import RealFIFO
+from kinform.testing.simulation._schedule.themes import is_rough
 from kinform.testing.simulation.process import Process
-from kinform.testing.simulation.rough import Backlog, misuse, with_nulls
-from kinform.testing.simulation.themes import is_rough
+from kinform.testing.simulation.rough_programs import Backlog, misuse, with_nulls
 
 __all__ = ["MIRRORED", "everything_at_once", "secret_value"]
 

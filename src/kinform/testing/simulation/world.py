@@ -14,26 +14,26 @@ from collections.abc import Awaitable, Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, final
 
-from kinform.apiserver.kinds import Kind
+from kinform.apiserver.scheme.kind_registry import Kind
 from kinform.apiserver.server import APIServer
 from kinform.client import connect
 from kinform.errors import LeadershipLost, UsageError
 from kinform.rest.config import Config
 from kinform.testing import virtual_time
 from kinform.testing.simulation import actions as acts
-from kinform.testing.simulation import knobs
+from kinform.testing.simulation._oracles.activity import Activity, is_bookkeeping, stuck_deletion
+from kinform.testing.simulation._oracles.failures import PROCESS, Failures
+from kinform.testing.simulation._oracles.witness import Divergence
+from kinform.testing.simulation._schedule import knobs
+from kinform.testing.simulation._schedule.workload import Workload
+from kinform.testing.simulation._world.history import History
+from kinform.testing.simulation._world.link import Link, Sent
+from kinform.testing.simulation._world.slots import Countdown, Slot
+from kinform.testing.simulation._world.writer import BUSY, Lost, Writer
 from kinform.testing.simulation.actions import Action, Schedule, Write
-from kinform.testing.simulation.activity import Activity, is_bookkeeping, stuck_deletion
 from kinform.testing.simulation.drawing import NAMESPACES
-from kinform.testing.simulation.failures import PROCESS, Failures
-from kinform.testing.simulation.history import History
 from kinform.testing.simulation.limits import WATCHER, Limits, TimeUp, limited
-from kinform.testing.simulation.link import Link, Sent
 from kinform.testing.simulation.process import Process
-from kinform.testing.simulation.slots import Countdown, Slot
-from kinform.testing.simulation.witness import Divergence
-from kinform.testing.simulation.workload import Workload
-from kinform.testing.simulation.writer import BUSY, Lost, Writer
 
 __all__ = ["BUDGET", "Check", "Outcome", "Program", "World", "simulate"]
 

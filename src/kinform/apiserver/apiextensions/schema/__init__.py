@@ -1,0 +1,1 @@
+"""Structural schemas of custom kinds: pruning, defaulting and validation of objects."""

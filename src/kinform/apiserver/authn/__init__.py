@@ -1,0 +1,1 @@
+"""Authentication: users, their tokens, impersonation, tokens of service accounts."""

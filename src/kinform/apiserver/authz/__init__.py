@@ -1,0 +1,1 @@
+"""Authorization: roles and bindings (RBAC), access reviews, the check against escalation."""

@@ -1,0 +1,1 @@
+"""Ownership of fields: ``metadata.managedFields`` and server-side apply."""

@@ -1,0 +1,1 @@
+"""The patch formats of the API: JSON patch, JSON merge patch and strategic merge patch."""

@@ -1,0 +1,1 @@
+"""Create, update and delete: everything between a decoded body and the storage."""

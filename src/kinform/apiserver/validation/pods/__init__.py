@@ -1,0 +1,1 @@
+"""Validation of pods and of templates of pods."""

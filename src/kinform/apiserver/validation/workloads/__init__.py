@@ -1,0 +1,1 @@
+"""Validation of the kinds that run pods: Deployments, StatefulSets, DaemonSets, Jobs and others."""

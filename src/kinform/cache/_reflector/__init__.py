@@ -1,0 +1,1 @@
+"""Parts of `kinform.cache.reflector`: one list, one open watch, checks of arriving objects."""

@@ -1,0 +1,1 @@
+"""Access of commands to a cluster: which one, which resources, their informers and sources."""

@@ -1,0 +1,1 @@
+"""Output of commands: tables, lines, JSON and YAML, JSONPath templates, the live table."""

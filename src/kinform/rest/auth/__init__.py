@@ -1,0 +1,1 @@
+"""Credentials of a client: tokens, client certificates, and plugins that issue them."""

@@ -1,0 +1,1 @@
+"""Kubernetes Events that a controller records: client-go's ``tools/record``."""

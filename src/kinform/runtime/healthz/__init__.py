@@ -1,0 +1,1 @@
+"""Health checks, and the HTTP server of ``/livez``, ``/readyz`` and ``/metrics``."""

@@ -1,0 +1,1 @@
+"""Sources of a controller's work: informers of a kind, timers, streams and channels."""

@@ -1,0 +1,1 @@
+"""Fakes of a server for unit tests: objects in memory to list and watch."""

@@ -1,0 +1,1 @@
+"""Oracles of a simulated run: checks of deliveries, writes and failed reconciles."""

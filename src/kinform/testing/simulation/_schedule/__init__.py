@@ -1,0 +1,1 @@
+"""Parts of schedules: faults by name, scenes, themes, workloads, and shrinking."""

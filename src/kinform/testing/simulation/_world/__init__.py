@@ -1,0 +1,1 @@
+"""Parts of a simulated world: network links, restarting processes, the writer, the history."""
