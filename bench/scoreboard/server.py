@@ -27,8 +27,8 @@ from bench.scoreboard.front import Elsewhere, Front
 from bench.scoreboard.scenarios import PODS, pod
 from kinform.apiserver import APIServer, faults
 from kinform.apiserver.endpoints.application import Application
-from kinform.apiserver.endpoints.messages import Request
-from kinform.apiserver.storage.versioned_store import Draft
+from kinform.apiserver.endpoints.messages import ServerRequest
+from kinform.apiserver.storage.versioned_store import ObjectDraft
 from kinform.testing.controlplane._pki import CertificateAuthority
 
 __all__ = ["main"]
@@ -118,7 +118,9 @@ class _Server:
     async def _ask(self, method: str, target: str, body: bytes = b"") -> None:
         media_type = "merge-patch+json" if method == "PATCH" else "json"
         headers = {"Content-Type": f"application/{media_type}"}
-        answer = await self._writer.handle(Request.of(method, target, headers=headers, body=body))
+        answer = await self._writer.handle(
+            ServerRequest.of(method, target, headers=headers, body=body)
+        )
         if answer.status >= 300:
             raise RuntimeError(f"{method} {target}: {answer.status} {answer.body!r}")
 
@@ -135,7 +137,7 @@ class _Server:
             value["metadata"]["managedFields"][0]["fieldsV1"] = "deep"
             return json.dumps(value).replace('"deep"', deep).encode()
 
-        draft = Draft(encode=encode, labels=held.labels, fields=held.fields, uid=held.uid)
+        draft = ObjectDraft(encode=encode, labels=held.labels, fields=held.fields, uid=held.uid)
         storage.update("pods", key, draft)
 
     async def faults(self, command: Mapping[str, Any]) -> Answer:

@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator
 import msgspec
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.serializer.json_values import Json
 
 PATH = "/api/v1/namespaces/default/configmaps"
@@ -28,7 +28,7 @@ class Writer:
     async def send(self, method: str, path: str, body: Json | None = None) -> Json:
         headers = {"authorization": "Bearer x", "content-type": "application/json"}
         content = b"" if body is None else msgspec.json.encode(body)
-        request = Request.of(method, path, headers=headers, body=content)
+        request = ServerRequest.of(method, path, headers=headers, body=content)
         response = await self._server.application.handle(request)
         assert isinstance(response.body, bytes)
         answer: Json = msgspec.json.decode(response.body)

@@ -8,7 +8,7 @@ import json
 from collections.abc import AsyncIterator, Callable
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.request_paths import Route, route
 from kinform.apiserver.registry.deletion import delete_options
 from kinform.cache.shared_informer import SharedInformer
@@ -42,7 +42,7 @@ class World:
     async def get(self, name: str, query: str = "") -> int:
         """Read an object, with all faults; return the status."""
         headers = {"Authorization": f"Bearer {self.server.token}"}
-        request = Request.of("GET", f"{CONFIGS}/{name}?{query}", headers=headers)
+        request = ServerRequest.of("GET", f"{CONFIGS}/{name}?{query}", headers=headers)
         return (await self.server.application.handle(request)).status
 
     def names(self) -> list[str]:
@@ -75,9 +75,9 @@ class World:
         """Return how often the informer has listed."""
         return self.informer.statistics().reflector.lists
 
-    def _request(self, method: str, path: str, body: object) -> Request:
+    def _request(self, method: str, path: str, body: object) -> ServerRequest:
         headers = {"Content-Type": "application/json"}
-        return Request.of(method, path, headers=headers, body=json.dumps(body).encode())
+        return ServerRequest.of(method, path, headers=headers, body=json.dumps(body).encode())
 
     def _route(self, path: str) -> Route:
         return route(self.server.cluster.kinds, path)

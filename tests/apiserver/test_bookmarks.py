@@ -8,16 +8,16 @@ import contextlib
 import msgspec
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.endpoints.messages import Request, Response
+from kinform.apiserver.endpoints.messages import ServerRequest, ServerResponse
 from kinform.apiserver.serializer.json_values import Json
 from kinform.testing import in_virtual_time
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-async def answer(api: APIServer, method: str, query: str = "", body: bytes = b"") -> Response:
+async def answer(api: APIServer, method: str, query: str = "", body: bytes = b"") -> ServerResponse:
     headers = {"authorization": "Bearer x", "content-type": "application/json"}
-    request = Request.of(method, CONFIG_MAPS + query, headers=headers, body=body)
+    request = ServerRequest.of(method, CONFIG_MAPS + query, headers=headers, body=body)
     return await api.application.handle(request)
 
 

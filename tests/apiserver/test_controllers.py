@@ -10,8 +10,8 @@ import pytest
 
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.endpoints.application import Application
-from kinform.apiserver.endpoints.messages import Request
-from kinform.apiserver.storage.versioned_store import Draft
+from kinform.apiserver.endpoints.messages import ServerRequest
+from kinform.apiserver.storage.versioned_store import ObjectDraft
 
 NAMESPACES = "/api/v1/namespaces"
 CONFIGMAPS = f"{NAMESPACES}/default/configmaps"
@@ -35,7 +35,7 @@ class Client:
         self, method: str, target: str, body: object = None, kind: str = "application/json"
     ) -> Any:
         content = b"" if body is None else json.dumps(body).encode()
-        request = Request.of(method, target, headers={"Content-Type": kind}, body=content)
+        request = ServerRequest.of(method, target, headers={"Content-Type": kind}, body=content)
         response = await self.app.handle(request)
         assert isinstance(response.body, bytes)
         return json.loads(response.body)
@@ -108,7 +108,7 @@ async def test_a_namespace_tells_what_it_waits_for_and_goes_after_it(client: Cli
 async def test_what_a_controller_cannot_do_is_logged_and_the_client_gets_its_answer(
     client: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
-    unreadable = Draft(lambda _: b'{"metadata":{"deletionTimestamp"', uid="u")
+    unreadable = ObjectDraft(lambda _: b'{"metadata":{"deletionTimestamp"', uid="u")
     client.app.cluster.storage.create("configmaps", "default/broken", unreadable)
 
     with caplog.at_level(logging.ERROR, logger="kinform.apiserver"):

@@ -18,8 +18,8 @@ from kinform.apiserver.demo.controllers import Controllers, rollout, template_ha
 from kinform.apiserver.demo.demo_cluster import PERIOD
 from kinform.apiserver.demo.manifests import NODES
 from kinform.apiserver.demo.pods import Kubelets, choose_node, is_ready
-from kinform.apiserver.demo.world import EVENTS, World, is_going, is_owned
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.demo.world import EVENTS, DemoWorld, is_going, is_owned
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.serializer.json_values import Json, text
 from kinform.apiserver.storage.versioned_store import Change
 from kinform.errors import UsageError
@@ -33,8 +33,8 @@ def server(seed: int = 1) -> APIServer:
     return APIServer(port=None, token="x", seed=seed)
 
 
-def world_of(api: APIServer) -> World:
-    return World(api.application, random.Random(0))
+def world_of(api: APIServer) -> DemoWorld:
+    return DemoWorld(api.application, random.Random(0))
 
 
 async def send(api: APIServer, method: str, target: str, body: Json | None = None) -> Json:
@@ -42,7 +42,7 @@ async def send(api: APIServer, method: str, target: str, body: Json | None = Non
     headers = {"authorization": "Bearer x", "content-type": content_type}
     content = b"" if body is None else msgspec.json.encode(body)
     response = await api.application.handle(
-        Request.of(method, target, headers=headers, body=content)
+        ServerRequest.of(method, target, headers=headers, body=content)
     )
     assert isinstance(response.body, bytes)
     answer: Json = msgspec.json.decode(response.body)
@@ -50,13 +50,13 @@ async def send(api: APIServer, method: str, target: str, body: Json | None = Non
     return answer
 
 
-def pods_of(world: World, deployment: str) -> list[Json]:
+def pods_of(world: DemoWorld, deployment: str) -> list[Json]:
     """Return the pods of a deployment that are not on their way out."""
     pods = (it for it in world.all("pods") if not is_going(it))
     return [it for it in pods if text(it, "metadata", "labels", "app") == deployment]
 
 
-def settle(world: World) -> None:
+def settle(world: DemoWorld) -> None:
     """Let controllers and kubelets finish what they have to do, while nothing else happens."""
     for step in range(200):
         Controllers(world).step()
@@ -83,14 +83,14 @@ async def test_after_five_minutes_everything_is_as_it_was_asked_for(
     assert [it for it in caplog.records if it.levelno >= logging.WARNING] == []
 
 
-def check_bounds(world: World) -> None:
+def check_bounds(world: DemoWorld) -> None:
     assert len(world.all("pods")) <= 40
     assert len(world.all("events")) <= EVENTS
     assert len(world.all("replicasets.apps")) <= 3 * 4
     assert len(world.all("jobs.batch")) <= 5
 
 
-def check_replicas(world: World) -> None:
+def check_replicas(world: DemoWorld) -> None:
     pods = world.all("pods")
     for deployment in world.all("deployments.apps"):
         wanted, state = deployment["spec"]["replicas"], deployment["status"]
@@ -105,7 +105,7 @@ def check_replicas(world: World) -> None:
     assert {text(it, "status", "phase") for it in pods} <= {"Running", "Succeeded"}
 
 
-def check_owners(world: World) -> None:
+def check_owners(world: DemoWorld) -> None:
     owners = [*world.all("replicasets.apps"), *world.all("jobs.batch")]
     for pod in world.all("pods"):
         assert sum(is_owned(pod, owner) for owner in owners) == 1

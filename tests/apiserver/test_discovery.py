@@ -6,8 +6,8 @@ import pytest
 
 from kinform.apiserver import _recorded
 from kinform.apiserver.endpoints import discovery
-from kinform.apiserver.endpoints.discovery import AGGREGATED, Discovery, wants_aggregated
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.discovery import AGGREGATED, DiscoveryDocuments, wants_aggregated
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.scheme import kind_registry
 from kinform.apiserver.serializer.json_values import Json
 from tests.apiserver import recorded
@@ -101,20 +101,20 @@ def test_the_aggregated_form_is_for_those_who_name_it(accept: str, *, wanted: bo
 
 
 def test_an_answer_that_the_client_has_already_is_not_sent_again() -> None:
-    answers = Discovery(kind_registry.builtin())
-    first = answers.answer(Request.of("GET", "/apis", headers={"Accept": AGGREGATED}))
+    answers = DiscoveryDocuments(kind_registry.builtin())
+    first = answers.answer(ServerRequest.of("GET", "/apis", headers={"Accept": AGGREGATED}))
     assert first is not None
     assert first.headers["Content-Type"] == AGGREGATED
     headers = {"Accept": AGGREGATED, "If-None-Match": first.headers["ETag"]}
-    second = answers.answer(Request.of("GET", "/apis?timeout=32s", headers=headers))
+    second = answers.answer(ServerRequest.of("GET", "/apis?timeout=32s", headers=headers))
     assert second is not None
     assert (second.status, second.body) == (304, b"")
 
 
 def test_a_new_kind_changes_the_answer() -> None:
     registry = kind_registry.builtin()
-    answers = Discovery(registry)
-    request = Request.of("GET", "/apis", headers={"Accept": AGGREGATED})
+    answers = DiscoveryDocuments(registry)
+    request = ServerRequest.of("GET", "/apis", headers={"Accept": AGGREGATED})
     before = answers.answer(request)
     registry.put(recorded.kinds_of(recorded.custom()["definitions"][0]))
     after = answers.answer(request)
@@ -125,7 +125,7 @@ def test_a_new_kind_changes_the_answer() -> None:
 
 
 def test_other_requests_are_left_to_others() -> None:
-    answers = Discovery(kind_registry.builtin())
-    assert answers.answer(Request.of("GET", "/apis")) is None
+    answers = DiscoveryDocuments(kind_registry.builtin())
+    assert answers.answer(ServerRequest.of("GET", "/apis")) is None
     headers = {"Accept": AGGREGATED}
-    assert answers.answer(Request.of("GET", "/apis/apps", headers=headers)) is None
+    assert answers.answer(ServerRequest.of("GET", "/apis/apps", headers=headers)) is None

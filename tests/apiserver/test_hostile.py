@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from kinform.apiserver import APIServer
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.endpoints.application import Application
-from kinform.apiserver.endpoints.messages import Request, Response
+from kinform.apiserver.endpoints.messages import ServerRequest, ServerResponse
 from kinform.apiserver.storage.versioned_store import Change
 
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -40,11 +40,11 @@ def send(
     *,
     headers: Mapping[str, str] | None = None,
     body: bytes = b"",
-) -> Response:
+) -> ServerResponse:
     """Return the answer; of a watch, only its beginning is read."""
 
-    async def sent() -> Response:
-        request = Request.of(method, target, headers=headers, body=body)
+    async def sent() -> ServerResponse:
+        request = ServerRequest.of(method, target, headers=headers, body=body)
         async with asyncio.timeout(20):
             response = await application.handle(request)
             if not isinstance(response.body, bytes):
@@ -55,7 +55,7 @@ def send(
     return asyncio.run(sent())
 
 
-def status_of(response: Response) -> dict[str, Any]:
+def status_of(response: ServerResponse) -> dict[str, Any]:
     assert isinstance(response.body, bytes)
     found: dict[str, Any] = json.loads(response.body)
     assert (found["kind"], found["code"]) == ("Status", response.status)
@@ -388,13 +388,13 @@ def test_no_warning_breaks_the_headers_of_an_answer() -> None:
 
 
 def test_warnings_that_would_break_a_header_are_left_out() -> None:
-    response = Response(warnings=["a\r\nb", "good", "\ud800", "good"])
+    response = ServerResponse(warnings=["a\r\nb", "good", "\ud800", "good"])
 
     assert response.warning_headers() == ['299 - "good"']
 
 
 def test_of_many_long_warnings_so_much_is_sent_as_fits() -> None:
-    response = Response(warnings=[f"{n:03}" + "f" * 1000 for n in range(30)])
+    response = ServerResponse(warnings=[f"{n:03}" + "f" * 1000 for n in range(30)])
 
     assert [len(it) for it in response.warning_headers()] == [256 + len('299 - ""')] * 16
 
@@ -559,7 +559,7 @@ def test_every_request_is_answered_without_an_internal_error(
     application = server()
     for method, path, query, media, accept, body in requests:
         headers = {"content-type": media, "accept": accept}
-        request = Request.of(method, path, headers=headers, body=body)
+        request = ServerRequest.of(method, path, headers=headers, body=body)
         request.query = {**request.query, **{name: [value] for name, value in query.items()}}
         response = asyncio.run(_answered(application, request))
         assert 200 <= response.status < 600
@@ -569,7 +569,7 @@ def test_every_request_is_answered_without_an_internal_error(
     assert send(application, "GET", MAPS).status == 200
 
 
-async def _answered(application: Application, request: Request) -> Response:
+async def _answered(application: Application, request: ServerRequest) -> ServerResponse:
     async with asyncio.timeout(20):
         response = await application.handle(request)
         if not isinstance(response.body, bytes):

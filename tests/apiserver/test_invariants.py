@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.endpoints.application import Application
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.server import preload
 from kinform.apiserver.storage.versioned_store import Storage
 
@@ -56,7 +56,7 @@ class World:
         self, method: str, target: str, body: object = None, *, media: str = "application/json"
     ) -> tuple[int, Json]:
         data = b"" if body is None else json.dumps(body).encode()
-        request = Request.of(method, target, headers={"content-type": media}, body=data)
+        request = ServerRequest.of(method, target, headers={"content-type": media}, body=data)
         response = await self.application.handle(request)
         assert isinstance(response.body, bytes)
         found = json.loads(response.body) if response.body.startswith(b"{") else {}
@@ -276,7 +276,7 @@ async def _replayed(world: World, name: str, listed: Json, revision: int) -> dic
     assert listed["metadata"]["resourceVersion"] == str(revision)
     resource, _, query = name.partition("?")
     target = f"/api/v1/{resource}?{query}&watch=1&resourceVersion={revision}"
-    response = await world.application.handle(Request.of("GET", target))
+    response = await world.application.handle(ServerRequest.of("GET", target))
     assert not isinstance(response.body, bytes)
     objects, last = _by_key(listed), revision
     async with contextlib.aclosing(response.body) as chunks:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from kinform.apiserver import _recorded
-from kinform.apiserver.endpoints.messages import Request, Response
+from kinform.apiserver.endpoints.messages import ServerRequest, ServerResponse
 from kinform.apiserver.openapi import v3
 from kinform.apiserver.openapi.v3 import OpenApi
 from kinform.apiserver.scheme import kind_registry
@@ -19,13 +19,13 @@ SHARED_BY_GROUPS = {
 """Their lists of groups name some, of the real server, that serve nothing."""
 
 
-def get(answers: OpenApi, target: str, **headers: str) -> Response:
-    response = answers.answer(Request.of("GET", target, headers=headers))
+def get(answers: OpenApi, target: str, **headers: str) -> ServerResponse:
+    response = answers.answer(ServerRequest.of("GET", target, headers=headers))
     assert response is not None
     return response
 
 
-def body(response: Response) -> bytes:
+def body(response: ServerResponse) -> bytes:
     assert isinstance(response.body, bytes)
     return response.body
 
@@ -141,4 +141,4 @@ def test_a_kind_that_is_gone_has_no_document() -> None:
 
 
 def test_other_paths_are_left_to_others() -> None:
-    assert OpenApi(kind_registry.builtin()).answer(Request.of("GET", "/openapi")) is None
+    assert OpenApi(kind_registry.builtin()).answer(ServerRequest.of("GET", "/openapi")) is None

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.authn.identity import User
-from kinform.apiserver.authz.rbac import Attributes, Objects, Policy, Rule
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.authn.identity import RequestUser
+from kinform.apiserver.authz.rbac import AccessPolicy, Attributes, PolicyObjects, Rule
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.errors import ForbiddenError, UsageError
 from tests.apiserver.recorded_rbac import CASES, HOME, SETUP, Case, essence, recorded
 
@@ -28,7 +28,7 @@ async def ask(server: APIServer, token: str, case: Case, **headers: str) -> Json
     if token:
         fields["authorization"] = f"Bearer {token}"
     body = b"" if case.body is None else json.dumps(case.body).encode()
-    request = Request.of(case.method, case.path, headers=fields, body=body)
+    request = ServerRequest.of(case.method, case.path, headers=fields, body=body)
     answer = await server.application.handle(request)
     assert isinstance(answer.body, bytes)
     return essence(answer.status, answer.body)
@@ -159,8 +159,8 @@ def test_roles_that_aggregate_each_other_have_the_same_rules() -> None:
             "rules": [{"verbs": [verb], "apiGroups": [""], "resources": ["pods"]}],
         }
 
-    policy = Policy(
-        Objects(cluster_roles=[role("a", "x", "y", "get"), role("b", "y", "x", "list")])
+    policy = AccessPolicy(
+        PolicyObjects(cluster_roles=[role("a", "x", "y", "get"), role("b", "y", "x", "list")])
     )
 
     assert set(policy.rules_of("", "a") or ()) == set(policy.rules_of("", "b") or ())
@@ -180,8 +180,8 @@ def missing(held: list[Rule], wanted: Rule) -> list[Rule]:
         }
         for n in range(len(held))
     ]
-    policy = Policy(Objects(cluster_roles=roles, cluster_role_bindings=bindings))
-    return policy.missing(User(name="a"), "", [wanted])
+    policy = AccessPolicy(PolicyObjects(cluster_roles=roles, cluster_role_bindings=bindings))
+    return policy.missing(RequestUser(name="a"), "", [wanted])
 
 
 @given(TUPLES, TUPLES, TUPLES)
@@ -231,6 +231,6 @@ def test_a_user_without_a_binding_may_do_nothing(
         "metadata": {"name": "all"},
         "rules": [{"verbs": list(verbs), "apiGroups": [group], "resources": [resource]}],
     }
-    policy = Policy(Objects(cluster_roles=[role]))
+    policy = AccessPolicy(PolicyObjects(cluster_roles=[role]))
 
-    assert not policy.decide(User(name="a", groups=("b",)), Attributes("get")).is_allowed
+    assert not policy.decide(RequestUser(name="a", groups=("b",)), Attributes("get")).is_allowed

@@ -20,11 +20,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.endpoints.messages import Chunks, Request, Response, apart
+from kinform.apiserver.endpoints.messages import Chunks, ServerRequest, ServerResponse, apart
 from kinform.apiserver.serializer.json_values import Json
 from kinform.apiserver.storage.journal import Journal
-from kinform.apiserver.storage.sqlite import FORMAT, Batch, Database
-from kinform.apiserver.storage.versioned_store import Change, Draft, Expired, Storage, Stored
+from kinform.apiserver.storage.sqlite import FORMAT, Database, WriteBatch
+from kinform.apiserver.storage.versioned_store import (
+    Change,
+    ObjectDraft,
+    RevisionExpired,
+    Storage,
+    Stored,
+)
 from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.testing import in_virtual_time
@@ -55,10 +61,12 @@ def server(path: Path, *, seed: int | None = None) -> APIServer:
     return APIServer(port=None, token="x", data=path, seed=seed)
 
 
-async def answer(api: APIServer, method: str, target: str, body: Json | None = None) -> Response:
+async def answer(
+    api: APIServer, method: str, target: str, body: Json | None = None
+) -> ServerResponse:
     headers = {"authorization": "Bearer x", "content-type": "application/json"}
     content = b"" if body is None else msgspec.json.encode(body)
-    request = Request.of(method, target, headers=headers, body=content)
+    request = ServerRequest.of(method, target, headers=headers, body=content)
     return await api.application.handle(request)
 
 
@@ -378,11 +386,11 @@ STEPS = st.lists(
 )
 
 
-def draft(number: int) -> Draft:
+def draft(number: int) -> ObjectDraft:
     def encode(version: str) -> bytes:
         return msgspec.json.encode({"metadata": {"resourceVersion": version}, "n": number})
 
-    return Draft(encode, {"n": str(number)}, {"f": "1"}, f"uid-{number}", ("x", "y")[:number])
+    return ObjectDraft(encode, {"n": str(number)}, {"f": "1"}, f"uid-{number}", ("x", "y")[:number])
 
 
 def step(storage: Storage, verb: str, key: str, number: int) -> None:
@@ -395,7 +403,7 @@ def step(storage: Storage, verb: str, key: str, number: int) -> None:
     elif verb == "drop" and held is not None:
         storage.delete(resource, key, draft(number))
     elif verb == "restore":
-        with contextlib.suppress(Expired):
+        with contextlib.suppress(RevisionExpired):
             storage.restore(max(1, storage.revision - number))
     elif verb == "compact":
         storage.compact()
@@ -429,7 +437,7 @@ def test_a_reopened_storage_equals_the_one_in_memory(steps: list[Step]) -> None:
 def kinform_file(path: Path) -> None:
     with contextlib.closing(Database.open(path)) as database:
         raw = b'{"metadata":{"resourceVersion":"7"}}'
-        database.commit(Batch(7, {("pods", "a/b"): Stored("a/b", raw, 7)}))
+        database.commit(WriteBatch(7, {("pods", "a/b"): Stored("a/b", raw, 7)}))
 
 
 def change(path: Path, statement: str) -> None:

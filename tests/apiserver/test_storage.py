@@ -9,11 +9,11 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kinform.apiserver.storage.versioned_store import (
     Change,
     Conflict,
-    Draft,
     Exists,
-    Expired,
     Future,
     Missing,
+    ObjectDraft,
+    RevisionExpired,
     Storage,
 )
 
@@ -22,8 +22,8 @@ def key(name: str) -> str:
     return f"ns/{name}"
 
 
-def saying(text: str) -> Draft:
-    return Draft(lambda version: f"{text}@{version}".encode())
+def saying(text: str) -> ObjectDraft:
+    return ObjectDraft(lambda version: f"{text}@{version}".encode())
 
 
 def shown(change: Change) -> str:
@@ -82,7 +82,7 @@ def test_writes_that_cannot_be_change_nothing() -> None:
         raise LookupError
 
     with pytest.raises(LookupError):
-        storage.update("pods", key("a"), Draft(broken))
+        storage.update("pods", key("a"), ObjectDraft(broken))
     assert storage.revision == 2
     assert [shown(change) for change in storage.table("pods").since(1)] == ["+a@2"]
 
@@ -108,10 +108,10 @@ def test_a_bounded_history_forgets_the_oldest_and_says_so() -> None:
     table = storage.table("pods")
     assert table.forgotten == 2
     assert [shown(change) for change in table.since(2)] == ["+b@3", "+c@4"]
-    with pytest.raises(Expired) as caught:
+    with pytest.raises(RevisionExpired) as caught:
         list(table.since(1))
     assert (caught.value.revision, caught.value.oldest) == (1, 2)
-    with pytest.raises(Expired):
+    with pytest.raises(RevisionExpired):
         table.at(1)
 
 
@@ -119,7 +119,7 @@ def test_compaction_also_concerns_resources_that_come_later() -> None:
     storage = Storage()
     storage.create("pods", key("a"), saying("a"))
     storage.compact()
-    with pytest.raises(Expired):
+    with pytest.raises(RevisionExpired):
         list(storage.table("nodes").since(1))
     assert list(storage.table("nodes").since(2)) == []
 
@@ -129,7 +129,7 @@ def test_a_restore_is_of_all_resources_or_of_none() -> None:
     storage.create("pods", key("a"), saying("a"))
     storage.create("nodes", key("n"), saying("n"))
     storage.create("nodes", key("m"), saying("m"))
-    with pytest.raises(Expired):
+    with pytest.raises(RevisionExpired):
         storage.restore(2)
     assert storage.revision == 4
     assert len(storage.table("nodes")) == 2
@@ -191,7 +191,7 @@ class AnyHistory(RuleBasedStateMachine):
                 shown = {
                     stored.key.removeprefix("ns/"): stored.raw for stored in table.at(revision)
                 }
-            except Expired:
+            except RevisionExpired:
                 assert revision < self.compacted
             else:
                 assert shown == self.pictures[revision]

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kinform.cache._informer.state_waiters import Waiters
+from kinform.cache._informer.state_waiters import StateWaiters
 from kinform.cache.lister import Lister
 from kinform.cache.shared_informer import SharedInformer
 from kinform.errors import TransportError, UsageError
@@ -31,12 +31,12 @@ def clock() -> float:
 
 @in_virtual_time
 async def test_a_true_answer_is_returned_without_waiting() -> None:
-    assert await Waiters().wait(lambda: "yes") == "yes"
+    assert await StateWaiters().wait(lambda: "yes") == "yes"
 
 
 @in_virtual_time
 async def test_the_first_true_answer_counts_even_if_it_has_changed_since() -> None:
-    waiters, answers = Waiters(), iter(["", "", "first", "second", ""])
+    waiters, answers = StateWaiters(), iter(["", "", "first", "second", ""])
     async with asyncio.TaskGroup() as group:
         waiting = group.create_task(waiters.wait(lambda: next(answers)))
         await quiet()
@@ -48,7 +48,7 @@ async def test_the_first_true_answer_counts_even_if_it_has_changed_since() -> No
 @pytest.mark.parametrize("error", [ValueError("no"), StopIteration(), TimeoutError("its own")])
 @in_virtual_time
 async def test_what_a_question_raises_is_its_askers_alone(error: Exception) -> None:
-    waiters, is_broken, is_there = Waiters(), False, False
+    waiters, is_broken, is_there = StateWaiters(), False, False
 
     def broken() -> bool:
         if is_broken:
@@ -79,7 +79,7 @@ async def _outcome(work: Awaitable[object]) -> Exception | None:
 
 @in_virtual_time
 async def test_everybody_is_failed_with_an_error_of_their_own() -> None:
-    waiters = Waiters()
+    waiters = StateWaiters()
     async with asyncio.TaskGroup() as group:
         askers = [group.create_task(_outcome(waiters.wait(lambda: False))) for _ in range(3)]
         await quiet()
@@ -89,7 +89,7 @@ async def test_everybody_is_failed_with_an_error_of_their_own() -> None:
 
 @in_virtual_time
 async def test_who_is_cancelled_when_the_answer_comes_leaves_nothing_behind() -> None:
-    waiters, is_there = Waiters(), False
+    waiters, is_there = StateWaiters(), False
     task = asyncio.get_running_loop().create_task(waiters.wait(lambda: is_there))
     await quiet()
     waiters.fail(lambda: UsageError("over"))

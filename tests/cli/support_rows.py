@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kinform.cli.cluster.informer_feed import Change
+from kinform.cli.cluster.informer_feed import RowChange
 from kinform.cli.cluster.targets import Target
 from kinform.cli.output.rows import Column, Row
 from kinform.meta import GroupVersionResource
@@ -37,13 +37,13 @@ def row(name: str, status: str = "Running") -> Row:
     return Row(pod(name), (name, status, "60s", "node-1"), COLUMNS)
 
 
-def added(name: str, status: str = "Running", *, initial: bool = False) -> Change:
-    return Change("ADDED", PODS, row(name, status), initial=initial)
+def added(name: str, status: str = "Running", *, initial: bool = False) -> RowChange:
+    return RowChange("ADDED", PODS, row(name, status), initial=initial)
 
 
-def modified(name: str, status: str) -> Change:
-    return Change("MODIFIED", PODS, row(name, status), row(name))
+def modified(name: str, status: str) -> RowChange:
+    return RowChange("MODIFIED", PODS, row(name, status), row(name))
 
 
-def deleted(name: str) -> Change:
-    return Change("DELETED", PODS, row(name), row(name))
+def deleted(name: str) -> RowChange:
+    return RowChange("DELETED", PODS, row(name), row(name))

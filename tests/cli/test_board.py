@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from kinform.cli.cluster.informer_feed import Change
-from kinform.cli.output.board import FLASH, Board, Section, _share
+from kinform.cli.cluster.informer_feed import RowChange
+from kinform.cli.output.board import FLASH, Board, BoardSection, _share
 from kinform.cli.output.live import Standing, draw, fitting
 from kinform.cli.output.tally import Tally
 from tests.cli.support_rows import PODS, WALL, added, deleted, modified, row, target
@@ -23,16 +23,16 @@ def board(*changes: object, with_namespace: bool = False) -> Board:
     return made
 
 
-def section(of: Board, *, now: float = 100.0, height: int = 24) -> Section:
+def section(of: Board, *, now: float = 100.0, height: int = 24) -> BoardSection:
     (only,) = of.sections(now=now, wall=WALL, height=height)
     return only
 
 
-def marks(of: Section) -> list[list[str]]:
+def marks(of: BoardSection) -> list[list[str]]:
     return [[cell.mark for cell in row] for row in of.rows]
 
 
-def names(of: Section) -> list[str]:
+def names(of: BoardSection) -> list[str]:
     return [row[0].text for row in of.rows]
 
 
@@ -101,7 +101,7 @@ def test_a_terminal_of_few_lines_shows_whole_kinds_or_none(height: int) -> None:
     shown = Board([PODS, NODES, MAPS], wide=False, with_namespace=False)
     for kind in (PODS, NODES, MAPS):
         for name in ("a", "b"):
-            change = Change("ADDED", kind, row(name), initial=True)
+            change = RowChange("ADDED", kind, row(name), initial=True)
             shown.apply(change, now=100.0, wall=WALL)
     sections = shown.sections(now=500.0, wall=WALL, height=height)
     assert all(section.rows for section in sections)

@@ -5,7 +5,7 @@ import json
 import pytest
 import yaml
 
-from kinform.cli.cluster.informer_feed import Change
+from kinform.cli.cluster.informer_feed import RowChange
 from kinform.cli.output.formats import parse_output
 from kinform.cli.output.lines import Lines
 from tests.cli.support_rows import PODS, WALL, added, deleted, modified, row, target
@@ -39,7 +39,7 @@ def test_several_kinds_and_namespaces_can_be_distinguished() -> None:
     shown = lines("table", with_namespace=True, with_kind=True)
     jobs = target("jobs", "Job", "batch")
     first = shown.text(added("web"), wall=WALL)
-    second = shown.text(Change("ADDED", jobs, row("import")), wall=WALL)
+    second = shown.text(RowChange("ADDED", jobs, row("import")), wall=WALL)
     assert "NAMESPACE   NAME" in first
     assert "shop        pods/web" in first
     assert "shop        jobs/import" in second
@@ -49,7 +49,7 @@ def test_several_kinds_and_namespaces_can_be_distinguished() -> None:
 def test_a_name_is_kubectls() -> None:
     jobs = target("jobs", "Job", "batch")
     assert lines("name").text(added("web"), wall=WALL) == "pod/web\n"
-    assert lines("name").text(Change("ADDED", jobs, row("x")), wall=WALL) == "job.batch/x\n"
+    assert lines("name").text(RowChange("ADDED", jobs, row("x")), wall=WALL) == "job.batch/x\n"
 
 
 def test_json_is_one_event_in_one_line_without_managed_fields() -> None:

@@ -12,7 +12,7 @@ import yaml
 
 import kinform as library
 from kinform.cli.commands.serve import MARK, write_kubeconfig
-from kinform.cli.problems import Problem
+from kinform.cli.problems import CommandProblem
 from tests.cli.support_command import environment, kinform, run
 
 
@@ -29,14 +29,14 @@ def test_a_kubeconfig_can_be_read_by_its_owner_alone(tmp_path: Path) -> None:
 def test_an_error_about_an_unwritable_kubeconfig_names_the_file(tmp_path: Path) -> None:
     path = tmp_path / "missing" / "kubeconfig"
     message = f"^the kubeconfig {path} cannot be written: no such file or directory$"
-    with pytest.raises(Problem, match=message):
+    with pytest.raises(CommandProblem, match=message):
         write_kubeconfig(path, "a: 1\n", force=False)
 
 
 def test_a_foreign_kubeconfig_is_replaced_with_force_only(tmp_path: Path) -> None:
     path = tmp_path / "kubeconfig"
     path.write_text("mine: true\n", encoding="utf-8")
-    with pytest.raises(Problem, match="was not written by kinform serve; --force"):
+    with pytest.raises(CommandProblem, match="was not written by kinform serve; --force"):
         write_kubeconfig(path, "a: 1\n", force=False)
     assert path.read_text("utf-8") == "mine: true\n"
     write_kubeconfig(path, "a: 1\n", force=True)

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias, final
 
 from kinform import Added, Deleted, Object, ResourceClient, SharedInformer, Updated
 from kinform.cache import Event
-from kinform.cache._informer.state_waiters import Waiters
+from kinform.cache._informer.state_waiters import StateWaiters
 
 
 class State(NamedTuple):
@@ -47,7 +47,7 @@ class Writer:
         self._objects = objects
         self._names = [f"n-{number:02}" for number in range(names)]
         self._random = random.Random(5)
-        self._waiters = Waiters()
+        self._waiters = StateWaiters()
         self._keys: dict[str, str] = {}
         self.present: States = {}
         self.writes = 0
@@ -126,7 +126,7 @@ class Heard:
         self.complaints: list[str] = []
         self.events = 0
         self._newest: dict[str, int] = {}
-        self._waiters = Waiters()
+        self._waiters = StateWaiters()
 
     def begin_again(self) -> None:
         """Accept versions that were delivered before: the server was restored."""

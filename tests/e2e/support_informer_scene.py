@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Required, TypedDict, Unpack, final
 
 from kinform import Client, KinformError, Object, ReflectorOptions, ResourceVersionRegressed
 from kinform.cache import RealFIFO
-from kinform.cache._informer.state_waiters import Waiters
+from kinform.cache._informer.state_waiters import StateWaiters
 from kinform.sansio.queue.interface import QueueFactory
 from tests.e2e.support_informer import Heard, States, Writer, shown
 
@@ -56,7 +56,7 @@ class Scene:
         self.writer = writer
         self.errors: list[tuple[float, KinformError]] = []
         self.heard = (Heard(), Heard())
-        self._waiters = Waiters()
+        self._waiters = StateWaiters()
         self.informer = client.informer(
             options.get("resource", "v1/configmaps"),
             namespace=options["namespace"],

@@ -23,7 +23,7 @@ from kinform.clock import offload
 from kinform.errors import ForbiddenError
 from kinform.testing import ControlPlane, ControlPlaneError, User
 from kinform.testing.controlplane import _binaries
-from kinform.testing.controlplane._raw_api import Answer, Json, RawApi, text_at
+from kinform.testing.controlplane._raw_api import Json, RawApi, RawResponse, text_at
 from kinform.testing.plugin import ControlPlaneFactory
 from tests.testing.eventually import eventually
 from tests.testing.processes import is_alive, running
@@ -52,7 +52,7 @@ async def create(api: RawApi, name: str, **metadata: object) -> Json:
     return await offload(api.call, "POST", CONFIG_MAPS, body=config_map(name, **metadata))
 
 
-async def get(api: RawApi, path: str) -> Answer:
+async def get(api: RawApi, path: str) -> RawResponse:
     return await offload(api.request, "GET", path)
 
 

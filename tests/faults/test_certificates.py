@@ -15,7 +15,7 @@ import pytest
 import kinform
 from kinform import Client, KinformError, Object, SharedInformer, TransportError, TransportFailure
 from kinform.apiserver import APIServer
-from kinform.cache._informer.state_waiters import Waiters
+from kinform.cache._informer.state_waiters import StateWaiters
 from kinform.rest.config import Config, TlsConfig
 from tests.faults.support_tls_front import Brief, TlsFront
 from tests.support.certs import Pair
@@ -39,7 +39,7 @@ class Scene:
             "v1/configmaps", namespace="default", watch_error_handler=self._failed
         )
         self.errors: list[KinformError] = []
-        self._told = Waiters()
+        self._told = StateWaiters()
 
     def _failed(self, error: KinformError) -> None:
         self.errors.append(error)

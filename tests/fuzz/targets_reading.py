@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from kinform.apiserver.endpoints.messages import Response
+from kinform.apiserver.endpoints.messages import ServerResponse
 from kinform.errors import ApiError, DecodeError
 from kinform.meta import ObjectMeta
 from kinform.objects.object import Object
@@ -192,7 +192,7 @@ def fuzz_headers(data: bytes) -> None:
         assert 0 <= warning.code <= 999
     _responses.is_json({"Content-Type": text})
     lines = text.split("\n")
-    sent = Response(warnings=lines).warning_headers()
+    sent = ServerResponse(warnings=lines).warning_headers()
     if sum(map(len, lines)) < 2000:
         read = [warning.text for warning in warnings.parse_warnings(", ".join(sent))]
         assert {line for line in lines if line.isprintable()} <= {*read}

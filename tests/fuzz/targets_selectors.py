@@ -9,7 +9,7 @@ import json
 
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.storage.selection_predicate import (
-    Selection,
+    SelectionPredicate,
     Term,
     parse_fields,
     parse_labels,
@@ -42,8 +42,8 @@ def fuzz_label_selector(data: bytes) -> None:
     assert LabelSelector(again) == selector
     for labels in _LABELS:
         is_met = selector.matches(labels)
-        assert Selection(labels=asked).fits(labels, {}) is is_met
-        assert Selection(labels=again).fits(labels, {}) is is_met
+        assert SelectionPredicate(labels=asked).fits(labels, {}) is is_met
+        assert SelectionPredicate(labels=again).fits(labels, {}) is is_met
 
 
 def _labels(text: str) -> LabelSelector | None:
@@ -84,7 +84,7 @@ def fuzz_field_selector(data: bytes) -> None:
     assert str(FieldSelector.parse(written)) == written
     assert _terms(parse_fields(written)) == _wanted(selector)
     fields = {term.field: term.value for term in asked if term.is_equal}
-    is_met = Selection(fields=asked).fits({}, fields)
+    is_met = SelectionPredicate(fields=asked).fits({}, fields)
     assert selector.matches(fields.get) is is_met
 
 

@@ -11,7 +11,7 @@ import yaml
 
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.endpoints.application import Application
-from kinform.apiserver.endpoints.messages import Request, Response
+from kinform.apiserver.endpoints.messages import ServerRequest, ServerResponse
 from kinform.apiserver.server import preload
 from kinform.errors import DecodeError
 from kinform.rest import _responses, warnings
@@ -56,23 +56,23 @@ class _Failures(logging.Handler):
         self.found.append(error or AssertionError(record.getMessage()))
 
 
-def _request(text: bytes) -> Request:
+def _request(text: bytes) -> ServerRequest:
     head, _, body = text.partition(b"\n\n")
     first, *lines = head.decode("utf-8", "surrogateescape").split("\n")
     method, _, target = first.partition(" ")
     headers = {
         name.strip(): value.strip() for name, _, value in (it.partition(":") for it in lines)
     }
-    return Request.of(method, target, headers=headers, body=body)
+    return ServerRequest.of(method, target, headers=headers, body=body)
 
 
-async def _session(requests: list[Request]) -> None:
+async def _session(requests: list[ServerRequest]) -> None:
     application = Application(Cluster(seed=1, history=20))
     application.start()
     for request in requests:
         await _answered(application, request)
     for path in _LISTS:
-        answer = await _answered(application, Request.of("GET", path))
+        answer = await _answered(application, ServerRequest.of("GET", path))
         assert answer.status == 200
         decoder = ListDecoder()
         assert isinstance(answer.body, bytes)
@@ -80,7 +80,7 @@ async def _session(requests: list[Request]) -> None:
         decoder.finish()
 
 
-async def _answered(application: Application, request: Request) -> Response:
+async def _answered(application: Application, request: ServerRequest) -> ServerResponse:
     answer = await application.handle(request)
     assert 200 <= answer.status < 600
     assert all(warning.isprintable() for warning in answer.warning_headers())
@@ -96,7 +96,7 @@ async def _answered(application: Application, request: Request) -> Response:
     return answer
 
 
-def _check_body(answer: Response, body: bytes) -> None:
+def _check_body(answer: ServerResponse, body: bytes) -> None:
     assert b"Traceback" not in body or answer.status < 300
     if answer.headers.get("Content-Encoding") or not body:
         return
@@ -116,7 +116,7 @@ def _refuse(constant: str) -> None:
     raise AssertionError(f"{constant} is not JSON")
 
 
-def _check_refusal(answer: Response, content: Any, body: bytes) -> None:
+def _check_refusal(answer: ServerResponse, content: Any, body: bytes) -> None:
     """The client makes an error of it, with the code and the words of the server."""
     if content.get("kind") == "Status":
         assert content["code"] == answer.status
@@ -129,7 +129,7 @@ def _check_refusal(answer: Response, content: Any, body: bytes) -> None:
         assert len(warnings.parse_warnings(", ".join(sent))) == len(sent)
 
 
-async def _check_watch(answer: Response) -> None:
+async def _check_watch(answer: ServerResponse) -> None:
     """Read what comes at once; of a JSON watch, all of it must be frames."""
     assert not isinstance(answer.body, bytes)
     decoder = WatchDecoder()

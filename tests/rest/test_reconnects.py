@@ -13,7 +13,7 @@ import kinform
 from kinform.apiserver import APIServer
 from kinform.errors import KinformError, TransportError, TransportFailure, UsageError
 from kinform.rest.rate_limits import reconnect_limiter
-from kinform.rest.reconnects import Probed, Reconnects
+from kinform.rest.reconnects import ProbedVersion, Reconnects
 from kinform.tasks import background, gather
 from kinform.testing import in_virtual_time
 from tests.cache.support_reflector import said, turns
@@ -133,7 +133,7 @@ class Server:
         return version
 
 
-async def probing(limiter: Reconnects, send: Callable[[], Awaitable[str]]) -> Probed:
+async def probing(limiter: Reconnects, send: Callable[[], Awaitable[str]]) -> ProbedVersion:
     return await limiter.probe("v1/pods", send, max_age=2.0)
 
 

@@ -8,9 +8,9 @@ import ssl
 import pytest
 
 from kinform.errors import TransportFailure
-from kinform.rest.transport._failures import Failure, Peer, Route
+from kinform.rest.transport._failures import Failure, Peer, ServerRoute
 
-ROUTE = Route(server=Peer(host="api.example", port=6443), proxy=None, tls=True)
+ROUTE = ServerRoute(server=Peer(host="api.example", port=6443), proxy=None, tls=True)
 
 
 def connect_failure(exc: Exception) -> Failure:

@@ -19,19 +19,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kinform import UsageError
-from kinform.runtime.watchdog import Blocked, Free, Lag, LoopWatchdog
+from kinform.runtime.watchdog import Blocked, Free, LoopLag, LoopWatchdog
 from kinform.testing import in_virtual_time
 
 INTERVAL = 0.25
 
 
 class Judged:
-    """A `Lag` with a loop and a thread that are simulated: time passes by words."""
+    """A `LoopLag` with a loop and a thread that are simulated: time passes by words."""
 
     def __init__(self) -> None:
         self.now = self.cpu = 0.0
         self.due = INTERVAL
-        self.lag = Lag(limit=1.0, interval=INTERVAL, now=0.0, cpu=0.0)
+        self.lag = LoopLag(limit=1.0, interval=INTERVAL, now=0.0, cpu=0.0)
 
     def pass_time(self, seconds: float, *, busy: bool = False) -> Blocked | Free | None:
         """Let one look follow the last one after ``seconds``."""

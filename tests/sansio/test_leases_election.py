@@ -14,21 +14,21 @@ from kinform.sansio.election.leases import Lease, LeaseRecord, lease_body, read_
 from kinform.sansio.election.signals import (
     Action,
     Create,
+    Delay,
+    DelayEnded,
     End,
-    Failed,
     Get,
     Got,
     Moment,
+    RequestFailed,
     Signal,
     Update,
-    Wait,
-    Waited,
     Wrote,
 )
 from kinform.sansio.election.step import Election, Phase
 
 CONFIG = LeaderElection(lease="widgets", namespace="ops", identity="me")
-SILENCE = Failed(TransportError("no answer", failure=TransportFailure.TIMEOUT))
+SILENCE = RequestFailed(TransportError("no answer", failure=TransportFailure.TIMEOUT))
 
 NOT_APPLICABLE = {
     "CG-L09": "coordinated election, where the server chooses, is off by default and in beta",
@@ -36,8 +36,8 @@ NOT_APPLICABLE = {
 }
 
 
-def refused(code: int, reason: str = "") -> Failed:
-    return Failed(api_error(Status(code=code, reason=reason)))
+def refused(code: int, reason: str = "") -> RequestFailed:
+    return RequestFailed(api_error(Status(code=code, reason=reason)))
 
 
 CONFLICT = refused(409, "Conflict")
@@ -129,7 +129,7 @@ def test_where_there_is_no_lease_it_is_created() -> None:
     }
     assert bench.replaces is None
     assert not bench.leads
-    assert bench.wrote() == Wait(2.0)
+    assert bench.wrote() == Delay(2.0)
     assert (bench.leads, bench.election.fencing_number, bench.election.holder) == (
         True,
         "101",
@@ -153,10 +153,10 @@ def test_a_lease_is_left_alone_for_as_long_as_it_says() -> None:
     bench = Bench()
     found = held(duration=3)
     bench.got(found)
-    assert bench.action == Wait(2.0 * (1 + 1.2 * 0.5))
-    bench.tell(Waited(), after=2.99)
-    assert isinstance(bench.got(found), Wait)
-    bench.tell(Waited(), after=0.01)
+    assert bench.action == Delay(2.0 * (1 + 1.2 * 0.5))
+    bench.tell(DelayEnded(), after=2.99)
+    assert isinstance(bench.got(found), Delay)
+    bench.tell(DelayEnded(), after=0.01)
     assert isinstance(bench.got(found), Update)
     assert (bench.spec["holderIdentity"], bench.spec["leaseTransitions"]) == ("me", 4)
     assert bench.replaces == "7"
@@ -166,7 +166,7 @@ def test_a_lease_that_was_seen_long_ago_is_taken_after_another_look() -> None:
     """CG-L05."""
     bench = Bench()
     bench.got(held())
-    assert isinstance(bench.tell(Waited(), after=1000.0), Get)
+    assert isinstance(bench.tell(DelayEnded(), after=1000.0), Get)
     assert isinstance(bench.got(held()), Update)
 
 
@@ -174,19 +174,19 @@ def test_the_wait_begins_anew_whenever_the_lease_has_changed() -> None:
     """Even if it says the same as before: clocks can be set back."""
     bench = Bench()
     bench.got(held("7"))
-    bench.tell(Waited(), after=14.9)
+    bench.tell(DelayEnded(), after=14.9)
     bench.got(held("8"))
-    bench.tell(Waited(), after=14.9)
-    assert isinstance(bench.got(held("8")), Wait)
-    bench.tell(Waited(), after=0.2)
+    bench.tell(DelayEnded(), after=14.9)
+    assert isinstance(bench.got(held("8")), Delay)
+    bench.tell(DelayEnded(), after=0.2)
     assert isinstance(bench.got(held("8")), Update)
 
 
 def test_the_wait_is_counted_from_when_the_answer_was_there() -> None:
     bench = Bench()
     bench.got(held(), after=4.0)
-    bench.tell(Waited(), after=14.0)
-    assert isinstance(bench.got(held()), Wait)
+    bench.tell(DelayEnded(), after=14.0)
+    assert isinstance(bench.got(held()), Delay)
 
 
 def test_a_lease_without_a_holder_is_taken_however_fresh_it_is() -> None:
@@ -198,7 +198,7 @@ def test_a_lease_without_a_holder_is_taken_however_fresh_it_is() -> None:
 def test_a_lease_that_is_held_is_not_touched() -> None:
     """CG-L07."""
     bench = Bench()
-    assert isinstance(bench.got(held()), Wait)
+    assert isinstance(bench.got(held()), Delay)
     assert (bench.leads, bench.election.holder) == (False, "you")
 
 
@@ -223,7 +223,7 @@ ACQUIRED = "2026-01-01T00:00:00.000000Z"
 
 def test_a_lease_with_ones_own_name_that_one_has_not_written_is_anothers() -> None:
     bench = Bench()
-    assert isinstance(bench.got(held(holder="me")), Wait)
+    assert isinstance(bench.got(held(holder="me")), Delay)
 
 
 def test_the_first_thing_is_always_a_read() -> None:
@@ -242,9 +242,9 @@ def test_an_empty_identity_is_refused() -> None:
 def test_a_lease_that_does_not_say_how_long_is_left_alone_for_ones_own_time() -> None:
     bench = Bench()
     bench.got(held(duration=None))
-    bench.tell(Waited(), after=14.9)
-    assert isinstance(bench.got(held(duration=None)), Wait)
-    bench.tell(Waited(), after=0.1)
+    bench.tell(DelayEnded(), after=14.9)
+    assert isinstance(bench.got(held(duration=None)), Delay)
+    bench.tell(DelayEnded(), after=0.1)
     assert isinstance(bench.got(held(duration=None)), Update)
 
 
@@ -258,11 +258,11 @@ def test_whoever_saw_a_leader_waits_for_it_even_if_its_lease_was_deleted() -> No
     """It may lead for a while yet, and will create it again."""
     bench = Bench()
     bench.got(held())
-    bench.tell(Waited(), after=10.0)
-    assert isinstance(bench.got(None), Wait)
-    bench.tell(Waited(), after=14.9)
-    assert isinstance(bench.got(None), Wait)
-    bench.tell(Waited(), after=0.1)
+    bench.tell(DelayEnded(), after=10.0)
+    assert isinstance(bench.got(None), Delay)
+    bench.tell(DelayEnded(), after=14.9)
+    assert isinstance(bench.got(None), Delay)
+    bench.tell(DelayEnded(), after=0.1)
     assert isinstance(bench.got(None), Create)
     assert bench.spec["leaseTransitions"] == 4
 
@@ -271,9 +271,9 @@ def test_an_acquisition_whose_answer_was_lost_is_seen_and_renewed() -> None:
     bench = Bench()
     bench.got(None)
     mine = bench.written("55")
-    assert isinstance(bench.tell(SILENCE, after=5.0), Wait)
+    assert isinstance(bench.tell(SILENCE, after=5.0), Delay)
     assert not bench.leads
-    bench.tell(Waited(), after=2.0)
+    bench.tell(DelayEnded(), after=2.0)
     assert isinstance(bench.got(mine), Update)
     assert bench.replaces == "55"
     bench.wrote()
@@ -284,23 +284,23 @@ def test_an_acquisition_that_was_confirmed_too_late_is_none() -> None:
     """The process was stopped for eleven seconds while it waited for the answer."""
     bench = Bench()
     bench.got(None)
-    assert isinstance(bench.wrote(after=11.0), Wait)
+    assert isinstance(bench.wrote(after=11.0), Delay)
     assert (bench.leads, bench.election.phase) == (False, Phase.FOLLOWING)
     mine = held("101", "me", transitions=0, acquire_time=ACQUIRED, renew_time=ACQUIRED)
-    bench.tell(Waited())
+    bench.tell(DelayEnded())
     assert isinstance(bench.got(mine), Update)
 
 
 @pytest.mark.parametrize("code", [400, 401, 403, 404, 408, 409, 422, 429, 500, 503, 504])
 def test_after_any_refusal_it_waits(code: int) -> None:
     bench = Bench()
-    assert bench.tell(refused(code)) == Wait(3.2)
-    bench.tell(Waited())
+    assert bench.tell(refused(code)) == Delay(3.2)
+    bench.tell(DelayEnded())
     bench.got(None)
-    assert bench.tell(refused(code)) == Wait(3.2)
+    assert bench.tell(refused(code)) == Delay(3.2)
     assert bench.election.counts.failures == 2
     assert bench.election.failure is not None
-    bench.tell(Waited())
+    bench.tell(DelayEnded())
     bench.got(held())
     assert bench.election.failure is None
 
@@ -320,15 +320,15 @@ def test_a_leader_renews_without_reading_and_reads_when_that_failed() -> None:
     """CG-L16: get, create, update, update; with a conflict: update, get, update, update."""
     bench = leader()
     for version in ("101", "102"):
-        assert isinstance(bench.tell(Waited(), after=2.0), Update)
+        assert isinstance(bench.tell(DelayEnded(), after=2.0), Update)
         assert bench.replaces == version
         bench.wrote()
-    bench.tell(Waited(), after=2.0)
+    bench.tell(DelayEnded(), after=2.0)
     assert isinstance(bench.tell(CONFLICT), Get)
     assert isinstance(bench.got(held("200", "me")), Update)
     assert bench.replaces == "200"
-    assert bench.wrote() == Wait(2.0)
-    assert isinstance(bench.tell(Waited(), after=2.0), Update)
+    assert bench.wrote() == Delay(2.0)
+    assert isinstance(bench.tell(DelayEnded(), after=2.0), Update)
     assert bench.election.counts.slow_paths == 1
     assert bench.election.counts.renewals == 3
     assert bench.election.fencing_number == "101"
@@ -336,22 +336,22 @@ def test_a_leader_renews_without_reading_and_reads_when_that_failed() -> None:
 
 def test_a_renewal_that_fails_twice_waits_and_reads_the_next_time() -> None:
     bench = leader()
-    bench.tell(Waited(), after=2.0)
+    bench.tell(DelayEnded(), after=2.0)
     bench.tell(SILENCE)
     bench.got(held("101", "me"))
-    assert bench.tell(SILENCE) == Wait(2.0)
-    assert isinstance(bench.tell(Waited(), after=2.0), Get)
+    assert bench.tell(SILENCE) == Delay(2.0)
+    assert isinstance(bench.tell(DelayEnded(), after=2.0), Get)
     assert bench.leads
 
 
 def test_a_request_has_half_the_renew_deadline_or_what_is_left() -> None:
     bench = leader()
-    renewal = bench.tell(Waited(), after=2.0)
+    renewal = bench.tell(DelayEnded(), after=2.0)
     assert isinstance(renewal, Update)
     assert renewal.timeout == 5.0
     assert bench.tell(SILENCE, after=5.0) == Get(3.0)
-    assert bench.tell(SILENCE, after=2.5) == Wait(0.5)
-    ended = bench.tell(Waited(), after=0.5)
+    assert bench.tell(SILENCE, after=2.5) == Delay(0.5)
+    ended = bench.tell(DelayEnded(), after=0.5)
     assert isinstance(ended, End)
     assert ended.reason == "not renewed for 10 s: no answer"
     assert (bench.election.deadline, bench.election.fencing_number) == (None, "")
@@ -359,15 +359,15 @@ def test_a_request_has_half_the_renew_deadline_or_what_is_left() -> None:
 
 def test_there_is_no_request_when_there_is_no_time_for_one() -> None:
     bench = leader()
-    bench.tell(Waited(), after=9.99)
-    assert bench.action == Wait(0.02)
-    assert isinstance(bench.tell(Waited(), after=0.02), End)
+    bench.tell(DelayEnded(), after=9.99)
+    assert bench.action == Delay(0.02)
+    assert isinstance(bench.tell(DelayEnded(), after=0.02), End)
 
 
 def test_a_renewal_that_is_confirmed_after_the_deadline_does_not_count() -> None:
     """Belief that is over does not come back: what was refused meanwhile stays refused."""
     bench = leader()
-    bench.tell(Waited(), after=2.0)
+    bench.tell(DelayEnded(), after=2.0)
     assert isinstance(bench.wrote(after=8.0), End)
     assert not bench.leads
 
@@ -377,16 +377,16 @@ def test_a_renewal_that_is_confirmed_after_the_deadline_does_not_count() -> None
 )
 def test_a_leader_that_sees_another_holder_ends_at_once(holder: str, reason: str) -> None:
     bench = leader()
-    bench.tell(Waited(), after=2.0)
+    bench.tell(DelayEnded(), after=2.0)
     bench.tell(CONFLICT)
     assert bench.got(held("300", holder)) == End(reason)
     assert (bench.leads, bench.election.phase) == (False, Phase.ENDED)
-    assert isinstance(bench.tell(Waited()), End)
+    assert isinstance(bench.tell(DelayEnded()), End)
 
 
 def test_a_leader_creates_its_lease_again_if_it_was_deleted() -> None:
     bench = leader()
-    bench.tell(Waited(), after=2.0)
+    bench.tell(DelayEnded(), after=2.0)
     bench.tell(refused(404, "NotFound"))
     assert isinstance(bench.got(None), Create)
     assert (bench.spec["acquireTime"], bench.spec["leaseTransitions"]) == (ACQUIRED, 0)
@@ -401,7 +401,7 @@ def test_every_renewal_changes_the_lease_even_if_the_wall_clock_stands_still() -
     times = []
     for _ in range(4):
         bench.boot += 2.0
-        bench.tell(Waited())
+        bench.tell(DelayEnded())
         times.append(bench.spec["renewTime"])
         bench.wrote()
     assert all(one != next_ for one, next_ in zip([ACQUIRED, *times], times, strict=False))
@@ -410,7 +410,7 @@ def test_every_renewal_changes_the_lease_even_if_the_wall_clock_stands_still() -
 def test_a_renewal_after_which_the_version_is_the_old_one_is_none() -> None:
     bench = leader()
     deadline = bench.election.deadline
-    bench.tell(Waited(), after=2.0)
+    bench.tell(DelayEnded(), after=2.0)
     assert isinstance(bench.tell(Wrote(bench.written("101"))), Get)
     assert bench.election.deadline == deadline
     assert "has not changed" in str(bench.election.failure)
@@ -419,7 +419,7 @@ def test_a_renewal_after_which_the_version_is_the_old_one_is_none() -> None:
 def test_an_answer_that_names_another_holder_is_no_confirmation() -> None:
     bench = Bench()
     bench.got(None)
-    assert isinstance(bench.tell(Wrote(held("9"))), Wait)
+    assert isinstance(bench.tell(Wrote(held("9"))), Delay)
     assert not bench.leads
     assert "another lease" in str(bench.election.failure)
 
@@ -452,8 +452,8 @@ def test_a_conflict_on_release_is_tried_again_and_not_for_ever() -> None:
     while not isinstance(bench.action, End):
         bench.got(mine)
         tries += 1
-        if isinstance(bench.tell(CONFLICT), Wait):
-            bench.tell(Waited(), after=2.0)
+        if isinstance(bench.tell(CONFLICT), Delay):
+            bench.tell(DelayEnded(), after=2.0)
     assert tries == 5
     assert bench.boot - began <= 10.0
     assert "409" in bench.action.reason
@@ -482,22 +482,24 @@ def test_an_acquisition_in_doubt_is_released() -> None:
 
 def test_a_renewal_in_doubt_is_released_even_after_a_conflict() -> None:
     bench = leader()
-    bench.tell(Waited(), after=2.0)
+    bench.tell(DelayEnded(), after=2.0)
     mine = bench.written("155")
     bench.action = bench.election.release(bench.moment)
     bench.got(mine)
     bench.tell(CONFLICT)
-    bench.tell(Waited(), after=2.0)
+    bench.tell(DelayEnded(), after=2.0)
     assert isinstance(bench.got(mine), Update)
     assert bench.replaces == "155"
 
 
 @pytest.mark.parametrize(("failure", "may_hold"), [(CONFLICT, False), (SILENCE, True)])
-def test_only_what_may_have_been_done_is_to_be_released(failure: Failed, may_hold: bool) -> None:
+def test_only_what_may_have_been_done_is_to_be_released(
+    failure: RequestFailed, may_hold: bool
+) -> None:
     bench = Bench()
     bench.got(None)
     bench.tell(failure)
-    bench.tell(Waited())
+    bench.tell(DelayEnded())
     bench.tell(refused(403))  # of a read: it says nothing about the write
     assert bench.election.may_hold is may_hold
 

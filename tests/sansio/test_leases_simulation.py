@@ -27,24 +27,24 @@ from kinform.sansio.election.leases import read_lease
 from kinform.sansio.election.signals import (
     Action,
     Create,
+    Delay,
+    DelayEnded,
     End,
-    Failed,
     Get,
     Got,
     Moment,
+    RequestFailed,
     Signal,
     Update,
-    Wait,
-    Waited,
     Wrote,
 )
 from kinform.sansio.election.step import Election, Phase
 
-NO_ANSWER = Failed(TransportError("no answer", failure=TransportFailure.TIMEOUT))
+NO_ANSWER = RequestFailed(TransportError("no answer", failure=TransportFailure.TIMEOUT))
 
 
-def refusal(code: int, reason: str) -> Failed:
-    return Failed(api_error(Status(code=code, reason=reason)))
+def refusal(code: int, reason: str) -> RequestFailed:
+    return RequestFailed(api_error(Status(code=code, reason=reason)))
 
 
 class Server:
@@ -189,9 +189,9 @@ class World:
             self.do(host, host.election.step(signal, self.moment(host)))
 
         match action:
-            case Wait(seconds):
+            case Delay(seconds):
                 assert seconds >= 0
-                self.later(seconds / host.rate, lambda: deliver(Waited()))
+                self.later(seconds / host.rate, lambda: deliver(DelayEnded()))
             case End():
                 self.later(self.random.random() * 3, lambda: self.start_anew(host, incarnation))
             case Get() | Create() | Update():

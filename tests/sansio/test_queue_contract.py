@@ -15,7 +15,7 @@ from kinform.errors import UsageError
 from kinform.meta import Entry, ObjectMeta, ObjectName
 from kinform.sansio.queue.delta_fifo import DeltaFIFO
 from kinform.sansio.queue.deltas import Delta, DeltaType, Progress
-from kinform.sansio.queue.interface import Batch, Queue, QueueFactory, QueueStatistics
+from kinform.sansio.queue.interface import Batch, FifoStatistics, Queue, QueueFactory
 from kinform.sansio.queue.real_fifo import RealFIFO
 
 DEVIATIONS: Final = {
@@ -351,6 +351,6 @@ def test_the_figures_tell_what_waits_and_what_waited(make: QueueFactory) -> None
     queue: Queue[int] = make()
     for value, name in enumerate("abc"):
         queue.add(entry(name, value))
-    assert QueueStatistics(waiting=3, peak=3, batches=0) == queue.statistics()
+    assert FifoStatistics(waiting=3, peak=3, batches=0) == queue.statistics()
     handle_all(queue, limit=2)
-    assert QueueStatistics(waiting=0, peak=3, batches=2) == queue.statistics()
+    assert FifoStatistics(waiting=0, peak=3, batches=2) == queue.statistics()

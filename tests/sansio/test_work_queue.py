@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kinform.sansio.workqueue.fair_order import FairOrder
-from kinform.sansio.workqueue.key_queue import Intake, Priority, WorkState
+from kinform.sansio.workqueue.key_queue import AddResult, Priority, WorkState
 
 
 class Remembered:
@@ -39,7 +39,7 @@ def test_two_adds_before_it_is_taken_are_one_and_the_order_is_told() -> None:
     """CG-Q05."""
     order = Remembered()
     state = WorkState[str](order)
-    assert [state.add("a"), state.add("a")] == [Intake.QUEUED, Intake.MERGED]
+    assert [state.add("a"), state.add("a")] == [AddResult.QUEUED, AddResult.MERGED]
     assert (order.touched, state.waiting) == (["a"], 1)
     assert (state.take(), state.waiting, state.processing) == ("a", 0, 1)
     assert state.done("a") is False
@@ -52,7 +52,7 @@ def test_two_adds_while_it_is_worked_on_are_one_more_turn_after_it_is_done() -> 
     state = WorkState[str](order)
     state.add("a")
     state.take()
-    assert [state.add("a"), state.add("a")] == [Intake.LATER, Intake.MERGED]
+    assert [state.add("a"), state.add("a")] == [AddResult.LATER, AddResult.MERGED]
     assert (state.waiting, state.returning, order.touched) == (0, 1, [])
     assert state.done("a") is True
     assert (state.waiting, state.returning, state.processing) == (1, 0, 0)
@@ -129,13 +129,13 @@ class Sets(RuleBasedStateMachine):
     def add(self, key: str, priority: Priority) -> None:
         added = self.state.add(key, priority)
         if key in self.dirty:
-            assert added is Intake.MERGED
+            assert added is AddResult.MERGED
             return
         self.dirty.add(key)
         if key in self.processing:
-            assert added is Intake.LATER
+            assert added is AddResult.LATER
         else:
-            assert added is Intake.QUEUED
+            assert added is AddResult.QUEUED
             self.line.append(key)
 
     @precondition(lambda self: self.line)

@@ -13,7 +13,7 @@ import pytest
 
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.endpoints.application import Application
-from kinform.apiserver.endpoints.messages import BODY_LIMIT, Request
+from kinform.apiserver.endpoints.messages import BODY_LIMIT, ServerRequest
 from kinform.apiserver.server import preload
 
 JSON = "application/json"
@@ -64,7 +64,7 @@ def send(server: Application, step: Step) -> Answer:
     if not isinstance(body, bytes):
         body = b"" if body is None else json.dumps(body).encode()
     headers = {"content-type": step.form, "accept": TABLE if step.method == "GET" else JSON}
-    request = Request.of(step.method, step.path, headers=headers, body=body)
+    request = ServerRequest.of(step.method, step.path, headers=headers, body=body)
     began = time.process_time()
     response = asyncio.run(server.handle(request))
     spent = time.process_time() - began

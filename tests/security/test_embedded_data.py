@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.scheme.kind_registry import schema_of
 from kinform.apiserver.storage.versioned_store import Storage, Stored
 from kinform.testing import in_virtual_time
@@ -83,7 +83,7 @@ async def send(api: APIServer, step: Step) -> int:
     if not isinstance(body, bytes):
         body = b"" if body is None else json.dumps(body).encode()
     headers = {"authorization": "Bearer x", "content-type": step.form}
-    request = Request.of(step.method, step.path, headers=headers, body=body)
+    request = ServerRequest.of(step.method, step.path, headers=headers, body=body)
     return (await api.application.handle(request)).status
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from kinform.apiserver import APIServer
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 ROLES = f"{RBAC}/namespaces/default/roles"
@@ -42,7 +42,7 @@ async def send(
         "content-type": form or "application/json",
     }
     text = b"" if body is None else json.dumps(body).encode()
-    request = Request.of(method, path, headers=headers, body=text)
+    request = ServerRequest.of(method, path, headers=headers, body=text)
     answer = await server.application.handle(request)
     assert isinstance(answer.body, bytes)
     return Answer(answer.status, json.loads(answer.body))

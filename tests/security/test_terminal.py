@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kinform.cli.cluster.informer_feed import Change
+from kinform.cli.cluster.informer_feed import RowChange
 from kinform.cli.cluster.targets import Target
 from kinform.cli.output.formats import parse_output, to_json, to_yaml
 from kinform.cli.output.lines import Lines, columns_text
@@ -49,14 +49,14 @@ def is_harmless(text: str) -> bool:
     ) and (not set(text) & set("\r\x0b\x0c\x1c\x1d\x1e\x1f\x85\u2028\u2029"))
 
 
-def roles(name: str, namespace: str = "default") -> Change:
+def roles(name: str, namespace: str = "default") -> RowChange:
     gvr = GroupVersionResource("rbac.authorization.k8s.io", "v1", "roles")
     resource = APIResource(gvr=gvr, kind="Role", namespaced=True)
     obj = Object.from_dict(
         {"metadata": {"name": name, "namespace": namespace, "annotations": {name: name}}}
     )
     row = Row(obj, (name, ""), (Column(name), Column("Age")))
-    return Change(target=Target(resource), type="ADDED", row=row)
+    return RowChange(target=Target(resource), type="ADDED", row=row)
 
 
 @pytest.mark.parametrize("form", ["table", "wide", "name", "json", "yaml"])

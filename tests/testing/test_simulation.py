@@ -45,7 +45,7 @@ from kinform.testing.simulation.actions import (
     kind_of,
 )
 from kinform.testing.simulation.drawing import crashes
-from kinform.testing.simulation.seeds import Subject, drawn, run_schedules
+from kinform.testing.simulation.seeds import SimulatedProgram, drawn, run_schedules
 from tests.testing.eventually import eventually
 from tests.testing.processes import is_alive
 
@@ -398,7 +398,7 @@ def test_a_run_that_is_given_up_ends_without_a_word() -> None:
 def test_who_reads_no_further_ends_the_workers_of_that_run_only() -> None:
     before = os.environ.get("PYTHONHASHSEED")
     others = set(multiprocessing.active_children())
-    one, other = (run_schedules(drawn(0, 1_000), Subject(), jobs=1) for _ in range(2))
+    one, other = (run_schedules(drawn(0, 1_000), SimulatedProgram(), jobs=1) for _ in range(2))
     assert not next(one).oracle
     assert not next(other).oracle
     mine = set(multiprocessing.active_children()) - others

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from kinform.clientset.codegen.clients import (
-    Client,
+    ClientSpec,
     Property,
     client_class,
     group_class,
@@ -49,13 +49,13 @@ def _module(name: str, resources: Sequence[Served], api: API) -> str:
     return "\n".join(head) + "\n" + body
 
 
-def _client(module: str, served: Served, api: API) -> Client:
+def _client(module: str, served: Served, api: API) -> ClientSpec:
     parts = [
         Property(name=_python_name(part), wire=part.name, model=_model(part, api))
         for part in served.parts.values()
         if part.verbs == frozenset({"get", "patch", "update"})
     ]
-    return Client(
+    return ClientSpec(
         name=f"{served.kind.kind}Client",
         kind=served.kind,
         model=f"{module}.{served.kind.kind}",
@@ -124,7 +124,7 @@ def page(api: API) -> str:
         f"The built-in kinds of Kubernetes {api.version}, and how to get at their clients.",
         "Written by ``make clientset``.",
     ]
-    modules: dict[str, list[Client]] = {}
+    modules: dict[str, list[ClientSpec]] = {}
     for served in api.resources:
         modules.setdefault(served.module, []).append(_client(served.module, served, api))
     for name, clients in sorted(modules.items()):

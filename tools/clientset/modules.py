@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 
-from kinform.clientset.codegen.model import Field, Model, Module, TypeText, in_order
+from kinform.clientset.codegen.model import Model, ModelField, Module, TypeText, in_order
 from kinform.clientset.codegen.schemas import Node, fields_of, reference
 from tools.clientset.recorded import API
 
@@ -70,7 +70,7 @@ def model_modules(api: API) -> list[Module]:
     return [_module(name, models, api) for name, models in sorted(modules.items())]
 
 
-def _fields(schema: str, node: Node, module: str) -> Iterator[Field]:
+def _fields(schema: str, node: Node, module: str) -> Iterator[ModelField]:
     def inner(found: Node, _name: str) -> TypeText:
         target = reference(found)
         assert target is not None, f"an object without a name in {schema}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias, cast, final
 
-from kinform.clientset.codegen.model import Kind
+from kinform.clientset.codegen.model import KindSpec
 from kinform.clientset.codegen.names import module_name
 from kinform.clientset.codegen.schemas import Node, reference
 from kinform.meta import GroupVersionResource
@@ -38,7 +38,7 @@ class Part:
 class Served:
     """A resource as discovery lists it."""
 
-    kind: Kind
+    kind: KindSpec
     schema: str
     verbs: frozenset[str]
     parts: Mapping[str, Part]
@@ -86,7 +86,7 @@ class API:
                     yield self._served(name, version["version"], entry)
 
     def _served(self, group: str, version: str, entry: Json) -> Served:
-        kind = Kind(
+        kind = KindSpec(
             gvr=GroupVersionResource(group, version, entry["resource"]),
             kind=entry["responseKind"]["kind"],
             namespaced=entry["scope"] == "Namespaced",

@@ -19,7 +19,7 @@ def main() -> None:
     """Run them."""
     first, count = map(int, sys.argv[1:])
     logging.disable(logging.CRITICAL)
-    run = seeds.Subject().load()
+    run = seeds.SimulatedProgram().load()
     for schedule in seeds.drawn(first, count):
         oracle = message = ""
         try:

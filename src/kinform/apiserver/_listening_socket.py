@@ -9,13 +9,13 @@ from typing import Final, final
 
 from kinform._listening import start_serving, stop_serving
 
-__all__ = ["Listener"]
+__all__ = ["ServerSocket"]
 
 _BACKLOG: Final = 128
 
 
 @final
-class Listener:
+class ServerSocket:
     """Accepts connections, or refuses them and keeps the port all the same."""
 
     def __init__(
@@ -33,7 +33,7 @@ class Listener:
     @classmethod
     async def open(
         cls, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int
-    ) -> Listener:
+    ) -> ServerSocket:
         """Listen; cancelled, leave nothing.
 
         Raises:

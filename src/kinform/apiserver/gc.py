@@ -14,16 +14,16 @@ from typing import Final, NamedTuple, final
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.apiextensions import custom_objects
 from kinform.apiserver.apiextensions.custom_objects import DEFINITIONS
-from kinform.apiserver.endpoints.list_options import WriteOptions
+from kinform.apiserver.endpoints.list_options import WriteQuery
 from kinform.apiserver.fieldmanager import managed_fields
 from kinform.apiserver.registry.deletion import FOREGROUND, ORPHAN, DeleteOptions, Deletion
-from kinform.apiserver.registry.objects import Objects
+from kinform.apiserver.registry.objects import ObjectRegistry
 from kinform.apiserver.scheme.kind_registry import Kind, schema_of
 from kinform.apiserver.serializer.encoding import decode
 from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, text
 from kinform.apiserver.storage.versioned_store import Change, Stored
 
-__all__ = ["Collector"]
+__all__ = ["GarbageCollector"]
 
 log: Final = logging.getLogger("kinform.apiserver")
 
@@ -38,13 +38,13 @@ _FOREGROUND: Final = DeleteOptions(policy="Foreground")
 
 
 @final
-class Collector:
+class GarbageCollector:
     """Follows every change and settles what it leaves to be done.
 
     What it writes is not validated again: an object that could be stored can be cleared away.
     """
 
-    def __init__(self, cluster: Cluster, objects: Objects, deletion: Deletion) -> None:
+    def __init__(self, cluster: Cluster, objects: ObjectRegistry, deletion: Deletion) -> None:
         self._cluster = cluster
         self._objects = objects
         self._deletion = deletion
@@ -252,7 +252,7 @@ class Collector:
             return
         account: Json = {"kind": "ServiceAccount", "apiVersion": "v1"}
         account["metadata"] = {"name": "default"}
-        self._objects.create(kind, account, WriteOptions(manager=_MANAGER), namespace=namespace)
+        self._objects.create(kind, account, WriteQuery(manager=_MANAGER), namespace=namespace)
 
     def _empty_namespace(self, kind: Kind, stored: Stored) -> None:
         for child, held in self._content(f"{stored.key}/"):

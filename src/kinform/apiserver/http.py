@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 from aiohttp import web
 
 from kinform._listening import Connections, half_of_descriptors
-from kinform.apiserver._listening_socket import Listener
+from kinform.apiserver._listening_socket import ServerSocket
 from kinform.apiserver.endpoints import status
 from kinform.apiserver.endpoints.application import Application
 from kinform.apiserver.endpoints.messages import (
@@ -28,8 +28,8 @@ from kinform.apiserver.endpoints.messages import (
     Broken,
     Burst,
     Ending,
-    Request,
-    Response,
+    ServerRequest,
+    ServerResponse,
 )
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.errors import UsageError
@@ -101,7 +101,7 @@ class HttpServer:
         most = max_connections or half_of_descriptors(at_most=MAX_CONNECTIONS)
         self._open: Final = Connections(most)
         self._runner: web.ServerRunner | None = None
-        self._listener: Listener | None = None
+        self._listener: ServerSocket | None = None
 
     async def start(self, port: int = 0) -> int:
         """Listen; return the port. Call `stop` afterwards, also after an error.
@@ -122,7 +122,7 @@ class HttpServer:
         self._runner = web.ServerRunner(server, shutdown_timeout=_WAIT)
         await self._runner.setup()
         try:
-            self._listener = listener = await Listener.open(server, self._host, port)
+            self._listener = listener = await ServerSocket.open(server, self._host, port)
         except OSError as exc:
             if exc.errno == errno.EADDRINUSE:
                 raise UsageError(
@@ -150,7 +150,7 @@ class HttpServer:
         if (why := refusal(request.headers)) is not None:
             refused = StatusError(403, "Forbidden", why)
             return web.json_response(refused.to_dict(), status=refused.code)
-        asked = Request.of(request.method, request.raw_path, headers=request.headers)
+        asked = ServerRequest.of(request.method, request.raw_path, headers=request.headers)
         is_known = self._application.access.knows(asked)
         # Before it is answered: that may take as long as a fault or a pause lasts.
         if is_known and not self._open.is_trusted(request.protocol):
@@ -233,7 +233,7 @@ async def _break(request: web.BaseRequest, ending: Ending) -> None:
         transport.abort()
 
 
-def _whole(response: Response, body: bytes) -> web.Response:
+def _whole(response: ServerResponse, body: bytes) -> web.Response:
     answer = web.Response(status=response.status, body=body)
     _set_headers(answer, response)
     return answer
@@ -246,7 +246,7 @@ class _Chunked(web.StreamResponse):
 
 
 async def _stream(
-    request: web.BaseRequest, response: Response, *, patience: float
+    request: web.BaseRequest, response: ServerResponse, *, patience: float
 ) -> web.StreamResponse:
     chunks = response.body
     assert not isinstance(chunks, bytes)
@@ -278,7 +278,7 @@ async def _write(
         raise ConnectionResetError("the client does not read") from None
 
 
-def _set_headers(answer: web.StreamResponse, response: Response) -> None:
+def _set_headers(answer: web.StreamResponse, response: ServerResponse) -> None:
     answer.headers.update(response.headers)
     if response.headers.get("Content-Type", "").startswith("application/"):
         answer.headers.setdefault("Cache-Control", "no-cache, private")

@@ -11,7 +11,14 @@ from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Final, final
 from urllib.parse import urlsplit
 
-from kinform.apiserver.endpoints.messages import Broken, Burst, Chunks, Ending, Request, Response
+from kinform.apiserver.endpoints.messages import (
+    Broken,
+    Burst,
+    Chunks,
+    Ending,
+    ServerRequest,
+    ServerResponse,
+)
 from kinform.errors import TransportError, TransportFailure
 from kinform.rest.transport import Headers
 from kinform.sansio.wire.gzip import GzipDecoder
@@ -63,13 +70,15 @@ class MemoryTransport:
         """Refuse all further requests."""
         self._is_closed = True
 
-    async def _answered(self, request: HttpRequest) -> Response:
+    async def _answered(self, request: HttpRequest) -> ServerResponse:
         parts = urlsplit(request.url)
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
         body = request.body
         if body is not None and not isinstance(body, bytes):
             body = b"".join([part async for part in body])
-        sent = Request.of(request.method, target, headers=dict(request.headers), body=body or b"")
+        sent = ServerRequest.of(
+            request.method, target, headers=dict(request.headers), body=body or b""
+        )
         try:
             async with asyncio.timeout(request.read_timeout):
                 try:
@@ -96,7 +105,7 @@ async def _silence(ending: Ending) -> None:
 class MemoryResponse:
     """An answer; see `kinform.rest.transport.HttpResponse`."""
 
-    def __init__(self, request: HttpRequest, response: Response) -> None:
+    def __init__(self, request: HttpRequest, response: ServerResponse) -> None:
         self._request = request
         self.status: int = response.status
         fields = list(response.headers.items())

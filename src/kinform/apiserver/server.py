@@ -15,7 +15,7 @@ from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.authn.identity import (
     Identities,
     Login,
-    User,
+    RequestUser,
     service_account,
     with_implied_groups,
 )
@@ -25,7 +25,7 @@ from kinform.apiserver.faults.plan import FaultPlan
 from kinform.apiserver.http import HttpServer
 from kinform.apiserver.registry import system_objects
 from kinform.apiserver.serializer import protobuf
-from kinform.apiserver.storage.versioned_store import Expired
+from kinform.apiserver.storage.versioned_store import RevisionExpired
 from kinform.clock import offload
 from kinform.errors import UsageError
 from kinform.tasks import finish
@@ -188,7 +188,7 @@ class APIServer:
         Raises:
             UsageError: the server was made without ``rbac``, or does not run.
         """
-        someone = User(name=name, groups=tuple(groups))
+        someone = RequestUser(name=name, groups=tuple(groups))
         return self._identities.issue(with_implied_groups(someone))
 
     def service_account(self, namespace: str, name: str) -> Login:
@@ -275,7 +275,7 @@ class APIServer:
         _arguments.check_revision(revision, first=1, current=storage.revision)
         try:
             storage.restore(revision)
-        except Expired as exc:
+        except RevisionExpired as exc:
             raise UsageError(f"{exc}, the current one {storage.revision}") from exc
         self.application.reload()
 

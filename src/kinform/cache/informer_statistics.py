@@ -9,7 +9,7 @@ from typing import final
 from kinform.cache.processor._listener import HandlerStatistics
 from kinform.cache.reflector_reports import ReflectorStatistics
 from kinform.cache.store.compaction import CompactionStatistics
-from kinform.sansio.queue.interface import QueueStatistics
+from kinform.sansio.queue.interface import FifoStatistics
 
 __all__ = ["InformerStatistics"]
 
@@ -35,7 +35,7 @@ class InformerStatistics:
     index_errors: Mapping[str, int]
     """Failures of each index function."""
     reflector: ReflectorStatistics
-    queue: QueueStatistics
+    queue: FifoStatistics
     storage: CompactionStatistics
     handlers: tuple[HandlerStatistics, ...]
     unexpected_ends: int = 0

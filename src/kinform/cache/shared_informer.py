@@ -19,7 +19,7 @@ from typing import Final, Generic, TypedDict, TypeVar, cast, final
 from kinform._parts import Parts
 from kinform.cache._informer.argument_checks import check_values
 from kinform.cache._informer.lifetime import GRACE, Lifetime
-from kinform.cache._informer.state_waiters import Waiters
+from kinform.cache._informer.state_waiters import StateWaiters
 from kinform.cache._reflector.intake import TransformFunc
 from kinform.cache._reflector.missing_permission import explained
 from kinform.cache.controller import Applied, Controller, apply, apply_in_turns, is_large
@@ -183,7 +183,7 @@ class SharedInformer(Generic[T]):
         self._processor: Processor[T] = Processor(
             name=name, resync=self._resync, upstream=upstream, parts=self._parts
         )
-        self._waiters = Waiters()
+        self._waiters = StateWaiters()
         self._has_synced = False
         # Only if the queue keeps the order of changes, a newer version implies all older ones.
         self._is_in_order = isinstance(self._controller.queue, RealFIFO)

@@ -18,7 +18,7 @@ import click
 
 from kinform.cli import problems
 
-__all__ = ["Interrupted", "State", "asynchronously", "emit", "run", "warn"]
+__all__ = ["CommandState", "Interrupted", "asynchronously", "emit", "run", "warn"]
 
 R = TypeVar("R")
 
@@ -27,7 +27,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
 @final
 @dataclass(slots=True)
-class State:
+class CommandState:
     """The context of one run of the command: click's ``obj``."""
 
     debug: bool = False
@@ -47,7 +47,7 @@ def run(args: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code; never raises, says errors in one line."""
     from kinform.cli.app import cli
 
-    state = State(debug=bool(os.environ.get("KINFORM_DEBUG")))
+    state = CommandState(debug=bool(os.environ.get("KINFORM_DEBUG")))
     logging.getLogger().addHandler(logging.NullHandler())  # what matters is said by us
     try:
         result = cli.main(
@@ -138,7 +138,7 @@ def _noticing_closed_pipe(
         loop.remove_reader(descriptor)
 
 
-def _fail(error: Exception, state: State) -> int:
+def _fail(error: Exception, state: CommandState) -> int:
     message = problems.explain(error, lacks_token=state.lacks_token)
     if message is None:
         message = f"internal error: {type(error).__name__}: {error}; --debug shows where"

@@ -12,7 +12,7 @@ from typing import Final, ParamSpec, TypeVar, final
 
 import click
 
-from kinform.cli.execution import State, warn
+from kinform.cli.execution import CommandState, warn
 from kinform.cli.output.formats import complete_output, read_output
 from kinform.cli.problems import TOKEN
 from kinform.client import Client, connect
@@ -23,8 +23,8 @@ from kinform.selectors import field_selector, label_selector
 
 __all__ = [
     "TOKEN",
-    "Access",
-    "Selection",
+    "ClusterOptions",
+    "Filters",
     "access_options",
     "debug_option",
     "read_duration",
@@ -41,7 +41,7 @@ _UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class ClusterOptions:
     """The cluster and the credentials to use."""
 
     kubeconfig: str | None = None
@@ -84,7 +84,7 @@ class Access:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Filters:
     """The selection of objects of a kind."""
 
     namespace: str | None = None
@@ -134,7 +134,7 @@ def debug_option(command: Callable[P, R]) -> Callable[P, R]:
     """Add ``--debug``."""
 
     def note(ctx: click.Context, _param: click.Parameter, value: object) -> None:
-        state = ctx.ensure_object(State)
+        state = ctx.ensure_object(CommandState)
         state.debug = state.debug or bool(value)
         if state.debug:
             logging.basicConfig(level=logging.DEBUG)
@@ -149,7 +149,7 @@ def debug_option(command: Callable[P, R]) -> Callable[P, R]:
 
 
 def access_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Add the options of `Access` but the namespace; the command gets ``access``."""
+    """Add the options of `ClusterOptions` but the namespace; the command gets ``access``."""
 
     @click.option("--kubeconfig", metavar="FILE", help="The kubeconfig to use.")
     @click.option("--context", metavar="NAME", help="The kubeconfig context to use.")
@@ -167,14 +167,14 @@ def access_options(command: Callable[..., R]) -> Callable[..., R]:
         certificate_authority: str | None,
         **others: object,
     ) -> R:
-        access = Access(
+        access = ClusterOptions(
             kubeconfig=kubeconfig,
             context=context,
             server=server,
             certificate_authority=certificate_authority,
         )
         if server is not None and not os.environ.get(TOKEN):
-            click.get_current_context().ensure_object(State).lacks_token = True
+            click.get_current_context().ensure_object(CommandState).lacks_token = True
         return command(access=access, **others)
 
     return with_access
@@ -187,7 +187,7 @@ def _read_selector(_ctx: click.Context, param: click.Parameter, text: str | None
 
 
 def selection_options(command: Callable[..., R]) -> Callable[..., R]:
-    """Add the options of `Selection` and ``-o``; the command gets ``selection`` and ``output``."""
+    """Add the options of `Filters` and ``-o``; the command gets ``selection`` and ``output``."""
 
     @click.option(
         "-n", "--namespace", metavar="NAME", help="The namespace, instead of the context's."
@@ -226,7 +226,7 @@ def selection_options(command: Callable[..., R]) -> Callable[..., R]:
     ) -> R:
         if namespace is not None and all_namespaces:
             raise click.UsageError("give --namespace or --all-namespaces, not both")
-        selection = Selection(
+        selection = Filters(
             namespace=namespace,
             all_namespaces=all_namespaces,
             labels=selector,

@@ -26,7 +26,7 @@ __all__ = [
     "OK",
     "TOKEN",
     "USAGE",
-    "Problem",
+    "CommandProblem",
     "exit_code",
     "explain",
     "one_line",
@@ -49,7 +49,7 @@ _UNREACHABLE: Final = frozenset(
 
 
 @final
-class Problem(click.ClickException):
+class CommandProblem(click.ClickException):
     """An error of the command itself, shown as one line."""
 
     exit_code = FAILED

@@ -44,7 +44,7 @@ from kinform.rest.warnings import WarningHandler, WarningLogger, parse_warnings
 from kinform.sansio.retry import Purpose, retry_delay
 from kinform.version import __version__
 
-__all__ = ["Call", "Connection", "Credentials", "user_agent"]
+__all__ = ["Authenticator", "Call", "Connection", "user_agent"]
 
 log: Final = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ MAX_RETRIES: Final = 10
 """Default number of retries of a request, as in client-go."""
 
 
-class Credentials(Protocol):
+class Authenticator(Protocol):
     """Provides the headers that authenticate a request."""
 
     async def headers(self) -> Mapping[str, str]:
@@ -112,7 +112,7 @@ class Connection:
         base_url: str,
         transport: Transport,
         *,
-        credentials: Credentials | None = None,
+        credentials: Authenticator | None = None,
         rate_limiter: RateLimiter | None = None,
         warning_handler: WarningHandler | None = None,
         compression: bool = True,

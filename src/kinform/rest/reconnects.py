@@ -17,7 +17,7 @@ from kinform.errors import ApiError, TransportError, UsageError
 from kinform.sansio.token_bucket import Departure, Pace, Wave, reconnect_rate
 from kinform.tasks import SharedCalls
 
-__all__ = ["Probed", "Reconnects", "check_reconnect_rate"]
+__all__ = ["ProbedVersion", "Reconnects", "check_reconnect_rate"]
 
 log: Final = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ REPORT_AFTER: Final = 30.0
 REPORT_EVERY: Final = 10.0
 
 
-class Probed(NamedTuple):
+class ProbedVersion(NamedTuple):
     """The server's version of one resource, as a probe found it."""
 
     order: int
@@ -69,9 +69,9 @@ class Reconnects:
         self._wave = Wave()
         # By resource, so there are few entries, and none is ever removed.
         self._lost: dict[Hashable, int] = {}  # the last watch that was lost
-        self._probed: dict[Hashable, Probed] = {}  # the newest probe that was answered
+        self._probed: dict[Hashable, ProbedVersion] = {}  # the newest probe that was answered
         self._sent: dict[Hashable, tuple[int, float]] = {}  # the newest probe: its order and start
-        self._calls = SharedCalls[tuple[Hashable, int], Probed]()
+        self._calls = SharedCalls[tuple[Hashable, int], ProbedVersion]()
         self._order = 0
 
     @property
@@ -135,7 +135,7 @@ class Reconnects:
         *,
         max_age: float,
         after: int = 0,
-    ) -> Probed:
+    ) -> ProbedVersion:
         """Return the server's version of ``resource``, from a probe that may be another informer's.
 
         A probe is used if it began at most ``max_age`` seconds ago, after the last watch of that
@@ -154,7 +154,7 @@ class Reconnects:
             order, started = self._sent[resource] = self.mark(), oldest + max_age
         is_mine = False
 
-        async def ask() -> Probed:
+        async def ask() -> ProbedVersion:
             nonlocal is_mine
             is_mine = True
             return await self._send(resource, send)
@@ -166,17 +166,17 @@ class Reconnects:
                 raise
         return await self._send(resource, send)
 
-    async def _send(self, resource: Hashable, send: Callable[[], Awaitable[str]]) -> Probed:
+    async def _send(self, resource: Hashable, send: Callable[[], Awaitable[str]]) -> ProbedVersion:
         """Call ``send`` and return its answer; other informers may use it from then on."""
         order, started = self.mark(), asyncio.get_running_loop().time()
-        probed = Probed(order, started, await send())
+        probed = ProbedVersion(order, started, await send())
         known = self._probed.get(resource)
         if known is None or known.order < order:
             self._probed[resource] = probed
         return probed
 
     def mark(self) -> int:
-        """Return a number by which this moment can be compared with `Probed.order`."""
+        """Return a number by which this moment can be compared with `ProbedVersion.order`."""
         # The clock would not do: it may show the same time twice.
         self._order += 1
         return self._order

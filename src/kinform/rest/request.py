@@ -30,7 +30,7 @@ from kinform.rest.rate_limits import RateLimiter
 from kinform.rest.results import ListResult, Unreadable, list_too_large
 from kinform.rest.transport import Body, HttpResponse
 from kinform.rest.warnings import WarningHandler
-from kinform.rest.watch import OpenWatch, Watch
+from kinform.rest.watch import Watch, WatchResponse
 from kinform.sansio.retry import Purpose
 from kinform.sansio.wire import heads
 from kinform.sansio.wire.list import Item, ListDecoder
@@ -371,11 +371,11 @@ class Request:
         )
 
     @contextlib.asynccontextmanager
-    async def open_watch(self) -> AsyncGenerator[OpenWatch]:
+    async def open_watch(self) -> AsyncGenerator[WatchResponse]:
         """Send the request as a watch and return the response while its body arrives."""
         call = self._call(Purpose.WATCH)
         async with self._connection.open(call) as response:
-            yield OpenWatch(response, self._connection.base_url + call.path)
+            yield WatchResponse(response, self._connection.base_url + call.path)
 
     def _accepts(self, part: str, value: str, *, before: object) -> bool:
         """Return whether ``value`` can be set; a mistake is kept for the call that sends."""

@@ -37,7 +37,7 @@ from kinform.sansio.wire import heads
 from kinform.sansio.wire.heads import Head
 from kinform.sansio.wire.watch import EventType, Frame, WatchDecoder
 
-__all__ = ["OpenWatch", "Receiving", "Watch"]
+__all__ = ["Receiving", "Watch", "WatchResponse"]
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ _BOOKMARK: Final = EventType.BOOKMARK
 _ERROR: Final = EventType.ERROR
 
 
-class OpenWatch(NamedTuple):
+class WatchResponse(NamedTuple):
     """A response whose body arrives, and its URL."""
 
     response: HttpResponse
@@ -82,7 +82,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
 
     def __init__(
         self,
-        connect: Callable[[], AbstractAsyncContextManager[OpenWatch]],
+        connect: Callable[[], AbstractAsyncContextManager[WatchResponse]],
         read: Callable[[bytes, Head], T],
         *,
         resource_version: str = "",
@@ -96,7 +96,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         self._deadline_after = deadline
         self._decoder = WatchDecoder() if max_frame is None else WatchDecoder(max_frame=max_frame)
         self._exit = contextlib.AsyncExitStack()
-        self._open: OpenWatch | None = None
+        self._open: WatchResponse | None = None
         self._deadline: float | None = None
         self._frames: deque[Frame] = deque()
         self._ending: KinformError | StopAsyncIteration | None = None

@@ -35,15 +35,15 @@ from kinform.sansio.election.leases import Lease, read_lease
 from kinform.sansio.election.signals import (
     Action,
     Create,
+    Delay,
+    DelayEnded,
     End,
-    Failed,
     Get,
     Got,
     Moment,
+    RequestFailed,
     Signal,
     Update,
-    Wait,
-    Waited,
     Wrote,
 )
 from kinform.sansio.election.step import Election, Phase
@@ -76,7 +76,7 @@ class LeaseClient:
         except UsageError:
             raise
         except KinformError as exc:
-            return Failed(exc)
+            return RequestFailed(exc)
 
     async def _perform(self, action: Get | Create | Update) -> Signal:
         rest = self._client.rest("coordination.k8s.io/v1")
@@ -442,15 +442,15 @@ class LeaderElector:
         match action:
             case End():
                 return action
-            case Wait(seconds):
+            case Delay(seconds):
                 await asyncio.sleep(seconds)
-                return self._step(Waited())
+                return self._step(DelayEnded())
             case Get() | Create() | Update():
                 action = self._step(await self._requests.perform(action))
                 self._report.request(
                     self._election.failure,
                     holder=self._election.holder,
-                    complete=isinstance(action, Wait | End),
+                    complete=isinstance(action, Delay | End),
                 )
                 return action
 

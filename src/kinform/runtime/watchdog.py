@@ -2,7 +2,8 @@
 
 One call that blocks (a ``time.sleep``, a request with a blocking library, a long computation) stops
 watches, handlers, probes and the renewal of leases alike, and nothing on the loop can tell. So a
-thread looks. What it concludes is `Lag`'s, which is pure; the thread and the log are at the edge.
+thread looks. What it concludes is `LoopLag`'s, which is pure; the thread and the log are at the
+edge.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from typing import Final, final
 
 from kinform.errors import UsageError
 
-__all__ = ["Blocked", "Free", "Lag", "LoopWatchdog"]
+__all__ = ["Blocked", "Free", "LoopLag", "LoopWatchdog"]
 
 log: Final = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class Free:
 
 
 @final
-class Lag:
+class LoopLag:
     """Decides, from the due time and the arrival of a heartbeat, whether a loop is blocked.
 
     A late heartbeat does not count if the check itself was late and the process used no processor
@@ -200,8 +201,8 @@ class LoopWatchdog:
                 case None:
                     pass
 
-    def _new_lag(self) -> Lag:
-        return Lag(
+    def _new_lag(self) -> LoopLag:
+        return LoopLag(
             limit=self._limit,
             interval=self._interval,
             now=time.monotonic(),

@@ -12,7 +12,7 @@ from typing import Final, Generic, Protocol, TypeVar, final
 
 from kinform.errors import UsageError
 
-__all__ = ["SCOPE", "Call", "Scope", "too_late"]
+__all__ = ["SCOPE", "BlockingCall", "Scope", "too_late"]
 
 R = TypeVar("R")
 
@@ -25,7 +25,7 @@ that comes after Python last checked for signals and before the system puts the 
 
 
 @final
-class Call(Generic[R]):
+class BlockingCall(Generic[R]):
     """One coroutine, from the thread that needs its result to the loop and back.
 
     All but `begin` may be called from any thread.

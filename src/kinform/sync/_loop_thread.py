@@ -25,7 +25,7 @@ from collections.abc import Callable, Coroutine
 from typing import Final, ParamSpec, TypeAlias, TypeVar, final
 
 from kinform.errors import UsageError
-from kinform.sync._calls import SCOPE, Call, too_late
+from kinform.sync._calls import SCOPE, BlockingCall, too_late
 from kinform.tasks import end_in_time
 
 __all__ = ["LoopThread", "current"]
@@ -81,7 +81,7 @@ class LoopThread:
         """
         self.refuse_strangers()
         make = functools.partial(function, *args, **kwargs)
-        call = Call(self._loop, make, is_mute=lambda: self._is_ending)
+        call = BlockingCall(self._loop, make, is_mute=lambda: self._is_ending)
         scope = SCOPE.get()
         with contextlib.nullcontext() if scope is None else scope.holding(call):
             return call.run()
@@ -102,7 +102,7 @@ class LoopThread:
         if os.getpid() != self.process:
             return
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(Call(self._loop, work).begin)
+            self._loop.call_soon_threadsafe(BlockingCall(self._loop, work).begin)
 
     def refuse_strangers(self) -> None:
         """Refuse a call that would wait for ever.
@@ -158,7 +158,7 @@ class LoopThread:
         if self._is_ending or os.getpid() != self.process:
             return
         self._is_ending = True
-        last = Call(self._loop, self._wind_up)
+        last = BlockingCall(self._loop, self._wind_up)
         with contextlib.suppress(RuntimeError, TimeoutError):
             last.run(_EXIT)
         with contextlib.suppress(RuntimeError):

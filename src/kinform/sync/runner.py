@@ -9,13 +9,13 @@ from kinform.cache._informer import state_waiters
 from kinform.errors import UsageError
 from kinform.sync import _loop_thread
 
-__all__ = ["Syncable", "run", "wait_for_cache_sync"]
+__all__ = ["BlockingSyncable", "run", "wait_for_cache_sync"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Syncable(Protocol):
+class BlockingSyncable(Protocol):
     """Something that can be waited for: an informer, a group of them, a registration."""
 
     @property
@@ -42,7 +42,7 @@ def run(
     return _loop_thread.current().run(function, *args, **kwargs)
 
 
-def wait_for_cache_sync(*what: Syncable, timeout: float | None = None) -> None:
+def wait_for_cache_sync(*what: BlockingSyncable, timeout: float | None = None) -> None:
     """Wait until all of them have synced: see `kinform.wait_for_cache_sync`.
 
     Raises:

@@ -18,7 +18,7 @@ from kinform.rest.pager import PAGE_SIZE, ListPager
 from kinform.rest.request import Request, watch_deadline
 from kinform.rest.results import ListResult
 from kinform.rest.transport import HttpResponse
-from kinform.rest.watch import OpenWatch, Receiving, Watch
+from kinform.rest.watch import Receiving, Watch, WatchResponse
 from kinform.selectors import FieldSelector, FieldSelectorLike, LabelSelectorLike
 from kinform.verbs.base import Name, ResourceBase, again_if_moved, selecting
 
@@ -131,7 +131,7 @@ class Watches(ResourceBase[T]):
         )
 
         @contextlib.asynccontextmanager
-        async def connect() -> AsyncGenerator[OpenWatch]:
+        async def connect() -> AsyncGenerator[WatchResponse]:
             async with contextlib.AsyncExitStack() as stack:
                 yield await self._opened(stack, options, place)
 
@@ -146,7 +146,7 @@ class Watches(ResourceBase[T]):
     @again_if_moved
     async def _opened(
         self, stack: contextlib.AsyncExitStack, options: ListOptions, namespace: str | None
-    ) -> OpenWatch:
+    ) -> WatchResponse:
         """Open a watch, to be closed by ``stack``."""
         request = await self._request("GET", namespace=namespace)
         return await stack.enter_async_context(request.params(options).open_watch())

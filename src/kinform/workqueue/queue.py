@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Final, Generic, TypeVar, final
 
 from kinform.errors import QueueShutDown, UsageError
-from kinform.sansio.workqueue.key_queue import Intake, Order, Priority, WorkState
+from kinform.sansio.workqueue.key_queue import AddResult, Order, Priority, WorkState
 from kinform.sansio.workqueue.rate_limiters import RateLimiter, default_controller_rate_limiter
 from kinform.workqueue._delaying import DelayTimer
 from kinform.workqueue.causes import MAX_CAUSES, Cause, CauseKind, Causes
@@ -31,8 +31,8 @@ __all__ = ["Drained", "Processing", "WorkQueue"]
 K = TypeVar("K", bound=Hashable)
 
 _NORMAL: Final = Priority.NORMAL
-_QUEUED: Final = Intake.QUEUED
-_MERGED: Final = Intake.MERGED
+_QUEUED: Final = AddResult.QUEUED
+_MERGED: Final = AddResult.MERGED
 _NO_CAUSES: Final = Causes()
 _FAIR_AFTER: Final = 64
 """After how many keys `WorkQueue.get` lets other tasks have a turn though more keys wait."""

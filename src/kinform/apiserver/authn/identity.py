@@ -12,7 +12,7 @@ from urllib.parse import unquote
 import msgspec
 
 from kinform.apiserver.endpoints import status
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.serializer.json_values import Json
 from kinform.apiserver.storage.versioned_store import Storage
 
@@ -24,7 +24,7 @@ __all__ = [
     "UNAUTHENTICATED",
     "Identities",
     "Login",
-    "User",
+    "RequestUser",
     "account_parts",
     "impersonated",
     "service_account",
@@ -41,7 +41,7 @@ _EXTRA: Final = "impersonate-extra-"
 
 
 @final
-class User(msgspec.Struct, frozen=True, kw_only=True):
+class RequestUser(msgspec.Struct, frozen=True, kw_only=True):
     """A user, as authorization sees it."""
 
     name: str
@@ -66,9 +66,9 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
         return info
 
 
-ADMIN: Final = User(name="kinform-admin", groups=(MASTERS, AUTHENTICATED))
+ADMIN: Final = RequestUser(name="kinform-admin", groups=(MASTERS, AUTHENTICATED))
 """The user of the server's own token."""
-ANONYMOUS: Final = User(name="system:anonymous", groups=(UNAUTHENTICATED,))
+ANONYMOUS: Final = RequestUser(name="system:anonymous", groups=(UNAUTHENTICATED,))
 """The user of requests without a token."""
 
 
@@ -76,7 +76,7 @@ ANONYMOUS: Final = User(name="system:anonymous", groups=(UNAUTHENTICATED,))
 class Login(msgspec.Struct, frozen=True, kw_only=True):
     """A user with a token of this server; the repr does not show it."""
 
-    user: User
+    user: RequestUser
     token: str
 
     def __repr__(self) -> str:
@@ -100,13 +100,13 @@ def account_parts(name: str) -> tuple[str, str] | None:
     return (namespace, account) if found and namespace and account and ":" not in account else None
 
 
-def service_account(namespace: str, name: str, *, uid: str = "") -> User:
+def service_account(namespace: str, name: str, *, uid: str = "") -> RequestUser:
     """Return a service account as a user."""
     groups = (_ACCOUNTS, f"{_ACCOUNTS}:{namespace}", AUTHENTICATED)
-    return User(name=f"{_ACCOUNT}{namespace}:{name}", groups=groups, uid=uid)
+    return RequestUser(name=f"{_ACCOUNT}{namespace}:{name}", groups=groups, uid=uid)
 
 
-def with_implied_groups(user: User) -> User:
+def with_implied_groups(user: RequestUser) -> RequestUser:
     """Return a user with the groups that are implied by its name."""
     groups, account = user.groups, account_parts(user.name)
     if account is not None and not groups:
@@ -130,9 +130,9 @@ class Identities:
         self._token = token.encode()
         self._header = b"Bearer " + self._token
         self._storage = storage
-        self._users: dict[bytes, User] = {}
+        self._users: dict[bytes, RequestUser] = {}
 
-    def issue(self, user: User) -> Login:
+    def issue(self, user: RequestUser) -> Login:
         """Return a new token for a user."""
         token = secrets.token_urlsafe(24)
         self._users[_digest(token.encode())] = user
@@ -142,7 +142,7 @@ class Identities:
         """Tell, faster than `of`, whether an Authorization header is the usual one of `ADMIN`."""
         return hmac.compare_digest(header.encode(), self._header)
 
-    def of(self, token: str) -> User | None:
+    def of(self, token: str) -> RequestUser | None:
         """Return whose token it is."""
         given = token.encode()
         if hmac.compare_digest(given, self._token):
@@ -151,7 +151,7 @@ class Identities:
         user = self._users.get(_digest(given))
         return user if user is not None and self._is_there(user) else None
 
-    def _is_there(self, user: User) -> bool:
+    def _is_there(self, user: RequestUser) -> bool:
         account = account_parts(user.name)
         if account is None or not user.uid:
             return True
@@ -163,7 +163,7 @@ def _digest(token: bytes) -> bytes:
     return hashlib.sha256(token).digest()
 
 
-def impersonated(request: Request) -> User | None:
+def impersonated(request: ServerRequest) -> RequestUser | None:
     """Return the user that the client impersonates, with exactly the requested groups.
 
     Raises:
@@ -178,7 +178,7 @@ def impersonated(request: Request) -> User | None:
         for name in asked
         if name.startswith(_EXTRA)
     }
-    user = User(
+    user = RequestUser(
         name=headers.get("impersonate-user", ""),
         groups=_values(headers.get("impersonate-group", "")),
         uid=headers.get("impersonate-uid", ""),
@@ -196,7 +196,7 @@ def _values(joined: str) -> tuple[str, ...]:
     return tuple(it for it in (part.strip() for part in joined.split(",")) if it)
 
 
-def _as_go(user: User) -> str:
+def _as_go(user: RequestUser) -> str:
     """Return a user as the real server prints its own structure."""
     extra = "(nil)"
     if user.extra:

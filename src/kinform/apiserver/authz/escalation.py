@@ -9,11 +9,11 @@ from typing import Final
 import msgspec
 
 from kinform.apiserver._cluster import Cluster
-from kinform.apiserver.authn.identity import User
+from kinform.apiserver.authn.identity import RequestUser
 from kinform.apiserver.authz.rbac import GROUP, Attributes, Rule, TooManyRules, rules_in
 from kinform.apiserver.endpoints import status
 from kinform.apiserver.endpoints.access import USER, Access
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.request_paths import Route
 from kinform.apiserver.endpoints.writes import Written
 from kinform.apiserver.scheme.kind_registry import Kind
@@ -34,10 +34,10 @@ def check(
     access: Access,
     cluster: Cluster,
     *,
-    request: Request,
+    request: ServerRequest,
     where: Route,
-    read: Callable[[Request, Kind], Json],
-    write: Callable[[Request, Route], Written],
+    read: Callable[[ServerRequest, Kind], Json],
+    write: Callable[[ServerRequest, Route], Written],
 ) -> None:
     """Refuse a write of a role or a binding that would give more rights than the writer has.
 
@@ -73,7 +73,7 @@ def _lasting(obj: Json) -> Json:
     return {**obj, "metadata": metadata}
 
 
-def _check_role(access: Access, user: User, *, where: Route, obj: Json) -> None:
+def _check_role(access: Access, user: RequestUser, *, where: Route, obj: Json) -> None:
     name, kind = text(obj, "metadata", "name"), where.kind
     asked = Attributes("escalate", kind.group, kind.plural, "", where.namespace, where.name)
     if access.decide(user, asked).is_allowed:
@@ -88,7 +88,7 @@ def _check_role(access: Access, user: User, *, where: Route, obj: Json) -> None:
     _check_rules(access, user, where, name=name, rules=rules)
 
 
-def _check_binding(access: Access, user: User, *, where: Route, obj: Json) -> None:
+def _check_binding(access: Access, user: RequestUser, *, where: Route, obj: Json) -> None:
     name, role = text(obj, "metadata", "name"), text(obj, "roleRef", "name")
     is_local = text(obj, "roleRef", "kind") == "Role"
     plural = "roles" if is_local else "clusterroles"
@@ -102,7 +102,7 @@ def _check_binding(access: Access, user: User, *, where: Route, obj: Json) -> No
 
 
 def _check_rules(
-    access: Access, user: User, where: Route, *, name: str, rules: Sequence[Rule]
+    access: Access, user: RequestUser, where: Route, *, name: str, rules: Sequence[Rule]
 ) -> None:
     try:
         missing = access.policy.missing(user, where.namespace, rules)

@@ -1,6 +1,6 @@
 """Role-based access control: the authorizer for roles and bindings. Pure.
 
-A `Policy` is made of the roles and bindings as they are at one moment, and answers any number
+A `AccessPolicy` is made of the roles and bindings as they are at one moment, and answers any number
 of questions. As in Kubernetes, rights only add up: a rule cannot forbid.
 """
 
@@ -11,15 +11,15 @@ from typing import Final, NamedTuple, final
 
 import msgspec
 
-from kinform.apiserver.authn.identity import User, account_parts
+from kinform.apiserver.authn.identity import RequestUser, account_parts
 from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, text
 
 __all__ = [
+    "AccessDecision",
+    "AccessPolicy",
     "Attributes",
-    "Decision",
     "Grant",
-    "Objects",
-    "Policy",
+    "PolicyObjects",
     "Rule",
     "TooManyRules",
     "rules_in",
@@ -53,7 +53,7 @@ class Attributes(NamedTuple):
         return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
 
 
-class Decision(NamedTuple):
+class AccessDecision(NamedTuple):
     """The decision about a request, with its reason, if there is one to report."""
 
     is_allowed: bool
@@ -178,7 +178,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     """The role that is bound, such as ``role/reader``, if there is none of that name."""
 
 
-class Objects(NamedTuple):
+class PolicyObjects(NamedTuple):
     """Everything a policy is made of."""
 
     roles: Sequence[Json] = ()
@@ -188,10 +188,10 @@ class Objects(NamedTuple):
 
 
 @final
-class Policy:
+class AccessPolicy:
     """The authorizer: the decisions that follow from these roles and bindings."""
 
-    def __init__(self, objects: Objects) -> None:
+    def __init__(self, objects: PolicyObjects) -> None:
         self._roles = {
             (text(it, "metadata", "namespace"), text(it, "metadata", "name")): _rules(it)
             for it in objects.roles
@@ -223,7 +223,7 @@ class Policy:
         """Return the rules of a role, or without a namespace of a cluster role, if there is one."""
         return self._roles.get((namespace, name))
 
-    def grants(self, user: User, namespace: str) -> Iterator[Grant]:
+    def grants(self, user: RequestUser, namespace: str) -> Iterator[Grant]:
         """Yield what a user has in a namespace, or without one in the whole cluster."""
         key = (user.name, user.groups)
         found = self._of_users.get(key)
@@ -233,7 +233,7 @@ class Policy:
             if not grant.namespace or grant.namespace == namespace:
                 yield grant
 
-    def _found(self, user: User) -> Sequence[Grant]:
+    def _found(self, user: RequestUser) -> Sequence[Grant]:
         keys = [("User", user.name), *(("Group", group) for group in user.groups)]
         account = account_parts(user.name)
         if account is not None:
@@ -244,15 +244,15 @@ class Policy:
                 found.setdefault(grant.order, grant)
         return [found[order] for order in sorted(found)]
 
-    def decide(self, user: User, asked: Attributes) -> Decision:
+    def decide(self, user: RequestUser, asked: Attributes) -> AccessDecision:
         """Return whether a user may do something."""
         for grant in self.grants(user, asked.namespace):
             if any(rule.allows(asked) for rule in grant.rules):
-                return Decision(is_allowed=True, reason=grant.reason)
+                return AccessDecision(is_allowed=True, reason=grant.reason)
         errors = self.errors(user, asked.namespace)
-        return Decision(is_allowed=False, reason=f"RBAC: {errors}" if errors else "")
+        return AccessDecision(is_allowed=False, reason=f"RBAC: {errors}" if errors else "")
 
-    def errors(self, user: User, namespace: str, called: str = "") -> str:
+    def errors(self, user: RequestUser, namespace: str, called: str = "") -> str:
         """Return which roles are bound to a user and do not exist; ``called``: their resource."""
         found = [
             f'{called or f"{kind}.{GROUP}"} "{name}" not found'
@@ -262,11 +262,11 @@ class Policy:
         ]
         return f"[{', '.join(found)}]" if len(found) > 1 else "".join(found)
 
-    def rules(self, user: User, namespace: str) -> list[Rule]:
+    def rules(self, user: RequestUser, namespace: str) -> list[Rule]:
         """Return all rules that hold for a user in a namespace, or in the whole cluster."""
         return [rule for grant in self.grants(user, namespace) for rule in grant.rules]
 
-    def missing(self, user: User, namespace: str, wanted: Iterable[Rule]) -> list[Rule]:
+    def missing(self, user: RequestUser, namespace: str, wanted: Iterable[Rule]) -> list[Rule]:
         """Return what of the ``wanted`` rules a user has not, as rules about single things.
 
         A rule that one held rule includes as a whole is not taken apart. The others are the

@@ -7,12 +7,12 @@ from typing import Final
 import msgspec
 
 from kinform.apiserver._cluster import Cluster
-from kinform.apiserver.authn.identity import User
+from kinform.apiserver.authn.identity import RequestUser
 from kinform.apiserver.authz.rbac import Attributes
 from kinform.apiserver.endpoints import status
 from kinform.apiserver.endpoints.access import USER, Access
 from kinform.apiserver.endpoints.list_options import write_options
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.request_paths import Route
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.endpoints.writes import Written
@@ -46,7 +46,7 @@ _RULES: Final[Json] = {
 }
 
 
-def review(request: Request, where: Route, cluster: Cluster) -> Written:
+def review(request: ServerRequest, where: Route, cluster: Cluster) -> Written:
     """Answer a review for a user that may do everything.
 
     Raises:
@@ -129,7 +129,7 @@ def _nameless(kind: Kind, errors: list[FieldError]) -> StatusError:
 _AUDIENCE: Final = "https://kubernetes.default.svc"
 
 
-def judge(access: Access, request: Request, answer: Json) -> None:
+def judge(access: Access, request: ServerRequest, answer: Json) -> None:
     """Set the status of a valid review from roles and tokens, in place.
 
     Without RBAC every user may do everything, so the answer about rights stays as it is. The user
@@ -152,7 +152,7 @@ def judge(access: Access, request: Request, answer: Json) -> None:
             answer["status"] = _decision(access, _subject(spec), spec)
 
 
-def _decision(access: Access, user: User, spec: Json) -> Json:
+def _decision(access: Access, user: RequestUser, spec: Json) -> Json:
     decision = access.decide(user, _attributes(spec))
     found: Json = {"allowed": decision.is_allowed}
     return found | {"reason": decision.reason} if decision.reason else found
@@ -167,12 +167,12 @@ def _attributes(spec: Json) -> Attributes:
     return Attributes(*(text(given, name) for name in names))
 
 
-def _subject(spec: Json) -> User:
+def _subject(spec: Json) -> RequestUser:
     groups = tuple(map(str, as_list(spec.get("groups"))))
-    return User(name=text(spec, "user"), groups=groups, uid=text(spec, "uid"))
+    return RequestUser(name=text(spec, "user"), groups=groups, uid=text(spec, "uid"))
 
 
-def _rules(access: Access, user: User, namespace: str) -> Json:
+def _rules(access: Access, user: RequestUser, namespace: str) -> Json:
     rules = access.policy.rules(user, namespace)
     found: Json = {
         "resourceRules": [rule.to_dict() for rule in rules if not rule.urls],

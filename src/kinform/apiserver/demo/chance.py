@@ -7,7 +7,7 @@ from typing import Final, final
 
 from kinform.apiserver.demo.manifests import IMAGE, REPLICAS, SHOPS, image
 from kinform.apiserver.demo.pods import crash, is_ready
-from kinform.apiserver.demo.world import World, is_going
+from kinform.apiserver.demo.world import DemoWorld, is_going
 from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, text
 
 __all__ = ["Chance", "next_image", "next_replicas"]
@@ -36,7 +36,7 @@ def next_image(held: str) -> str:
 class Chance:
     """Lets things happen."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: DemoWorld) -> None:
         self._world = world
         self._happenings: list[Callable[[], None]] = [
             *[self._crash] * 3,

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, final
 import msgspec
 
 from kinform.apiserver.demo.pods import is_ready
-from kinform.apiserver.demo.world import World, condition, is_going, is_owned, owner_reference
+from kinform.apiserver.demo.world import DemoWorld, condition, is_going, is_owned, owner_reference
 from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, text
 
 __all__ = ["Controllers", "Rollout", "rollout", "template_hash"]
@@ -56,7 +56,7 @@ def template_hash(template: Json) -> str:
 class Controllers:
     """Plays the controllers of a cluster."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: DemoWorld) -> None:
         self._world = world
 
     def step(self) -> None:

@@ -12,7 +12,7 @@ from kinform.apiserver.demo import manifests
 from kinform.apiserver.demo.chance import Chance
 from kinform.apiserver.demo.controllers import Controllers
 from kinform.apiserver.demo.pods import Kubelets
-from kinform.apiserver.demo.world import World
+from kinform.apiserver.demo.world import DemoWorld
 from kinform.errors import UsageError
 from kinform.tasks import background
 
@@ -56,7 +56,7 @@ class Demo:
         if self._is_started:
             raise UsageError("a Demo can be started once; make another one")
         self._is_started = True
-        world = World(self._server.application, self._random)
+        world = DemoWorld(self._server.application, self._random)
         for obj in manifests.everything():
             if not world.has(obj):
                 world.create(obj, manager="kinform-demo")
@@ -67,7 +67,7 @@ class Demo:
         await self._stack.aclose()
 
 
-async def _live(world: World) -> None:
+async def _live(world: DemoWorld) -> None:
     kubelets, controllers, chance = Kubelets(world), Controllers(world), Chance(world)
     step = 0
     while True:

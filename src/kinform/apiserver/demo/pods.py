@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, final
 
 from kinform.apiserver.demo.manifests import NODES
-from kinform.apiserver.demo.world import World, condition, is_going
+from kinform.apiserver.demo.world import DemoWorld, condition, is_going
 from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, text
 
 __all__ = ["Kubelets", "choose_node", "crash", "is_ready"]
@@ -48,7 +48,7 @@ def choose_node(pod: Json, load: Mapping[str, int], nodes: Sequence[Json]) -> st
 class Kubelets:
     """Plays the nodes of a cluster, and the scheduler."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: DemoWorld) -> None:
         self._world = world
 
     def step(self, number: int) -> None:
@@ -188,7 +188,7 @@ class Kubelets:
         self._world.set_status(pod, status, manager=_KUBELET)
 
 
-def crash(world: World, pod: Json) -> None:
+def crash(world: DemoWorld, pod: Json) -> None:
     """Let a pod's containers fail; they are started again after a while."""
     now = world.now
     state = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off restarting"}}

@@ -14,7 +14,7 @@ from typing import Final, final
 import msgspec
 
 from kinform.apiserver.endpoints.application import Application
-from kinform.apiserver.endpoints.list_options import WriteOptions
+from kinform.apiserver.endpoints.list_options import WriteQuery
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.registry.deletion import DeleteOptions
 from kinform.apiserver.registry.objects import key_of
@@ -24,7 +24,7 @@ from kinform.apiserver.serializer.json_values import Json, as_list, text
 from kinform.apiserver.storage.versioned_store import Stored
 from kinform.meta import GroupVersionKind
 
-__all__ = ["World", "condition", "is_going", "is_owned", "owner_reference"]
+__all__ = ["DemoWorld", "condition", "is_going", "is_owned", "owner_reference"]
 
 log: Final = logging.getLogger("kinform.apiserver")
 
@@ -35,7 +35,7 @@ _MANAGER: Final = "kube-controller-manager"
 
 
 @final
-class World:
+class DemoWorld:
     """All objects of a cluster, to be read and changed. Nothing here waits."""
 
     def __init__(self, application: Application, chance: random.Random) -> None:
@@ -102,7 +102,7 @@ class World:
 
         def create() -> Json:
             return self._objects.create(
-                kind, body, WriteOptions(manager=manager), namespace=namespace
+                kind, body, WriteQuery(manager=manager), namespace=namespace
             )
 
         created = self._tried(create)
@@ -127,7 +127,7 @@ class World:
             change(held)
             return held
 
-        options = WriteOptions(manager=manager)
+        options = WriteQuery(manager=manager)
         key = _key(kind, obj)
         return self._tried(
             lambda: self._objects.update(

@@ -9,11 +9,17 @@ from urllib.parse import unquote
 
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.authn import identity
-from kinform.apiserver.authn.identity import ADMIN, ANONYMOUS, Identities, User
-from kinform.apiserver.authz.rbac import GROUP, Attributes, Decision, Objects, Policy
+from kinform.apiserver.authn.identity import ADMIN, ANONYMOUS, Identities, RequestUser
+from kinform.apiserver.authz.rbac import (
+    GROUP,
+    AccessDecision,
+    AccessPolicy,
+    Attributes,
+    PolicyObjects,
+)
 from kinform.apiserver.endpoints import status
 from kinform.apiserver.endpoints.list_options import boolean
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.request_paths import Route
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.serializer.encoding import decode
@@ -22,7 +28,7 @@ from kinform.apiserver.storage.versioned_store import Change
 
 __all__ = ["PREFIX", "USER", "Access", "attributes", "refusal"]
 
-USER: ContextVar[User] = ContextVar("USER", default=ADMIN)
+USER: ContextVar[RequestUser] = ContextVar("USER", default=ADMIN)
 """Whose request is being answered."""
 PREFIX: Final = "/~"
 """The beginning of a path that contains the token."""
@@ -40,7 +46,7 @@ _VERBS: Final = {
     "DELETE": "delete",
 }
 _NODE: Final = "system:node:"
-_MASTERS_MAY: Final = Decision(is_allowed=True)
+_MASTERS_MAY: Final = AccessDecision(is_allowed=True)
 _AUTHENTICATION: Final = "authentication.k8s.io"
 
 
@@ -59,7 +65,7 @@ class Access:
         self.has_rbac: Final = has_rbac and token is not None
         self.identities: Final = Identities(token or "", cluster.storage)
         self._has_token = token is not None
-        self._policy: Policy | None = None
+        self._policy: AccessPolicy | None = None
         self._epoch = -1
         self._old_impersonators: set[str] = set()
         cluster.storage.observe(self._note, resources=_TABLES)
@@ -69,19 +75,19 @@ class Access:
         self._policy = None
 
     @property
-    def policy(self) -> Policy:
+    def policy(self) -> AccessPolicy:
         """The roles and bindings as they are now."""
         storage = self._cluster.storage
         if self._policy is None or self._epoch != storage.epoch:
             self._epoch = storage.epoch
-            self._policy = Policy(Objects(*map(self._stored, _TABLES)))
+            self._policy = AccessPolicy(PolicyObjects(*map(self._stored, _TABLES)))
         return self._policy
 
     def _stored(self, table: str) -> list[Json]:
         kind = self._cluster.kinds.versions(table)[0]
         return [decode(kind, it.raw) for it in self._cluster.storage.table(table).now()]
 
-    def admit(self, request: Request) -> Request:
+    def admit(self, request: ServerRequest) -> ServerRequest:
         """Return the request without its token in the path, if it may be made.
 
         Sets `USER`. A token at the beginning of the path is for kubectl and other clients made with
@@ -109,11 +115,11 @@ class Access:
         user = self._authenticated(given) if given else ANONYMOUS
         return self._authorized(request, self._impersonated(request, user))
 
-    def knows(self, request: Request) -> bool:
+    def knows(self, request: ServerRequest) -> bool:
         """Return whether a request has a token of this server. Its rights do not matter here."""
         return not self._has_token or self.identities.of(_given(request)) is not None
 
-    def takes_body(self, request: Request) -> bool:
+    def takes_body(self, request: ServerRequest) -> bool:
         """Return whether the body of a request without a known token is worth reading.
 
         It is only if roles allow the request to ``system:anonymous``; otherwise the request is
@@ -127,23 +133,23 @@ class Access:
             return False
         return True
 
-    def _authorized(self, request: Request, user: User) -> Request:
+    def _authorized(self, request: ServerRequest, user: RequestUser) -> ServerRequest:
         USER.set(user)
         if not user.is_master:
             self.check(user, attributes(request))
         return request
 
-    def _authenticated(self, token: str) -> User:
+    def _authenticated(self, token: str) -> RequestUser:
         user = self.identities.of(token)
         if user is None:
             raise status.unauthorized()
         return user
 
-    def decide(self, user: User, asked: Attributes) -> Decision:
+    def decide(self, user: RequestUser, asked: Attributes) -> AccessDecision:
         """Return whether a user may do something."""
         return _MASTERS_MAY if user.is_master else self.policy.decide(user, asked)
 
-    def check(self, user: User, asked: Attributes) -> None:
+    def check(self, user: RequestUser, asked: Attributes) -> None:
         """Refuse what a user may not do.
 
         Raises:
@@ -166,7 +172,7 @@ class Access:
 
     # --- impersonation
 
-    def _impersonated(self, request: Request, user: User) -> User:
+    def _impersonated(self, request: ServerRequest, user: RequestUser) -> RequestUser:
         """Return the user to impersonate, if the user of the request may; else that user."""
         other = identity.impersonated(request)
         if other is None:
@@ -175,7 +181,9 @@ class Access:
             self._check_impersonation(user, other, attributes(request))
         return identity.with_implied_groups(other)
 
-    def _check_impersonation(self, user: User, other: User, asked: Attributes) -> None:
+    def _check_impersonation(
+        self, user: RequestUser, other: RequestUser, asked: Attributes
+    ) -> None:
         """Refuse to take a user for another, unless they may: for this request, or for any."""
         try:
             mode = _mode(other)
@@ -197,7 +205,7 @@ class Access:
             raise
 
 
-def _given(request: Request) -> str:
+def _given(request: ServerRequest) -> str:
     """Return the token that a request has, in its path or else in a header; ``""``: none."""
     if request.path.startswith(PREFIX):
         return request.path.removeprefix(PREFIX).partition("/")[0]
@@ -205,13 +213,13 @@ def _given(request: Request) -> str:
     return given.strip() if scheme.lower() == "bearer" else ""
 
 
-def _mode(other: User) -> str:
+def _mode(other: RequestUser) -> str:
     if identity.account_parts(other.name) is not None:
         return "serviceaccount"
     return "arbitrary-node" if other.name.startswith(_NODE) else "user-info"
 
 
-def _parts(other: User, verb: str, *, group: str) -> list[Attributes]:
+def _parts(other: RequestUser, verb: str, *, group: str) -> list[Attributes]:
     """Return all that one must be allowed to be taken for: name, uid, groups and the rest."""
     account = identity.account_parts(other.name)
     if account is not None:
@@ -234,7 +242,7 @@ def _parts(other: User, verb: str, *, group: str) -> list[Attributes]:
 # --- what is asked for, and the answer no
 
 
-def attributes(request: Request) -> Attributes:
+def attributes(request: ServerRequest) -> Attributes:
     """Return what a request wants to do, whether or not there is such a resource."""
     path = unquote(request.path)
     parts = path.strip("/").split("/")
@@ -258,7 +266,7 @@ def attributes(request: Request) -> Attributes:
     return Attributes(verb, group, resource, subresource, namespace, name)
 
 
-def _of_collection(request: Request, verb: str) -> tuple[str, str]:
+def _of_collection(request: ServerRequest, verb: str) -> tuple[str, str]:
     """Return what is done to a collection, and the one name in it that is meant, if any."""
     if verb == "delete":
         return "deletecollection", ""
@@ -273,7 +281,7 @@ def _of_collection(request: Request, verb: str) -> tuple[str, str]:
     return verb, ""
 
 
-def refusal(user: User, asked: Attributes, *, why: str = "") -> StatusError:
+def refusal(user: RequestUser, asked: Attributes, *, why: str = "") -> StatusError:
     """Return the refusal of something that a user may not do."""
     why = f": {why}" if why else ""
     who = f'User "{user.name}" cannot {asked.verb}'

@@ -1,4 +1,4 @@
-"""The application: from a `Request` to a `Response`, without sockets.
+"""The application: from a `ServerRequest` to a `ServerResponse`, without sockets.
 
 Every error of a request becomes a Status here. After each request the controllers run that react to
 its writes (see `kinform.apiserver.gc`).
@@ -18,28 +18,28 @@ from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.authz import escalation, reviews
 from kinform.apiserver.endpoints import request_paths, status, work_budget
 from kinform.apiserver.endpoints.access import PREFIX, Access
-from kinform.apiserver.endpoints.discovery import Discovery, document
-from kinform.apiserver.endpoints.list_options import ListOptions, boolean, list_options, version
+from kinform.apiserver.endpoints.discovery import DiscoveryDocuments, document
+from kinform.apiserver.endpoints.list_options import ListQuery, boolean, list_options, version
 from kinform.apiserver.endpoints.lists import Page, page
-from kinform.apiserver.endpoints.messages import BODY_LIMIT, Broken, Request, Response
+from kinform.apiserver.endpoints.messages import BODY_LIMIT, Broken, ServerRequest, ServerResponse
 from kinform.apiserver.endpoints.request_paths import NoSuchPath, Route, route
 from kinform.apiserver.endpoints.status import StatusError
-from kinform.apiserver.endpoints.watches import CATCH_UP, Watch
+from kinform.apiserver.endpoints.watches import CATCH_UP, ServerWatch
 from kinform.apiserver.endpoints.writes import Writing, Written
-from kinform.apiserver.faults._injection import Faults
+from kinform.apiserver.faults._injection import FaultInjector
 from kinform.apiserver.faults.kinds import Subject
 from kinform.apiserver.faults.plan import FaultPlan
-from kinform.apiserver.gc import Collector
+from kinform.apiserver.gc import GarbageCollector
 from kinform.apiserver.openapi.v3 import OpenApi
 from kinform.apiserver.registry import system_objects
 from kinform.apiserver.registry.deletion import Deletion, delete_options
-from kinform.apiserver.registry.objects import Objects
+from kinform.apiserver.registry.objects import ObjectRegistry
 from kinform.apiserver.registry.subresources import Subresources
 from kinform.apiserver.serializer import encoding
 from kinform.apiserver.serializer.encoding import Form, Renderer, negotiate
 from kinform.apiserver.serializer.json_values import Json
 from kinform.apiserver.storage.replica import READS
-from kinform.apiserver.storage.selection_predicate import Selection, Term
+from kinform.apiserver.storage.selection_predicate import SelectionPredicate, Term
 from kinform.apiserver.storage.versioned_store import Future, Unsaved
 from kinform.clock import offload
 
@@ -79,25 +79,25 @@ class Application:
         self.cluster: Cluster = cluster
         self.address: str = address
         self.access: Access = Access(cluster, token=token, has_rbac=rbac)
-        self.objects: Objects = Objects(cluster)
+        self.objects: ObjectRegistry = ObjectRegistry(cluster)
         self.deletion: Deletion = Deletion(cluster, self.objects)
-        self.collector: Collector = Collector(cluster, self.objects, self.deletion)
+        self.collector: GarbageCollector = GarbageCollector(cluster, self.objects, self.deletion)
         self.writing: Writing = Writing(
             cluster, self.objects, self.deletion, authorize=self.access.check_create
         )
         self._subresources = Subresources(
             cluster, objects=self.objects, deletion=self.deletion, writing=self.writing
         )
-        self._writes: Mapping[str, Callable[[Request, Route], Written]] = {
+        self._writes: Mapping[str, Callable[[ServerRequest, Route], Written]] = {
             "create": self.writing.create,
             "update": self.writing.put,
             "patch": self.writing.patch,
         }
-        self._discovery = Discovery(cluster.kinds)
+        self._discovery = DiscoveryDocuments(cluster.kinds)
         self._openapi = OpenApi(cluster.kinds)
         system_objects.follow_definitions(cluster)
         self.plan: FaultPlan = FaultPlan() if faults is None else faults
-        self._faults = Faults(
+        self._faults = FaultInjector(
             self.plan, cluster, answer=self._handled, subject=self._subject, reload=self.reload
         )
 
@@ -115,7 +115,7 @@ class Application:
         system_objects.load_definitions(self.cluster)
         self.collector.rebuild()
 
-    async def handle(self, request: Request) -> Response:
+    async def handle(self, request: ServerRequest) -> ServerResponse:
         """Answer one request. An error is answered, too.
 
         Raises:
@@ -127,24 +127,24 @@ class Application:
             return await self._faults.answer(request)
         return await self._handled(request)
 
-    def _subject(self, request: Request) -> Subject:
+    def _subject(self, request: ServerRequest) -> Subject:
         """Return the subject of a request; empty if it is not about objects."""
         try:
             where = route(self.cluster.kinds, _without_token(request.path))
-        except (StatusError, NoSuchPath, request_paths.Unreadable):
+        except (StatusError, NoSuchPath, request_paths.UnreadablePath):
             return Subject()
         kind = where.kind
         return Subject(_verb(request, where) or "", kind.plural, kind.group, where.namespace)
 
-    async def _handled(self, request: Request) -> Response:
+    async def _handled(self, request: ServerRequest) -> ServerResponse:
         try:
             response = await self._answered(request)
         except StatusError as exc:
             response = _refusal(request, exc)
-        except request_paths.Unreadable:
+        except request_paths.UnreadablePath:
             response = _unreadable(request)
         except NoSuchPath:
-            response = Response(status=404, headers=dict(_TEXT), body=b"404 page not found\n")
+            response = ServerResponse(status=404, headers=dict(_TEXT), body=b"404 page not found\n")
         except Broken:
             raise
         except work_budget.Exhausted as exc:
@@ -170,7 +170,7 @@ class Application:
             await _compress(request, response, response.body)
         return response
 
-    async def _answered(self, request: Request) -> Response:
+    async def _answered(self, request: ServerRequest) -> ServerResponse:
         request = self.access.admit(request)
         work_budget.begin()
         if len(request.body) > BODY_LIMIT:
@@ -193,16 +193,16 @@ class Application:
             response.warnings.insert(0, where.kind.deprecation)
         return response
 
-    async def _of_system(self, request: Request, path: str) -> Response | None:
+    async def _of_system(self, request: ServerRequest, path: str) -> ServerResponse | None:
         """Answer a request about the server itself: health, version, discovery, OpenAPI."""
         if (plain := system_objects.health(path, request)) is not None:
             return plain
         if path == "/version":
             _check_reads(request)
             body = _document(system_objects.version(), Form(is_pretty=True))
-            return Response(headers=dict(_JSON), body=body)
+            return ServerResponse(headers=dict(_JSON), body=body)
         if path == "/":
-            return Response(
+            return ServerResponse(
                 headers=dict(_JSON), body=encoding.encode(system_objects.paths(self.cluster))
             )
         if path.startswith("/openapi"):
@@ -220,7 +220,7 @@ class Application:
             return None
         if path != "/apis":
             _check_reads(request)
-        return Response(headers=dict(_JSON), body=encoding.encode(legacy))
+        return ServerResponse(headers=dict(_JSON), body=encoding.encode(legacy))
 
     def _check_version(self, path: str) -> None:
         """Refuse a version of a group that has others."""
@@ -232,7 +232,7 @@ class Application:
 
     # --- resources
 
-    async def _of_resource(self, request: Request, where: Route) -> Response:
+    async def _of_resource(self, request: ServerRequest, where: Route) -> ServerResponse:
         verb = _verb(request, where)
         if verb is None:
             raise _impossible(request, where)
@@ -273,7 +273,7 @@ class Application:
         """The cluster that answers reads: a replica, or the server's own."""
         return READS.get() or self.cluster
 
-    async def _get(self, request: Request, where: Route) -> Response:
+    async def _get(self, request: ServerRequest, where: Route) -> ServerResponse:
         renderer, form = self._renderer(request, where)
         await self._catch_up(request)
         if form.is_partial_list:
@@ -284,7 +284,7 @@ class Application:
             raise status.not_found(where.kind, where.name)
         return _of(form, renderer.stored(stored.raw))
 
-    async def _catch_up(self, request: Request) -> None:
+    async def _catch_up(self, request: ServerRequest) -> None:
         try:
             asked = version(request.option("resourceVersion"))
         except ValueError as exc:
@@ -293,7 +293,7 @@ class Application:
         if not await reads.reached(asked, within=CATCH_UP):
             raise status.too_large_version(asked, reads.storage.revision)
 
-    async def _consistent(self, request: Request) -> Cluster:
+    async def _consistent(self, request: ServerRequest) -> Cluster:
         """Return what answers a get or a list.
 
         A read without a version is a consistent one: a replica waits until it has all that was
@@ -308,7 +308,7 @@ class Application:
         is_fresh = await reads.reached(reads.newest(), within=CATCH_UP)
         return reads if is_fresh else self.cluster
 
-    async def _list(self, request: Request, where: Route) -> Response:
+    async def _list(self, request: ServerRequest, where: Route) -> ServerResponse:
         options = list_options(request, where.kind)
         self._renderer(request, where)  # what cannot be shown is refused before it is looked for
         reads = await self._consistent(request)
@@ -322,22 +322,22 @@ class Application:
             else:
                 return self._page(request, where, found)
 
-    def _page(self, request: Request, where: Route, found: Page) -> Response:
+    def _page(self, request: ServerRequest, where: Route, found: Page) -> ServerResponse:
         renderer, form = self._renderer(request, where)
         if form.is_partial and not form.is_partial_list:
             raise _mismatch("PartialObjectMetadata", "a list", where, suffix="List")
         raws = [stored.raw for stored in found.items]
         return _of(form, renderer.list(raws, found.metadata()))
 
-    def _watch(self, request: Request, where: Route) -> Response:
+    def _watch(self, request: ServerRequest, where: Route) -> ServerResponse:
         renderer, form = self._renderer(request, where, is_watch=True)
         options = list_options(request, where.kind, is_watch=True)
         if where.name:
             options = _of_one(options, where)
-        watch = Watch(self._reads, where, options, renderer=renderer)
-        return Response(headers={"Content-Type": form.content_type}, body=watch.chunks())
+        watch = ServerWatch(self._reads, where, options, renderer=renderer)
+        return ServerResponse(headers={"Content-Type": form.content_type}, body=watch.chunks())
 
-    def _delete(self, request: Request, where: Route) -> Response:
+    def _delete(self, request: ServerRequest, where: Route) -> ServerResponse:
         renderer, form = self._renderer(request, where)
         options = delete_options(request)
         deleted = self.writing.delete(where, options)
@@ -347,7 +347,7 @@ class Application:
         code = 202 if options.is_cascading and not deleted.is_gone else 200
         return _of(form, body, code=code)
 
-    def _written(self, request: Request, where: Route, written: Written) -> Response:
+    def _written(self, request: ServerRequest, where: Route, written: Written) -> ServerResponse:
         renderer, form = self._renderer(request, where)
         is_own = written.obj.get("kind") == where.kind.kind
         body = renderer.object(written.obj) if is_own else renderer.document(written.obj)
@@ -356,7 +356,7 @@ class Application:
         return response
 
     def _renderer(
-        self, request: Request, where: Route, *, is_watch: bool = False
+        self, request: ServerRequest, where: Route, *, is_watch: bool = False
     ) -> tuple[Renderer, Form]:
         can_watch = where.is_watch or (request.method == "GET" and not where.name)
         form = negotiate(request, is_watch=is_watch, can_watch=can_watch)
@@ -369,7 +369,7 @@ def _without_token(path: str) -> str:
     return "/" + path.removeprefix(PREFIX).partition("/")[2] if path.startswith(PREFIX) else path
 
 
-def _verb(request: Request, where: Route) -> str | None:
+def _verb(request: ServerRequest, where: Route) -> str | None:
     """Return what a request does, None if it can do no such thing."""
     verb: str | None = None
     is_one, method = bool(where.name), request.method
@@ -398,7 +398,7 @@ def _mismatch(asked: str, what: str, where: Route, *, suffix: str = "") -> Statu
     return StatusError(406, "NotAcceptable", message)
 
 
-def _impossible(request: Request, where: Route) -> StatusError:
+def _impossible(request: ServerRequest, where: Route) -> StatusError:
     if where.name and not where.subresource and not _OF_ONE.intersection(where.kind.verbs):
         return status.path_not_found()
     error = status.method_not_allowed()
@@ -410,18 +410,18 @@ def _impossible(request: Request, where: Route) -> StatusError:
     return error
 
 
-def _of_one(options: ListOptions, where: Route) -> ListOptions:
+def _of_one(options: ListQuery, where: Route) -> ListQuery:
     """Return the options of a watch that sees one object only."""
     term = Term("metadata.name", where.name, is_equal=True)
-    selection = Selection(options.selection.labels, (*options.selection.fields, term))
+    selection = SelectionPredicate(options.selection.labels, (*options.selection.fields, term))
     return msgspec.structs.replace(options, selection=selection)
 
 
-def _of(form: Form, body: bytes, *, code: int = 200) -> Response:
-    return Response(status=code, headers={"Content-Type": form.content_type}, body=body)
+def _of(form: Form, body: bytes, *, code: int = 200) -> ServerResponse:
+    return ServerResponse(status=code, headers={"Content-Type": form.content_type}, body=body)
 
 
-def _refusal(request: Request, error: StatusError) -> Response:
+def _refusal(request: ServerRequest, error: StatusError) -> ServerResponse:
     try:
         form = negotiate(request)
     except StatusError:
@@ -432,10 +432,12 @@ def _refusal(request: Request, error: StatusError) -> Response:
     if error.retry_after is not None:
         headers["Retry-After"] = str(error.retry_after)
     body = _document(error.to_dict(), form)
-    return Response(status=error.code, headers=headers, body=body, warnings=list(error.warnings))
+    return ServerResponse(
+        status=error.code, headers=headers, body=body, warnings=list(error.warnings)
+    )
 
 
-def _check_reads(request: Request) -> None:
+def _check_reads(request: ServerRequest) -> None:
     if request.method not in {"GET", "HEAD"}:
         raise status.method_not_allowed()
 
@@ -444,7 +446,7 @@ def _document(value: Json, form: Form) -> bytes:
     return encoding.document(value, form)
 
 
-async def _compress(request: Request, response: Response, body: bytes) -> None:
+async def _compress(request: ServerRequest, response: ServerResponse, body: bytes) -> None:
     """Compress a large body for a client that accepts gzip."""
     accepted = request.headers.get("accept-encoding", "").split(",")
     if request.method != "GET" or "gzip" not in (it.strip() for it in accepted):
@@ -454,10 +456,10 @@ async def _compress(request: Request, response: Response, body: bytes) -> None:
     response.headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
 
 
-def _unreadable(request: Request) -> Response:
+def _unreadable(request: ServerRequest) -> ServerResponse:
     target = request.target
     text = (
         f'Internal Server Error: "{target}": failed to create RequestInfo: '
         f"unable to determine kind and namespace from url, {target}\n"
     )
-    return Response(status=500, headers=dict(_PLAIN), body=text.encode())
+    return ServerResponse(status=500, headers=dict(_PLAIN), body=text.encode())

@@ -16,13 +16,13 @@ import msgspec
 
 from kinform.apiserver import _recorded
 from kinform.apiserver.endpoints import status
-from kinform.apiserver.endpoints.messages import Request, Response
+from kinform.apiserver.endpoints.messages import ServerRequest, ServerResponse
 from kinform.apiserver.scheme.kind_registry import Kind, Kinds, Subresource, version_priority
 from kinform.apiserver.serializer.decoding import BODIES
 from kinform.apiserver.serializer.json_values import Json
 from kinform.meta import GroupVersion
 
-__all__ = ["AGGREGATED", "Discovery", "aggregated", "document", "wants_aggregated"]
+__all__ = ["AGGREGATED", "DiscoveryDocuments", "aggregated", "document", "wants_aggregated"]
 
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 """The content type of the aggregated form."""
@@ -252,7 +252,7 @@ class _Body(NamedTuple):
 
 
 @final
-class Discovery:
+class DiscoveryDocuments:
     """Answers of the aggregated form, encoded once for each state of the kinds."""
 
     def __init__(self, kinds: Kinds) -> None:
@@ -260,7 +260,7 @@ class Discovery:
         self._generation = -1
         self._bodies: dict[str, _Body] = {}
 
-    def answer(self, request: Request) -> Response | None:
+    def answer(self, request: ServerRequest) -> ServerResponse | None:
         """Answer a request for the aggregated form; None if it asks for another form.
 
         A client that already has the answer, by its ETag, gets a 304.
@@ -278,8 +278,8 @@ class Discovery:
             raise status.not_acceptable(BODIES)
         headers = {"Cache-Control": "public", "ETag": body.etag, "Vary": "Accept"}
         if request.headers.get("if-none-match") == body.etag:
-            return Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-        return Response(headers=headers | {"Content-Type": AGGREGATED}, body=body.content)
+            return ServerResponse(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+        return ServerResponse(headers=headers | {"Content-Type": AGGREGATED}, body=body.content)
 
     def _body(self, root: str) -> _Body | None:
         if self._generation != self._kinds.generation:

@@ -8,17 +8,21 @@ from urllib.parse import unquote
 import msgspec
 
 from kinform.apiserver.endpoints import status
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.scheme import field_errors
 from kinform.apiserver.scheme.field_errors import FieldError
 from kinform.apiserver.scheme.kind_registry import Kind
 from kinform.apiserver.storage import selection_predicate
-from kinform.apiserver.storage.selection_predicate import Selection, parse_fields, parse_labels
+from kinform.apiserver.storage.selection_predicate import (
+    SelectionPredicate,
+    parse_fields,
+    parse_labels,
+)
 
 __all__ = [
-    "ListOptions",
-    "WriteOptions",
+    "ListQuery",
+    "WriteQuery",
     "boolean",
     "dry_run_problem",
     "integer",
@@ -34,10 +38,10 @@ _MATCHES: Final = {"", "Exact", "NotOlderThan"}
 
 
 @final
-class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
+class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a list or a watch."""
 
-    selection: Selection
+    selection: SelectionPredicate
     is_watch: bool = False
     resource_version: str = ""
     match: str = ""
@@ -49,7 +53,7 @@ class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     shard_selector: str = ""
 
 
-def list_options(request: Request, kind: Kind, *, is_watch: bool = False) -> ListOptions:
+def list_options(request: ServerRequest, kind: Kind, *, is_watch: bool = False) -> ListQuery:
     """Read the options of a list or a watch.
 
     Raises:
@@ -57,7 +61,7 @@ def list_options(request: Request, kind: Kind, *, is_watch: bool = False) -> Lis
     """
     wants_initial = request.option("sendInitialEvents")
     timeout = integer(request, "timeoutSeconds")
-    options = ListOptions(
+    options = ListQuery(
         selection=_selection(request, kind),
         is_watch=is_watch or boolean(request, "watch"),
         resource_version=request.option("resourceVersion"),
@@ -73,15 +77,15 @@ def list_options(request: Request, kind: Kind, *, is_watch: bool = False) -> Lis
     return options
 
 
-def _selection(request: Request, kind: Kind) -> Selection:
+def _selection(request: ServerRequest, kind: Kind) -> SelectionPredicate:
     labels = parse_labels(request.option("labelSelector"))
     fields = parse_fields(request.option("fieldSelector"))
     for term in fields:
         selection_predicate.check(kind, term.field)
-    return Selection(labels, fields)
+    return SelectionPredicate(labels, fields)
 
 
-def _problems(options: ListOptions) -> list[FieldError]:
+def _problems(options: ListQuery) -> list[FieldError]:
     if options.is_watch:
         return _watch_problems(options)
     match, errors = options.match, list[FieldError]()
@@ -93,7 +97,7 @@ def _problems(options: ListOptions) -> list[FieldError]:
     return errors
 
 
-def _watch_problems(options: ListOptions) -> list[FieldError]:
+def _watch_problems(options: ListQuery) -> list[FieldError]:
     match, errors = options.match, list[FieldError]()
     if options.send_initial_events is None:
         if match:
@@ -111,7 +115,7 @@ def _watch_problems(options: ListOptions) -> list[FieldError]:
     return errors
 
 
-def _match_problems(options: ListOptions) -> list[FieldError]:
+def _match_problems(options: ListQuery) -> list[FieldError]:
     match, errors = options.match, list[FieldError]()
     if not options.resource_version:
         errors.append(_match_forbidden("is forbidden unless resourceVersion is provided"))
@@ -144,14 +148,14 @@ def invalid_options(kind: str, errors: list[FieldError]) -> StatusError:
     return status.invalid(options, "", errors)
 
 
-def boolean(request: Request, name: str) -> bool:
+def boolean(request: ServerRequest, name: str) -> bool:
     """Return a parameter's truth, as Go's conversion sees it: anything but false and 0 is true."""
     if name not in request.query:
         return False
     return request.option(name).lower() not in {"false", "0"}
 
 
-def integer(request: Request, name: str) -> int | None:
+def integer(request: ServerRequest, name: str) -> int | None:
     """Return a parameter's number, None if there is none.
 
     Raises:
@@ -192,7 +196,7 @@ _MANAGER_LIMIT: Final = 128
 
 
 @final
-class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
+class WriteQuery(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a write: the query parameters of a create, an update or a patch."""
 
     manager: str = "unknown"
@@ -205,7 +209,7 @@ class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """An apply takes over what others own."""
 
 
-def write_options(request: Request, options: str, *, is_apply: bool = False) -> WriteOptions:
+def write_options(request: ServerRequest, options: str, *, is_apply: bool = False) -> WriteQuery:
     """Read the options of a write; ``options`` is what they are called, such as CreateOptions.
 
     Raises:
@@ -225,7 +229,7 @@ def write_options(request: Request, options: str, *, is_apply: bool = False) -> 
         errors.append(field_errors.not_supported("fieldValidation", level, _LEVELS))
     if errors:
         raise invalid_options(options, errors)
-    return WriteOptions(
+    return WriteQuery(
         manager=manager or _agent(request),
         is_dry=bool(dry_run),
         field_validation=level or "Warn",
@@ -252,7 +256,7 @@ def _manager_problems(manager: str) -> list[FieldError]:
     return errors
 
 
-def _patch_problems(request: Request, manager: str, *, is_apply: bool) -> list[FieldError]:
+def _patch_problems(request: ServerRequest, manager: str, *, is_apply: bool) -> list[FieldError]:
     if is_apply:
         text = "is required for apply patch"
         return [] if manager else [field_errors.required("fieldManager", text)]
@@ -261,7 +265,7 @@ def _patch_problems(request: Request, manager: str, *, is_apply: bool) -> list[F
     return []
 
 
-def _agent(request: Request) -> str:
+def _agent(request: ServerRequest) -> str:
     """Return the name that a client without a field manager gets: its program's."""
     agent = unquote(request.headers.get("user-agent", "")).partition("/")[0]
     return agent[:_MANAGER_LIMIT] or "unknown"

@@ -16,11 +16,17 @@ import msgspec
 
 from kinform.apiserver.endpoints import list_options as options_
 from kinform.apiserver.endpoints import status
-from kinform.apiserver.endpoints.list_options import ListOptions
+from kinform.apiserver.endpoints.list_options import ListQuery
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.serializer import json_values
 from kinform.apiserver.serializer.json_values import Json
-from kinform.apiserver.storage.versioned_store import Expired, Future, Storage, Stored, Table
+from kinform.apiserver.storage.versioned_store import (
+    Future,
+    ResourceTable,
+    RevisionExpired,
+    Storage,
+    Stored,
+)
 
 __all__ = ["Page", "page"]
 
@@ -62,7 +68,7 @@ class _Token(msgspec.Struct):
     start: str = ""
 
 
-def page(storage: Storage, resource: str, prefix: str, *, options: ListOptions) -> Page:
+def page(storage: Storage, resource: str, prefix: str, *, options: ListQuery) -> Page:
     """Return the list that ``options`` ask for, of the keys that begin with ``prefix``.
 
     Raises:
@@ -83,12 +89,12 @@ def page(storage: Storage, resource: str, prefix: str, *, options: ListOptions) 
     revision = asked if is_exact else storage.revision
     try:
         items = table.at(revision, prefix)
-    except Expired as exc:
+    except RevisionExpired as exc:
         raise status.expired("The resourceVersion for the provided list is too old.") from exc
     return _cut(items, revision, options=options, limit=limit, prefix=prefix)
 
 
-def _next_page(storage: Storage, table: Table, prefix: str, *, options: ListOptions) -> Page:
+def _next_page(storage: Storage, table: ResourceTable, prefix: str, *, options: ListQuery) -> Page:
     token = _read(options)
     start = prefix + token.start
     revision = storage.revision if token.rv == _INCONSISTENT else token.rv
@@ -96,7 +102,7 @@ def _next_page(storage: Storage, table: Table, prefix: str, *, options: ListOpti
         raise Future(revision, storage.revision)
     try:
         items = table.at(revision, prefix)
-    except Expired as exc:
+    except RevisionExpired as exc:
         error = status.expired(_TOO_OLD)
         error.continue_token = _written(_INCONSISTENT, token.start.removesuffix("\0"))
         raise error from exc
@@ -106,7 +112,7 @@ def _next_page(storage: Storage, table: Table, prefix: str, *, options: ListOpti
 
 
 def _cut(
-    items: Sequence[Stored], revision: int, *, options: ListOptions, limit: int, prefix: str
+    items: Sequence[Stored], revision: int, *, options: ListQuery, limit: int, prefix: str
 ) -> Page:
     matches = options.selection.matches
     if options.selection.is_everything:
@@ -139,7 +145,7 @@ def _written(revision: int, last: str) -> str:
     return base64.urlsafe_b64encode(token).rstrip(b"=").decode()
 
 
-def _read(options: ListOptions) -> _Token:
+def _read(options: ListQuery) -> _Token:
     if options.resource_version and options.resource_version != "0":
         raise status.bad_request("specifying resource version is not allowed when using continue")
     text = options.continue_token

@@ -1,7 +1,7 @@
 """Requests and responses of the application: HTTP without sockets.
 
 An adapter (`kinform.apiserver.http`) or a transport in memory (`kinform.apiserver.memory`) makes
-a `Request` of what a client sends and sends the `Response` back.
+a `ServerRequest` of what a client sends and sends the `ServerResponse` back.
 """
 
 from __future__ import annotations
@@ -15,7 +15,16 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias, final
 from urllib.parse import parse_qs, urlencode
 
-__all__ = ["BODY_LIMIT", "Broken", "Burst", "Chunks", "Ending", "Request", "Response", "apart"]
+__all__ = [
+    "BODY_LIMIT",
+    "Broken",
+    "Burst",
+    "Chunks",
+    "Ending",
+    "ServerRequest",
+    "ServerResponse",
+    "apart",
+]
 
 _CONTROL: Final = re.compile("[\0-\x1f\x7f-\x9f\ud800-\udfff]")
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
@@ -85,7 +94,7 @@ class Broken(Exception):
 
 @final
 @dataclass(slots=True, kw_only=True)
-class Request:
+class ServerRequest:
     """One request, with its body read."""
 
     method: str
@@ -105,7 +114,7 @@ class Request:
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes = b"",
-    ) -> Request:
+    ) -> ServerRequest:
         """Make a request of a ``target`` such as ``/api/v1/pods?limit=5``."""
         path, _, query = (target if target.isascii() else _readable(target)).partition("?")
         joined: dict[str, str] = {}
@@ -140,7 +149,7 @@ def _readable(text: str) -> str:
 
 @final
 @dataclass(slots=True, kw_only=True)
-class Response:
+class ServerResponse:
     """An answer: a whole body, or one that goes on until it ends or is closed."""
 
     status: int = 200

@@ -8,10 +8,10 @@ from urllib.parse import unquote
 from kinform.apiserver.endpoints import status
 from kinform.apiserver.scheme.kind_registry import Kind, Kinds, Subresource
 
-__all__ = ["NoSuchPath", "Route", "Unreadable", "route"]
+__all__ = ["NoSuchPath", "Route", "UnreadablePath", "route"]
 
 
-class Unreadable(Exception):
+class UnreadablePath(Exception):
     """The path cannot be understood; the server calls that its own fault."""
 
 
@@ -55,7 +55,7 @@ def route(kinds: Kinds, path: str) -> Route:
     else:
         raise NoSuchPath(path)
     if rest == ["watch"]:
-        raise Unreadable(path)
+        raise UnreadablePath(path)
     is_watch = rest[0] == "watch"
     namespace, plural, names = _split(rest[1:] if is_watch else rest)
     kind = kinds.find(group, version, plural)

@@ -16,16 +16,16 @@ from kinform.apiserver import _recorded
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.endpoints import list_options as options_
 from kinform.apiserver.endpoints import status
-from kinform.apiserver.endpoints.list_options import ListOptions
+from kinform.apiserver.endpoints.list_options import ListQuery
 from kinform.apiserver.endpoints.messages import Burst, Chunks
 from kinform.apiserver.endpoints.request_paths import Route
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.scheme.kind_registry import Kind
 from kinform.apiserver.serializer.encoding import Renderer, in_version
 from kinform.apiserver.serializer.json_values import Json
-from kinform.apiserver.storage.versioned_store import Change, Expired, Stored, Unsaved
+from kinform.apiserver.storage.versioned_store import Change, RevisionExpired, Stored, Unsaved
 
-__all__ = ["CATCH_UP", "Watch", "blank", "event_of"]
+__all__ = ["CATCH_UP", "ServerWatch", "blank", "event_of"]
 
 CATCH_UP: Final = 3.0
 """Seconds that the server waits for a revision that does not exist yet."""
@@ -40,7 +40,7 @@ _BURST: Final = 64
 _END: Final = "k8s.io/initial-events-end"
 
 
-def event_of(change: Change, watch: ListOptions, prefix: str) -> tuple[bytes, bytes] | None:
+def event_of(change: Change, watch: ListQuery, prefix: str) -> tuple[bytes, bytes] | None:
     """Return the type and the object of a change's event in a watch, None if it has no event.
 
     An object that begins to match is ADDED. One that no longer matches is DELETED, and is sent in
@@ -60,11 +60,11 @@ def event_of(change: Change, watch: ListOptions, prefix: str) -> tuple[bytes, by
 
 
 @final
-class Watch:
+class ServerWatch:
     """One watch, from its request to its end."""
 
     def __init__(
-        self, cluster: Cluster, route: Route, options: ListOptions, *, renderer: Renderer
+        self, cluster: Cluster, route: Route, options: ListQuery, *, renderer: Renderer
     ) -> None:
         self._cluster = cluster
         self._storage = cluster.storage
@@ -176,7 +176,7 @@ class Watch:
         """
         try:
             changes = list(self._table.since(position))
-        except Expired as exc:
+        except RevisionExpired as exc:
             if self._is_new:
                 text = f"too old resource version: {position} ({exc.oldest})"
                 raise status.expired(text) from exc

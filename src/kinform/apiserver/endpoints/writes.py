@@ -1,4 +1,4 @@
-"""The write verbs: create, update, patch and delete, down to `Objects` and `Deletion`."""
+"""The write verbs: create, update, patch and delete, down to `ObjectRegistry` and `Deletion`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import msgspec
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.apiextensions import custom_objects
 from kinform.apiserver.endpoints import status
-from kinform.apiserver.endpoints.list_options import ListOptions, WriteOptions, write_options
+from kinform.apiserver.endpoints.list_options import ListQuery, WriteQuery, write_options
 from kinform.apiserver.endpoints.lists import Page, page
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.request_paths import Route
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.fieldmanager import apply
 from kinform.apiserver.patch import duplicate_fields, json_patch, merge_patch, strategic_merge
 from kinform.apiserver.registry import object_metadata
-from kinform.apiserver.registry.deletion import Deleted, DeleteOptions, Deletion
-from kinform.apiserver.registry.objects import Objects, check_version
+from kinform.apiserver.registry.deletion import DeleteOptions, Deletion, DeletionResult
+from kinform.apiserver.registry.objects import ObjectRegistry, check_version
 from kinform.apiserver.scheme.field_errors import FieldError, Problem
 from kinform.apiserver.scheme.kind_registry import Kind, schema_of
 from kinform.apiserver.serializer import decoding
@@ -50,7 +50,7 @@ class Writing:
     def __init__(
         self,
         cluster: Cluster,
-        objects: Objects,
+        objects: ObjectRegistry,
         deletion: Deletion,
         *,
         authorize: Callable[[Route], None],
@@ -61,7 +61,7 @@ class Writing:
         self._authorize: Final = authorize
         """Raises a `StatusError` unless the user of this request may create this object."""
 
-    def create(self, request: Request, route: Route) -> Written:
+    def create(self, request: ServerRequest, route: Route) -> Written:
         """POST to a collection."""
         options = write_options(request, "CreateOptions")
         obj, warnings = self.body(request, route.kind, options)
@@ -72,7 +72,7 @@ class Writing:
             raise
         return Written(created, is_new=True, warnings=warnings + _advice(route.kind, created))
 
-    def put(self, request: Request, route: Route) -> Written:
+    def put(self, request: ServerRequest, route: Route) -> Written:
         """PUT to an object, or to its status."""
         options = write_options(request, "UpdateOptions")
         obj, warnings = self.body(request, route.kind, options)
@@ -84,7 +84,7 @@ class Writing:
         advice = _advice(route.kind, changed)
         return Written(changed, is_new=is_new, warnings=warnings + advice)
 
-    def _put(self, obj: Json, route: Route, options: WriteOptions) -> tuple[Json, bool]:
+    def _put(self, obj: Json, route: Route, options: WriteQuery) -> tuple[Json, bool]:
         object_metadata.names_match(route.kind, obj, namespace=route.namespace, name=route.name)
         kind, objects = route.kind, self._objects
         if self._is_absent(route) and not route.subresource and objects.creates_by_update(kind):
@@ -101,7 +101,7 @@ class Writing:
         self,
         change: Callable[[Json], Json],
         route: Route,
-        options: WriteOptions,
+        options: WriteQuery,
         *,
         applied: bool = False,
     ) -> Json:
@@ -114,7 +114,7 @@ class Writing:
             applied=applied,
         )
 
-    def patch(self, request: Request, route: Route) -> Written:
+    def patch(self, request: ServerRequest, route: Route) -> Written:
         """PATCH of an object, or of its status."""
         content_type = request.headers.get("content-type", "").partition(";")[0].strip()
         options = write_options(request, "PatchOptions", is_apply=content_type in APPLY)
@@ -142,7 +142,7 @@ class Writing:
             raise
         return Written(changed, warnings=warnings + _advice(kind, changed))
 
-    def _apply(self, request: Request, route: Route, options: WriteOptions) -> Written:
+    def _apply(self, request: ServerRequest, route: Route, options: WriteQuery) -> Written:
         kind, objects = route.kind, self._objects
         is_new = self._is_absent(route)
         if is_new and route.subresource:
@@ -172,7 +172,7 @@ class Writing:
         advice = _advice(kind, changed)
         return Written(changed, is_new=is_new, warnings=warnings + advice)
 
-    def _applied(self, merged: Json, route: Route, options: WriteOptions, *, is_new: bool) -> Json:
+    def _applied(self, merged: Json, route: Route, options: WriteQuery, *, is_new: bool) -> Json:
         kind = route.kind
         uid = object_metadata.metadata_of(merged).get("uid")
         if is_new and uid:
@@ -189,7 +189,7 @@ class Writing:
         return self._created(merged, route, options, applied=True)
 
     def _created(
-        self, obj: Json, route: Route, options: WriteOptions, *, applied: bool = False
+        self, obj: Json, route: Route, options: WriteQuery, *, applied: bool = False
     ) -> Json:
         """Create the object that an update or an apply names, if the user may also create it."""
         return self._objects.create(
@@ -201,11 +201,11 @@ class Writing:
             authorize=lambda: self._authorize(route),
         )
 
-    def delete(self, route: Route, options: DeleteOptions) -> Deleted:
+    def delete(self, route: Route, options: DeleteOptions) -> DeletionResult:
         """DELETE of an object."""
         return self._deletion.delete(route.kind, route.key, options)
 
-    def delete_all(self, route: Route, options: DeleteOptions, listing: ListOptions) -> Page:
+    def delete_all(self, route: Route, options: DeleteOptions, listing: ListQuery) -> Page:
         """DELETE of a collection; return it as it was."""
         found = page(self._cluster.storage, route.kind.storage, route.prefix, options=listing)
         table = self._cluster.storage.table(route.kind.storage)
@@ -216,7 +216,9 @@ class Writing:
 
     # --- the steps
 
-    def body(self, request: Request, kind: Kind, options: WriteOptions) -> tuple[Json, list[str]]:
+    def body(
+        self, request: ServerRequest, kind: Kind, options: WriteQuery
+    ) -> tuple[Json, list[str]]:
         """Read an object from a request, with what there is to complain about it.
 
         Raises:
@@ -225,7 +227,7 @@ class Writing:
         content_type = request.headers.get("content-type", "")
         return _checked(request.body, content_type, kind, options=options)
 
-    def read(self, request: Request, kind: Kind) -> Json:
+    def read(self, request: ServerRequest, kind: Kind) -> Json:
         """Return the object in a request, in the form in which it would be stored.
 
         Raises:
@@ -233,7 +235,7 @@ class Writing:
         """
         content_type = request.headers.get("content-type", "")
         return _checked(
-            request.body, content_type, kind, options=WriteOptions(field_validation="Ignore")
+            request.body, content_type, kind, options=WriteQuery(field_validation="Ignore")
         )[0]
 
     def _is_absent(self, route: Route) -> bool:
@@ -246,7 +248,7 @@ def _advice(kind: Kind, obj: Json) -> list[str]:
 
 
 def _checked(
-    body: bytes, content_type: str, kind: Kind, *, options: WriteOptions
+    body: bytes, content_type: str, kind: Kind, *, options: WriteQuery
 ) -> tuple[Json, list[str]]:
     is_custom = kind.custom is not None
     obj, duplicates = decoding.decode(
@@ -265,7 +267,7 @@ def _check_identity(kind: Kind, applied: Json) -> None:
         raise status.bad_request(f"invalid object type: {group_version}, Kind={given}")
 
 
-def _complained(complaints: list[str], options: WriteOptions) -> list[str]:
+def _complained(complaints: list[str], options: WriteQuery) -> list[str]:
     """Return what is to be warned of a configuration, unless that is a reason to refuse it."""
     if not complaints or options.field_validation == "Ignore":
         return []
@@ -278,7 +280,7 @@ def _complained(complaints: list[str], options: WriteOptions) -> list[str]:
 
 
 def _patched(
-    body: bytes, content_type: str, kind: Kind, *, base: Json, options: WriteOptions
+    body: bytes, content_type: str, kind: Kind, *, base: Json, options: WriteQuery
 ) -> tuple[Json, list[str]]:
     """Return an object as a patch makes it, with what there is to complain about it."""
     patch, complaints = decoding.decode_patch(body, content_type)

@@ -14,7 +14,14 @@ from typing import Final, TypeAlias, final
 
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.endpoints.list_options import invalid_options
-from kinform.apiserver.endpoints.messages import Broken, Chunks, Ending, Request, Response, apart
+from kinform.apiserver.endpoints.messages import (
+    Broken,
+    Chunks,
+    Ending,
+    ServerRequest,
+    ServerResponse,
+    apart,
+)
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.faults import _streams as streams
 from kinform.apiserver.faults import kinds
@@ -25,9 +32,9 @@ from kinform.apiserver.serializer import encoding
 from kinform.apiserver.storage.replica import READS, Replica
 from kinform.apiserver.storage.versioned_store import Change
 
-__all__ = ["Faults"]
+__all__ = ["FaultInjector"]
 
-Answer: TypeAlias = Callable[[Request], Awaitable[Response]]
+Answer: TypeAlias = Callable[[ServerRequest], Awaitable[ServerResponse]]
 
 _REASONS: Final = {
     400: "BadRequest",
@@ -55,7 +62,7 @@ _ENDINGS: Final[dict[type[object], Ending]] = {
 
 
 @final
-class Faults:
+class FaultInjector:
     """Injects the faults of a plan into one application.
 
     Args:
@@ -72,7 +79,7 @@ class Faults:
         cluster: Cluster,
         *,
         answer: Answer,
-        subject: Callable[[Request], Subject],
+        subject: Callable[[ServerRequest], Subject],
         reload: Callable[[], None],
     ) -> None:
         self._plan = plan
@@ -85,7 +92,7 @@ class Faults:
         self.floor: int = 1
         """No restore goes back further."""
 
-    async def answer(self, request: Request) -> Response:
+    async def answer(self, request: ServerRequest) -> ServerResponse:
         """Answer a request with what its faults leave of the answer.
 
         Raises:
@@ -113,7 +120,9 @@ class Faults:
 
     # --- before the answer
 
-    async def _before(self, fault: Fault, request: Request, subject: Subject) -> Response | None:
+    async def _before(
+        self, fault: Fault, request: ServerRequest, subject: Subject
+    ) -> ServerResponse | None:
         """Do what a fault does before the answer; return what it puts in its place."""
         match fault.effect:
             case kinds.Latency(seconds=seconds, jitter=jitter):
@@ -155,7 +164,7 @@ class Faults:
     def _set_clock_right(self) -> None:
         self._cluster.clock_offset = 0.0
 
-    def _dated(self, response: Response) -> Response:
+    def _dated(self, response: ServerResponse) -> ServerResponse:
         if self._cluster.clock_offset:
             response.headers["Date"] = format_datetime(self._cluster.now(), usegmt=True)
         return response
@@ -186,7 +195,7 @@ class Faults:
 
     # --- bodies
 
-    def _spoil(self, response: Response, struck: Sequence[Fault]) -> None:
+    def _spoil(self, response: ServerResponse, struck: Sequence[Fault]) -> None:
         effects = [fault.effect for fault in struck]
         is_stream = not isinstance(response.body, bytes)
         for effect in effects:
@@ -200,7 +209,7 @@ class Faults:
         for effect in effects:
             self._spoil_bytes(response, effect)
 
-    def _spoil_events(self, response: Response, effect: kinds.Effect) -> None:
+    def _spoil_events(self, response: ServerResponse, effect: kinds.Effect) -> None:
         if effect == kinds.Gzip(together=True):
             return  # events that are sent together stay together
         chunks = _chunks(response)
@@ -230,7 +239,7 @@ class Faults:
                 pass
         response.body = chunks
 
-    def _spoil_bytes(self, response: Response, effect: kinds.Effect) -> None:
+    def _spoil_bytes(self, response: ServerResponse, effect: kinds.Effect) -> None:
         if isinstance(effect, kinds.Drip):
             response.body = streams.dripping(_chunks(response), effect.size, every=effect.every)
         elif isinstance(effect, kinds.Reset | kinds.Close | kinds.HalfOpen):
@@ -251,19 +260,19 @@ class Faults:
         raise Broken(ending)
 
 
-def _is_behind(effect: kinds.Effect, request: Request) -> bool:
+def _is_behind(effect: kinds.Effect, request: ServerRequest) -> bool:
     """Return whether a replica that is behind answers a read."""
     if isinstance(effect, kinds.StaleCache):
         return bool(request.option("resourceVersion"))
     return isinstance(effect, kinds.Stale)
 
 
-def _chunks(response: Response) -> Chunks:
+def _chunks(response: ServerResponse) -> Chunks:
     body = response.body
     return streams.whole(body) if isinstance(body, bytes) else apart(body)
 
 
-def _pack(response: Response, *, together: bool) -> None:
+def _pack(response: ServerResponse, *, together: bool) -> None:
     if response.headers.get("Content-Encoding"):
         return
     response.headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
@@ -273,11 +282,11 @@ def _pack(response: Response, *, together: bool) -> None:
     response.body = streams.packed(body)
 
 
-def _refusal(effect: kinds.Status) -> Response:
+def _refusal(effect: kinds.Status) -> ServerResponse:
     headers = {} if effect.retry_after is None else {"Retry-After": str(effect.retry_after)}
     if effect.text is not None:
         headers["Content-Type"] = "text/plain; charset=utf-8"
-        return Response(status=effect.code, headers=headers, body=effect.text.encode())
+        return ServerResponse(status=effect.code, headers=headers, body=effect.text.encode())
     headers["Content-Type"] = "application/json"
     details = None if effect.retry_after is None else {"retryAfterSeconds": effect.retry_after}
     return _answered(_status(effect, details), headers)
@@ -298,7 +307,7 @@ def _error_event(effect: kinds.ErrorEvent) -> bytes:
     return b'{"type":"ERROR","object":%b}\n' % encoding.encode(_status(effect).to_dict())
 
 
-def _without_watch_list(request: Request) -> Response | None:
+def _without_watch_list(request: ServerRequest) -> ServerResponse | None:
     if "sendInitialEvents" not in request.query:
         return None
     text = "sendInitialEvents is forbidden for watch unless the WatchList feature gate is enabled"
@@ -307,6 +316,6 @@ def _without_watch_list(request: Request) -> Response | None:
     return _answered(refusal, {"Content-Type": "application/json"})
 
 
-def _answered(error: StatusError, headers: dict[str, str]) -> Response:
+def _answered(error: StatusError, headers: dict[str, str]) -> ServerResponse:
     body = encoding.encode(error.to_dict()) + b"\n"
-    return Response(status=error.code, headers=headers, body=body)
+    return ServerResponse(status=error.code, headers=headers, body=body)

@@ -14,7 +14,7 @@ import msgspec
 from kinform.apiserver.endpoints.status import StatusError, bad_request
 from kinform.apiserver.fieldmanager import field_sets, managed_fields, merge
 from kinform.apiserver.fieldmanager.field_sets import FieldSet, is_dict
-from kinform.apiserver.fieldmanager.managed_fields import APPLY, UPDATE, Entry, Owner, Owners
+from kinform.apiserver.fieldmanager.managed_fields import APPLY, UPDATE, ManagerEntry, Owner, Owners
 from kinform.apiserver.scheme.kind_registry import Kind
 from kinform.apiserver.scheme.schemas import Schema
 from kinform.apiserver.serializer.json_values import Json, as_dict, at, text
@@ -61,12 +61,12 @@ def apply(
     last = owners.get(owner)
     passed_by = managed_fields.ignored(kind, subresource)
     stated = field_sets.without(field_sets.applied(shape, applied), passed_by)
-    owners[owner] = Entry(stated, kind.api_version, now)
+    owners[owner] = ManagerEntry(stated, kind.api_version, now)
     merged = as_dict(merge.merge(shape, start, applied))
     if last is not None:
         merged = _pruned(shape, merged, (owners, owner, last.fields))
     found = field_sets.changes(shape, start, merged)
-    found = field_sets.Changes(*(field_sets.without(part, passed_by) for part in found))
+    found = field_sets.FieldChanges(*(field_sets.without(part, passed_by) for part in found))
     changed = field_sets.union(found.added, found.modified)
     conflicts = _conflicts(owners, owner, changed)
     if conflicts and not force:
@@ -82,7 +82,7 @@ def apply(
         is_same = merged == live
         # To own what is as it is already is nothing that happened at a time.
         time = (last.time if last else None) if is_same else now
-        owners[owner] = Entry(stated, kind.api_version, time)
+        owners[owner] = ManagerEntry(stated, kind.api_version, time)
     return _finished(merged, owners, applied if manager == _KUBECTL else None)
 
 

@@ -22,7 +22,7 @@ from kinform.apiserver.scheme.schemas import Schema
 from kinform.apiserver.serializer.json_values import Json, JsonValue, as_list
 
 __all__ = [
-    "Changes",
+    "FieldChanges",
     "FieldSet",
     "Shape",
     "applied",
@@ -320,7 +320,7 @@ class Shape:
         return found
 
 
-class Changes(NamedTuple):
+class FieldChanges(NamedTuple):
     """The difference of two objects, as three disjoint sets."""
 
     added: FieldSet
@@ -429,13 +429,13 @@ def _is_structure(shape: Shape, value: JsonValue) -> bool:
     return shape.form == MAP and is_dict(value) and bool(value)
 
 
-def changes(shape: Shape, old: Json, new: Json) -> Changes:
+def changes(shape: Shape, old: Json, new: Json) -> FieldChanges:
     """Return what was added, modified and removed between two objects.
 
     What appears or goes with all that is in it is in the set at every level.
     """
     added, modified, removed = _changes(shape, old, new) or (None, None, None)
-    return Changes(added or {}, modified or {}, removed or {})
+    return FieldChanges(added or {}, modified or {}, removed or {})
 
 
 _Difference = tuple[FieldSet | None, FieldSet | None, FieldSet | None]

@@ -28,7 +28,7 @@ from kinform.apiserver.scheme.schemas import Schema
 from kinform.apiserver.serializer.json_values import Json, JsonValue, as_dict, as_list, at
 
 __all__ = [
-    "Entry",
+    "ManagerEntry",
     "Owner",
     "Owners",
     "decode",
@@ -76,7 +76,7 @@ class Owner(NamedTuple):
     subresource: str
 
 
-class Entry(NamedTuple):
+class ManagerEntry(NamedTuple):
     """The fields of an owner, the version of its last write, and the time of its last change."""
 
     fields: FieldSet
@@ -84,7 +84,7 @@ class Entry(NamedTuple):
     time: str | None
 
 
-Owners: TypeAlias = dict[Owner, Entry]
+Owners: TypeAlias = dict[Owner, ManagerEntry]
 
 
 def on_create(kind: Kind, schema: Schema, obj: Json, *, manager: str, now: str) -> None:
@@ -129,7 +129,7 @@ def on_update(
         fields = field_sets.union(previous.fields, gained) if previous else gained
         # The server keeps no times for what is set by a scale.
         time = None if subresource == "scale" else now
-        owners[owner] = Entry(fields, kind.api_version, time)
+        owners[owner] = ManagerEntry(fields, kind.api_version, time)
         if len(owners) > _MOST_UPDATERS:
             _merge_oldest(owners)
     set_entries(new, owners)
@@ -144,7 +144,7 @@ def owned_before(kind: Kind, schema: Schema, live: Json, *, now: str) -> Owners:
 
 def _changes(
     shape: field_sets.Shape, objects: tuple[Json | None, Json], passed_by: FieldSet
-) -> field_sets.Changes:
+) -> field_sets.FieldChanges:
     """Return what a write changes, but for what it cannot change."""
     old, new = objects
     if old is None:
@@ -155,7 +155,7 @@ def _changes(
     found = field_sets.changes(shape, _but(old, whole), _but(new, whole))
     if len(whole) == len(passed_by):
         return found
-    return field_sets.Changes(*(field_sets.without(part, passed_by) for part in found))
+    return field_sets.FieldChanges(*(field_sets.without(part, passed_by) for part in found))
 
 
 def _but(obj: Json, names: set[str]) -> Json:
@@ -219,11 +219,11 @@ def decode(entries: JsonValue) -> Owners | None:
             given.get("subresource", ""),
         )
         found = cast("FieldSet", fields) if isinstance(fields, dict) else {}
-        owners[owner] = Entry(found, version, given.get("time"))
+        owners[owner] = ManagerEntry(found, version, given.get("time"))
     return owners
 
 
-def encode(owners: Mapping[Owner, Entry]) -> list[Json]:
+def encode(owners: Mapping[Owner, ManagerEntry]) -> list[Json]:
     """Return ``managedFields``: those who apply first, then by time, then by name."""
     entries: list[Json] = []
     for owner, entry in sorted(owners.items(), key=_sorting):
@@ -242,7 +242,7 @@ def encode(owners: Mapping[Owner, Entry]) -> list[Json]:
     return entries
 
 
-def _sorting(item: tuple[Owner, Entry]) -> tuple[str, str, str, str, str]:
+def _sorting(item: tuple[Owner, ManagerEntry]) -> tuple[str, str, str, str, str]:
     owner, entry = item
     return (owner.operation, entry.time or "", owner.manager, entry.api_version, owner.subresource)
 
@@ -267,7 +267,7 @@ def _merge_oldest(owners: Owners) -> None:
             owners[bucket] = owners.pop(oldest)
         fields = field_sets.union(owners[bucket].fields, entry.fields)
         del owners[owner]
-        owners[bucket] = Entry(fields, entry.api_version, entry.time)
+        owners[bucket] = ManagerEntry(fields, entry.api_version, entry.time)
         excess -= 1
 
 

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, final
 import msgspec
 
 from kinform.apiserver import _recorded
-from kinform.apiserver.endpoints.messages import Request, Response
+from kinform.apiserver.endpoints.messages import ServerRequest, ServerResponse
 from kinform.apiserver.openapi import custom_kinds, v2
 from kinform.apiserver.scheme.kind_registry import Kind, Kinds
 from kinform.apiserver.serializer.json_values import Json
@@ -102,7 +102,7 @@ class OpenApi:
         self._v2_message = b""
         self._encoded: Final = functools.lru_cache(maxsize=_KEPT)(self._encode)
 
-    def answer(self, request: Request) -> Response | None:
+    def answer(self, request: ServerRequest) -> ServerResponse | None:
         """Answer a request for a document; None if the path is none of these.
 
         Version 3 is served in JSON only: other clients get a 406, as kubectl expects of a server
@@ -112,7 +112,7 @@ class OpenApi:
         self._refresh()
         if path == _ROOT:
             headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": _UNCACHED}
-            return Response(headers=headers, body=self._index)
+            return ServerResponse(headers=headers, body=self._index)
         if path == _V2 and _accepts(request, v2.ACCEPTED):
             return self._v2_protobuf(request)
         if path == _V2:
@@ -121,15 +121,15 @@ class OpenApi:
             return self._document(request, path.removeprefix(f"{_ROOT}/"))
         return None
 
-    def _document(self, request: Request, path: str) -> Response:
+    def _document(self, request: ServerRequest, path: str) -> ServerResponse:
         content_hash = self._hashes.get(path)
         if content_hash is None:
-            return Response(status=HTTPStatus.NOT_FOUND, headers={"Cache-Control": _UNCACHED})
+            return ServerResponse(status=HTTPStatus.NOT_FOUND, headers={"Cache-Control": _UNCACHED})
         headers = {"Cache-Control": _UNCACHED}
         if asked := request.option("hash"):
             if asked != content_hash:
                 headers |= {"Location": _url(path, content_hash), "Vary": "Accept"}
-                return Response(status=HTTPStatus.MOVED_PERMANENTLY, headers=headers)
+                return ServerResponse(status=HTTPStatus.MOVED_PERMANENTLY, headers=headers)
             headers["Cache-Control"] = "public, immutable"
         return _served(request, self._encoded(path, content_hash), headers)
 
@@ -151,7 +151,7 @@ class OpenApi:
         found = document(self._kinds, path)
         return _Body(f'"{content_hash}"', msgspec.json.encode(found))
 
-    def _v2_protobuf(self, request: Request) -> Response:
+    def _v2_protobuf(self, request: ServerRequest) -> ServerResponse:
         if not self._v2_message:
             self._v2_message = v2.encode(document_v2(self._kinds))
         headers = {"Cache-Control": _UNCACHED}
@@ -165,22 +165,22 @@ class OpenApi:
         return self._v2
 
 
-def _served(request: Request, body: _Body, headers: dict[str, str]) -> Response:
+def _served(request: ServerRequest, body: _Body, headers: dict[str, str]) -> ServerResponse:
     if not _accepts_json(request.headers.get("accept", "")):
-        return Response(status=HTTPStatus.NOT_ACCEPTABLE, headers={"Vary": "Accept"})
+        return ServerResponse(status=HTTPStatus.NOT_ACCEPTABLE, headers={"Vary": "Accept"})
     return _answered(request, body, headers, content_type="application/json")
 
 
 def _answered(
-    request: Request, body: _Body, headers: dict[str, str], *, content_type: str
-) -> Response:
+    request: ServerRequest, body: _Body, headers: dict[str, str], *, content_type: str
+) -> ServerResponse:
     headers = headers | {"ETag": body.etag, "Vary": "Accept"}
     if request.headers.get("if-none-match") == body.etag:
-        return Response(status=HTTPStatus.NOT_MODIFIED, headers=headers)
-    return Response(headers=headers | {"Content-Type": content_type}, body=body.content)
+        return ServerResponse(status=HTTPStatus.NOT_MODIFIED, headers=headers)
+    return ServerResponse(headers=headers | {"Content-Type": content_type}, body=body.content)
 
 
-def _accepts(request: Request, media_type: str) -> bool:
+def _accepts(request: ServerRequest, media_type: str) -> bool:
     accept = request.headers.get("accept", "")
     return any(it.partition(";")[0].strip() == media_type for it in accept.split(","))
 

@@ -15,14 +15,14 @@ from kinform.apiserver.serializer.json_values import Json, JsonValue
 from kinform.sansio import json_path
 from kinform.sansio.json_path import Evaluator, Field, JsonPathError, Step
 
-__all__ = ["Path", "compiled"]
+__all__ = ["ColumnPath", "compiled"]
 
 _UNITS: Final = 10
 """The cost of a visit to a value."""
 
 
 @final
-class Path:
+class ColumnPath:
     """A parsed path. Finds values in objects and changes nothing."""
 
     __slots__ = ("_evaluator", "_keys", "_steps")
@@ -58,7 +58,7 @@ def _spend(values: int) -> None:
 
 
 @functools.lru_cache(maxsize=4096)
-def compiled(path: str) -> Path:
+def compiled(path: str) -> ColumnPath:
     """Parse a path such as ``.spec.replicas``.
 
     Raises:
@@ -70,4 +70,4 @@ def compiled(path: str) -> Path:
         raise ValueError(str(exc)) from exc
     if len(nodes) != 1 or not isinstance(nodes[0], json_path.Path):
         raise ValueError(f"{path!r} is not one path")
-    return Path(path, nodes[0].steps)
+    return ColumnPath(path, nodes[0].steps)

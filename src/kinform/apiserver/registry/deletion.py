@@ -15,9 +15,9 @@ from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.apiextensions.custom_objects import DEFINITIONS, mark_deleting
 from kinform.apiserver.endpoints import status
 from kinform.apiserver.endpoints.list_options import dry_run_problem, integer, invalid_options
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.status import StatusError
-from kinform.apiserver.registry.objects import Objects, spec_finalizers
+from kinform.apiserver.registry.objects import ObjectRegistry, spec_finalizers
 from kinform.apiserver.scheme import field_errors, go_types, schemas
 from kinform.apiserver.scheme.go_types import Walk
 from kinform.apiserver.scheme.kind_registry import Kind
@@ -26,7 +26,7 @@ from kinform.apiserver.serializer.encoding import decode
 from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, at, text
 from kinform.apiserver.storage.versioned_store import Stored
 
-__all__ = ["FOREGROUND", "ORPHAN", "DeleteOptions", "Deleted", "Deletion", "delete_options"]
+__all__ = ["FOREGROUND", "ORPHAN", "DeleteOptions", "Deletion", "DeletionResult", "delete_options"]
 
 ORPHAN: Final = "orphan"
 FOREGROUND: Final = "foregroundDeletion"
@@ -66,7 +66,7 @@ class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The old way to ask for the Background policy: its answer is 202."""
 
 
-class Deleted(NamedTuple):
+class DeletionResult(NamedTuple):
     """The result of a deletion."""
 
     obj: Json
@@ -90,7 +90,7 @@ class Deleted(NamedTuple):
         }
 
 
-def delete_options(request: Request) -> DeleteOptions:
+def delete_options(request: ServerRequest) -> DeleteOptions:
     """Read the options of a deletion, from its body if it has one, else from its query.
 
     Raises:
@@ -125,7 +125,7 @@ def delete_options(request: Request) -> DeleteOptions:
     )
 
 
-def _body(request: Request) -> Json:
+def _body(request: ServerRequest) -> Json:
     if request.body.strip():
         content_type = request.headers.get("content-type", "")
         return _checked(decoding.decode(request.body, content_type)[0])
@@ -158,11 +158,11 @@ def _checked(body: Json) -> Json:
 class Deletion:
     """Deletes the objects of one cluster."""
 
-    def __init__(self, cluster: Cluster, objects: Objects) -> None:
+    def __init__(self, cluster: Cluster, objects: ObjectRegistry) -> None:
         self._cluster = cluster
         self._objects = objects
 
-    def delete(self, kind: Kind, key: str, options: DeleteOptions) -> Deleted:
+    def delete(self, kind: Kind, key: str, options: DeleteOptions) -> DeletionResult:
         """Delete an object, or mark it as being deleted.
 
         Raises:
@@ -173,7 +173,7 @@ class Deletion:
         held = self._objects.held(kind, key)
         return self.delete_held(kind, held, options)
 
-    def delete_held(self, kind: Kind, held: Stored, options: DeleteOptions) -> Deleted:
+    def delete_held(self, kind: Kind, held: Stored, options: DeleteOptions) -> DeletionResult:
         """Delete an object that was read just now."""
         obj = decode(kind, held.raw)
         _check_preconditions(kind, obj, options)
@@ -192,9 +192,9 @@ class Deletion:
         if not is_held:
             if not options.is_dry:
                 obj = self._remove(kind, held, obj)
-            return Deleted(obj, is_gone=True, is_returned=is_returned)
+            return DeletionResult(obj, is_gone=True, is_returned=is_returned)
         obj = self._objects.replace(kind, held, obj, old=before, is_dry=options.is_dry)
-        return Deleted(obj, is_gone=False, is_returned=is_returned)
+        return DeletionResult(obj, is_gone=False, is_returned=is_returned)
 
     def _remove(self, kind: Kind, held: Stored, obj: Json) -> Json:
         if kind.storage == _PODS:  # a pod is marked first, for its kubelet to see

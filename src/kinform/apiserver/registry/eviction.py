@@ -6,20 +6,20 @@ from typing import Final, final
 
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.endpoints import status
-from kinform.apiserver.endpoints.list_options import WriteOptions, write_options
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.list_options import WriteQuery, write_options
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.request_paths import Route
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.registry import subresource_bodies
 from kinform.apiserver.registry.deletion import DeleteOptions, Deletion
-from kinform.apiserver.registry.objects import Objects
+from kinform.apiserver.registry.objects import ObjectRegistry
 from kinform.apiserver.scheme.kind_registry import Kind
 from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, at, text
 from kinform.selectors.labels import LabelSelector
 
 __all__ = ["Evicting"]
 
-_SERVER: Final = WriteOptions(manager="kube-apiserver")
+_SERVER: Final = WriteQuery(manager="kube-apiserver")
 _VIOLATION: Final = "Cannot evict pod as it would violate the pod's disruption budget."
 _SEVERAL: Final = (
     "This pod has more than one PodDisruptionBudget, which the eviction subresource does not "
@@ -34,12 +34,12 @@ _RETRY: Final = 10
 class Evicting:
     """Evicts the pods of one cluster."""
 
-    def __init__(self, cluster: Cluster, objects: Objects, deletion: Deletion) -> None:
+    def __init__(self, cluster: Cluster, objects: ObjectRegistry, deletion: Deletion) -> None:
         self._cluster = cluster
         self._objects = objects
         self._deletion = deletion
 
-    def evict(self, request: Request, route: Route) -> None:
+    def evict(self, request: ServerRequest, route: Route) -> None:
         """Delete a pod, if its budget allows it, which has one disruption less then.
 
         Raises:

@@ -14,7 +14,7 @@ from kinform.apiserver import defaults, validation
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.apiextensions import custom_objects
 from kinform.apiserver.endpoints import status
-from kinform.apiserver.endpoints.list_options import WriteOptions
+from kinform.apiserver.endpoints.list_options import WriteQuery
 from kinform.apiserver.fieldmanager import managed_fields
 from kinform.apiserver.registry import admission, conversion, object_metadata
 from kinform.apiserver.registry.service_addresses import Addresses
@@ -23,9 +23,9 @@ from kinform.apiserver.scheme.kind_registry import Kind, schema_of
 from kinform.apiserver.serializer import encoding
 from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, text
 from kinform.apiserver.storage import selection_predicate
-from kinform.apiserver.storage.versioned_store import Draft, Exists, Stored
+from kinform.apiserver.storage.versioned_store import Exists, ObjectDraft, Stored
 
-__all__ = ["Objects", "check_version", "keep_all_but_ephemeral"]
+__all__ = ["ObjectRegistry", "check_version", "keep_all_but_ephemeral"]
 
 _MODIFIED: Final = (
     "the object has been modified; please apply your changes to the latest version and try again"
@@ -53,7 +53,7 @@ def key_of(kind: Kind, namespace: str, name: str) -> str:
 
 
 @final
-class Objects:
+class ObjectRegistry:
     """Reads, creates and changes the objects of one cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
@@ -88,7 +88,7 @@ class Objects:
         self,
         kind: Kind,
         obj: Json,
-        options: WriteOptions,
+        options: WriteQuery,
         *,
         namespace: str,
         applied: bool = False,
@@ -143,7 +143,7 @@ class Objects:
         key: str,
         change: Callable[[Json], Json],
         *,
-        options: WriteOptions,
+        options: WriteQuery,
         subresource: str = "",
         applied: bool = False,
     ) -> Json:
@@ -211,11 +211,11 @@ class Objects:
         def encode(version: str) -> bytes:
             return encoding.in_version(held, int(version))
 
-        draft = Draft(encode, held.labels, held.fields, held.uid, held.owners)
+        draft = ObjectDraft(encode, held.labels, held.fields, held.uid, held.owners)
         stored = self._storage.delete(kind.storage, held.key, draft, expected=held.revision)
         return encoding.decode(kind, stored.raw)
 
-    def draft(self, kind: Kind, obj: Json) -> Draft:
+    def draft(self, kind: Kind, obj: Json) -> ObjectDraft:
         """Return an object as the storage takes it."""
         if kind.is_converted:
             obj = conversion.to_stored(kind, obj)
@@ -234,7 +234,9 @@ class Objects:
         if references := meta.get("ownerReferences"):
             owners = tuple(text(as_dict(it), "uid") for it in as_list(references))
         labels: Mapping[str, str] = meta.get("labels") or {}
-        return Draft(encode, labels, selection_predicate.fields(kind, obj), meta["uid"], owners)
+        return ObjectDraft(
+            encode, labels, selection_predicate.fields(kind, obj), meta["uid"], owners
+        )
 
     def creates_by_update(self, kind: Kind) -> bool:
         """Return whether a PUT to a name that does not exist creates the object."""

@@ -9,15 +9,15 @@ import msgspec
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.apiextensions import scale
 from kinform.apiserver.endpoints import status
-from kinform.apiserver.endpoints.list_options import WriteOptions, write_options
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.list_options import WriteQuery, write_options
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.request_paths import Route
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.endpoints.writes import APPLY, Written
 from kinform.apiserver.fieldmanager import apply
 from kinform.apiserver.patch import json_patch, merge_patch, strategic_merge
 from kinform.apiserver.registry import object_metadata, subresource_bodies
-from kinform.apiserver.registry.objects import Objects
+from kinform.apiserver.registry.objects import ObjectRegistry
 from kinform.apiserver.scheme.kind_registry import Kind, schema_of
 from kinform.apiserver.serializer import decoding
 from kinform.apiserver.serializer.json_values import Json, as_dict, as_list, at, text
@@ -33,11 +33,11 @@ _MODIFIED: Final = (
 class Scaling:
     """The scales of one cluster's objects."""
 
-    def __init__(self, cluster: Cluster, objects: Objects) -> None:
+    def __init__(self, cluster: Cluster, objects: ObjectRegistry) -> None:
         self._cluster = cluster
         self._objects = objects
 
-    def answer(self, request: Request, route: Route) -> Written:
+    def answer(self, request: ServerRequest, route: Route) -> Written:
         """GET, PUT or PATCH a scale.
 
         Raises:
@@ -58,7 +58,7 @@ class Scaling:
         return Written(scale.scale_of(kind, changed))
 
     def _update(
-        self, request: Request, route: Route, current: Json, *, options: WriteOptions
+        self, request: ServerRequest, route: Route, current: Json, *, options: WriteQuery
     ) -> Json:
         kind = route.kind
         if request.method == "PUT":
@@ -79,7 +79,7 @@ class Scaling:
         return self._objects.update(kind, route.key, change, options=options, subresource="scale")
 
     def _apply(
-        self, request: Request, route: Route, current: Json, *, options: WriteOptions
+        self, request: ServerRequest, route: Route, current: Json, *, options: WriteQuery
     ) -> Json:
         """Apply a scale as what it means of the object; who refuses it speaks of the scale."""
         kind = route.kind
@@ -117,7 +117,7 @@ class Scaling:
         )
 
 
-def _patched(request: Request, kind: Kind, current: Json) -> Json:
+def _patched(request: ServerRequest, kind: Kind, current: Json) -> Json:
     """Return the scale as a patch makes it."""
     shown = scale.patchable(kind, current)
     if owners := _owners(kind, current):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.scheme import schemas
 from kinform.apiserver.scheme.kind_registry import Kind
 from kinform.apiserver.scheme.schemas import Schema
@@ -34,7 +34,7 @@ def schema(kind: Kind) -> Schema:
     return schemas.builtin(kind.definition)
 
 
-def body(request: Request, kind: Kind) -> Json:
+def body(request: ServerRequest, kind: Kind) -> Json:
     """Return the body of a request, which has to be of a kind.
 
     Raises:
@@ -48,6 +48,6 @@ def body(request: Request, kind: Kind) -> Json:
     return obj
 
 
-def content_type(request: Request) -> str:
+def content_type(request: ServerRequest) -> str:
     """Return the content type of a request without its parameters."""
     return request.headers.get("content-type", "application/json").partition(";")[0].strip()

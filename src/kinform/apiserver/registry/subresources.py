@@ -9,14 +9,14 @@ from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.authn import service_account_tokens
 from kinform.apiserver.endpoints import status
 from kinform.apiserver.endpoints.list_options import write_options
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.request_paths import Route
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.endpoints.writes import Writing, Written
 from kinform.apiserver.registry import object_metadata, subresource_bodies
 from kinform.apiserver.registry.deletion import Deletion
 from kinform.apiserver.registry.eviction import Evicting
-from kinform.apiserver.registry.objects import Objects
+from kinform.apiserver.registry.objects import ObjectRegistry
 from kinform.apiserver.registry.scale_subresource import Scaling
 from kinform.apiserver.scheme import field_errors
 from kinform.apiserver.scheme.field_errors import FieldError, Problem
@@ -39,14 +39,14 @@ class Subresources:
     """The subresources of one cluster's objects."""
 
     def __init__(
-        self, cluster: Cluster, *, objects: Objects, deletion: Deletion, writing: Writing
+        self, cluster: Cluster, *, objects: ObjectRegistry, deletion: Deletion, writing: Writing
     ) -> None:
         self._cluster = cluster
         self._objects = objects
         self._deletion = deletion
         self._writing = writing
         self._evicting = Evicting(cluster, objects, deletion)
-        self._answers: dict[str, Callable[[Request, Route], Written]] = {
+        self._answers: dict[str, Callable[[ServerRequest, Route], Written]] = {
             "scale": Scaling(cluster, objects).answer,
             "binding": self._bind,
             "eviction": self._evict,
@@ -54,7 +54,7 @@ class Subresources:
             "token": self._token,
         }
 
-    def answer(self, request: Request, route: Route) -> Written:
+    def answer(self, request: ServerRequest, route: Route) -> Written:
         """Answer a request for a subresource.
 
         Raises:
@@ -75,7 +75,7 @@ class Subresources:
         handler = self._answers.get(subresource.name, self._part)
         return handler(request, route)
 
-    def bind_by_name(self, request: Request, route: Route) -> Written:
+    def bind_by_name(self, request: ServerRequest, route: Route) -> Written:
         """POST to ``bindings``: the pod's name is in the body."""
         pods = self._cluster.kinds.find("", "v1", "pods")
         assert pods is not None
@@ -91,7 +91,7 @@ class Subresources:
             ),
         )
 
-    def _part(self, request: Request, route: Route) -> Written:
+    def _part(self, request: ServerRequest, route: Route) -> Written:
         """Answer for a subresource that is a part of the object itself."""
         if request.method == "GET":
             return Written(self._objects.load(route.kind, route.key))
@@ -101,7 +101,7 @@ class Subresources:
 
     # --- pods
 
-    def _bind(self, request: Request, route: Route) -> Written:
+    def _bind(self, request: ServerRequest, route: Route) -> Written:
         body = subresource_bodies.body(request, subresource_bodies.BINDING)
         options = write_options(request, "CreateOptions")
         if text(body, "metadata", "name") != route.name:
@@ -134,13 +134,13 @@ class Subresources:
         others = [it for it in as_list(state.get("conditions")) if it["type"] != "PodScheduled"]
         pod["status"] = {**state, "conditions": [*others, scheduled]}
 
-    def _evict(self, request: Request, route: Route) -> Written:
+    def _evict(self, request: ServerRequest, route: Route) -> Written:
         self._evicting.evict(request, route)
         return Written(dict(_SUCCESS), is_new=True)
 
     # --- others
 
-    def _finalize(self, request: Request, route: Route) -> Written:
+    def _finalize(self, request: ServerRequest, route: Route) -> Written:
         options = write_options(request, "UpdateOptions")
         body, warnings = self._writing.body(request, route.kind, options)
         object_metadata.names_match(route.kind, body, namespace="", name=route.name)
@@ -155,7 +155,7 @@ class Subresources:
         )
         return Written(changed, warnings=warnings)
 
-    def _token(self, request: Request, route: Route) -> Written:
+    def _token(self, request: ServerRequest, route: Route) -> Written:
         body = subresource_bodies.body(request, subresource_bodies.TOKEN)
         held = self._objects.held(route.kind, route.key)
         return Written(

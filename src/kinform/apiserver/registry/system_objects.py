@@ -11,9 +11,9 @@ from kinform.apiserver import _recorded
 from kinform.apiserver._cluster import Cluster
 from kinform.apiserver.apiextensions import custom_objects
 from kinform.apiserver.authz.rbac import GROUP
-from kinform.apiserver.endpoints.list_options import WriteOptions
-from kinform.apiserver.endpoints.messages import Request, Response
-from kinform.apiserver.registry.objects import Objects
+from kinform.apiserver.endpoints.list_options import WriteQuery
+from kinform.apiserver.endpoints.messages import ServerRequest, ServerResponse
+from kinform.apiserver.registry.objects import ObjectRegistry
 from kinform.apiserver.scheme.kind_registry import Kind
 from kinform.apiserver.serializer.encoding import decode as decode_stored
 from kinform.apiserver.serializer.json_values import Json, as_dict, as_list
@@ -34,7 +34,7 @@ __all__ = [
 _CHECKS: Final = ("ping", "log", "etcd")
 _HEALTH: Final = ("/healthz", "/livez", "/readyz")
 _NAMESPACES: Final = ("kube-system", "kube-public", "kube-node-lease", "default")
-_SERVER: Final = WriteOptions(manager="kube-apiserver")
+_SERVER: Final = WriteQuery(manager="kube-apiserver")
 _PRIORITIES: Final = {
     "system-node-critical": (
         2_000_001_000,
@@ -50,7 +50,7 @@ _PRIORITIES: Final = {
 }
 
 
-def health(path: str, request: Request) -> Response | None:
+def health(path: str, request: ServerRequest) -> ServerResponse | None:
     """Answer the health checks; None if the path is none of them."""
     found = next((it for it in _HEALTH if path == it or path.startswith(f"{it}/")), None)
     if found is None:
@@ -58,13 +58,13 @@ def health(path: str, request: Request) -> Response | None:
     headers = {"Content-Type": "text/plain; charset=utf-8", "Cache-Control": "no-cache, private"}
     check = path[len(found) :].strip("/")
     if check:
-        return Response(headers=headers, body=b"ok") if check in _CHECKS else None
+        return ServerResponse(headers=headers, body=b"ok") if check in _CHECKS else None
     if "verbose" in request.query:
         checks = "".join(f"[+]{name} ok\n" for name in _CHECKS)
         body = f"{checks}{found.removeprefix('/')} check passed\n".encode()
     else:
         body = b"ok"
-    return Response(headers=headers | {"X-Content-Type-Options": "nosniff"}, body=body)
+    return ServerResponse(headers=headers | {"X-Content-Type-Options": "nosniff"}, body=body)
 
 
 def version() -> Json:
@@ -82,7 +82,7 @@ def paths(cluster: Cluster) -> Json:
     return {"paths": sorted(found)}
 
 
-def create_first_objects(objects: Objects, cluster: Cluster) -> None:
+def create_first_objects(objects: ObjectRegistry, cluster: Cluster) -> None:
     """Create what every cluster has: namespaces, priorities, and the server's own service."""
     namespaces = cluster.kinds.find("", "v1", "namespaces")
     services = cluster.kinds.find("", "v1", "services")
@@ -104,7 +104,7 @@ def create_first_objects(objects: Objects, cluster: Cluster) -> None:
         _create(objects, services, service, namespace="default")
 
 
-def _create(objects: Objects, kind: Kind, body: Json, *, namespace: str) -> None:
+def _create(objects: ObjectRegistry, kind: Kind, body: Json, *, namespace: str) -> None:
     obj = {"kind": kind.kind, "apiVersion": kind.api_version, **body}
     objects.create(kind, obj, _SERVER, namespace=namespace)
 
@@ -154,7 +154,7 @@ def preload() -> dict[str, list[Json]]:
     return msgspec.json.decode(raw, type=dict[str, list[Json]])
 
 
-def create_first_roles(objects: Objects, cluster: Cluster) -> None:
+def create_first_roles(objects: ObjectRegistry, cluster: Cluster) -> None:
     """Create those of a real server's first roles and bindings that are not there."""
     for plural, items in preload().items():
         kind = cluster.kinds.find(GROUP, "v1", plural)
@@ -166,7 +166,7 @@ def create_first_roles(objects: Objects, cluster: Cluster) -> None:
                 objects.create(kind, obj, _SERVER, namespace="")
 
 
-def account_uid(objects: Objects, cluster: Cluster, *, namespace: str, name: str) -> str:
+def account_uid(objects: ObjectRegistry, cluster: Cluster, *, namespace: str, name: str) -> str:
     """Return the uid of a service account, which is created unless it is there.
 
     Raises:

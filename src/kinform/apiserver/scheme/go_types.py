@@ -20,7 +20,7 @@ from kinform.apiserver.scheme import scalars, type_errors
 from kinform.apiserver.scheme.schemas import Schema
 from kinform.apiserver.serializer.json_values import Json, JsonValue, as_list
 
-__all__ = ["Path", "Shape", "Walk", "Wrong", "is_read", "shape_of", "steps", "written"]
+__all__ = ["GoType", "Path", "Walk", "Wrong", "is_read", "shape_of", "steps", "written"]
 
 Path: TypeAlias = "tuple[Path, str | int, Struct | None] | None"
 """The path of a value: that of its container, its name or index, and the struct of the field."""
@@ -44,14 +44,14 @@ class Walk(msgspec.Struct, kw_only=True):
     wrong: Wrong | None = None
     """The first value of a wrong type."""
 
-    def refuse(self, shape: Shape, value: object, path: Path) -> None:
+    def refuse(self, shape: GoType, value: object, path: Path) -> None:
         """Note that a value is not of the shape's type."""
         if self.wrong is None:
             how = _unconverted if self.is_strategic else _mistyped
             self.wrong = Wrong(how(shape.schema, value, path))
 
 
-class Shape:
+class GoType:
     """The values that one type accepts. This one accepts, and keeps, everything."""
 
     plain: type | None = None
@@ -68,7 +68,7 @@ class Shape:
 
 
 @final
-class _Text(Shape):
+class _Text(GoType):
     plain = str
     zero = ""
 
@@ -79,7 +79,7 @@ class _Text(Shape):
 
 
 @final
-class _Flag(Shape):
+class _Flag(GoType):
     plain = bool
     zero = False
 
@@ -90,7 +90,7 @@ class _Flag(Shape):
 
 
 @final
-class _Whole(Shape):
+class _Whole(GoType):
     zero = 0
 
     def __init__(self, schema: Schema) -> None:
@@ -107,7 +107,7 @@ class _Whole(Shape):
 
 
 @final
-class _Float(Shape):
+class _Float(GoType):
     zero = 0
 
     def read(self, value: JsonValue, path: Path, walk: Walk) -> JsonValue:
@@ -117,7 +117,7 @@ class _Float(Shape):
 
 
 @final
-class _IntOrString(Shape):
+class _IntOrString(GoType):
     plain = str
     zero = 0
 
@@ -128,7 +128,7 @@ class _IntOrString(Shape):
 
 
 @final
-class _Time(Shape):
+class _Time(GoType):
     def __init__(self, schema: Schema) -> None:
         super().__init__(schema)
         is_micro = schema.definition == _MICRO_TIME
@@ -144,7 +144,7 @@ class _Time(Shape):
 
 
 @final
-class _Quantity(Shape):
+class _Quantity(GoType):
     zero = "0"
 
     def read(self, value: JsonValue, path: Path, walk: Walk) -> JsonValue:  # noqa: ARG002 (Go says not where)
@@ -155,7 +155,7 @@ class _Quantity(Shape):
 
 
 @final
-class _Octets(Shape):
+class _Octets(GoType):
     zero = ""
 
     def read(self, value: JsonValue, path: Path, walk: Walk) -> JsonValue:
@@ -176,9 +176,9 @@ def _is_octet(item: JsonValue) -> bool:
 
 
 @final
-class _Items(Shape):
+class _Items(GoType):
     @functools.cached_property
-    def below(self) -> Shape:
+    def below(self) -> GoType:
         return _ANYTHING if self.schema.items is None else shape_of(self.schema.items)
 
     def read(self, value: JsonValue, path: Path, walk: Walk) -> JsonValue:
@@ -198,9 +198,9 @@ class _Items(Shape):
 
 
 @final
-class _Map(Shape):
+class _Map(GoType):
     @functools.cached_property
-    def below(self) -> Shape:
+    def below(self) -> GoType:
         return _ANYTHING if self.schema.values is None else shape_of(self.schema.values)
 
     def read(self, value: JsonValue, path: Path, walk: Walk) -> JsonValue:
@@ -221,7 +221,7 @@ class _Map(Shape):
 
 
 @final
-class Struct(Shape):
+class Struct(GoType):
     """An object whose fields are known."""
 
     @functools.cached_property
@@ -230,7 +230,7 @@ class Struct(Shape):
         return type_errors.struct_name(self.schema)
 
     @functools.cached_property
-    def fields(self) -> dict[str, Shape]:
+    def fields(self) -> dict[str, GoType]:
         """Its fields by name."""
         return {name: shape_of(field) for name, field in self.schema.properties.items()}
 
@@ -257,7 +257,7 @@ class Struct(Shape):
         return obj
 
 
-def shape_of(schema: Schema) -> Shape:
+def shape_of(schema: Schema) -> GoType:
     """Return the shape of a built-in schema; of a definition always the same one."""
     if schema.type == "object" and schema.definition and schema.properties:
         found = _STRUCTS.get(schema.definition)
@@ -271,7 +271,7 @@ _STRUCTS: Final[dict[str, Struct]] = {}
 """By definition: as many as the data has, so their number is bounded."""
 
 
-def _made(schema: Schema) -> Shape:
+def _made(schema: Schema) -> GoType:
     if schema.is_int_or_string:
         return _IntOrString(schema)
     if schema.definition == _QUANTITY:
@@ -287,10 +287,10 @@ def _made(schema: Schema) -> Shape:
     return made[schema.type](schema) if schema.type in made else _ANYTHING
 
 
-_ANYTHING: Final = Shape(Schema({}))
+_ANYTHING: Final = GoType(Schema({}))
 
 
-def is_read(shape: Shape, path: tuple[str | int, ...]) -> bool:
+def is_read(shape: GoType, path: tuple[str | int, ...]) -> bool:
     """Return whether a walk looks at a path, rather than passing over something opaque."""
     for step in path:
         if isinstance(shape, Struct):

@@ -321,7 +321,7 @@ def _custom(kind: Kind, schema: Schema, obj: Json) -> list[str]:
     return complaints
 
 
-def _metadata(meta: go_types.Shape, obj: Json, path: _Steps) -> list[str]:
+def _metadata(meta: go_types.GoType, obj: Json, path: _Steps) -> list[str]:
     """Read the metadata of a custom object, or of one in it, as what it is."""
     value = obj.get("metadata")
     if value is None:

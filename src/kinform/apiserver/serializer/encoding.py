@@ -16,7 +16,7 @@ import yaml
 
 from kinform.apiserver import printers
 from kinform.apiserver.endpoints import status
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.registry.conversion import to_served
 from kinform.apiserver.scheme.kind_registry import Kind
@@ -233,7 +233,7 @@ class Form(msgspec.Struct, frozen=True):
         return _YAML if self.is_yaml else "application/json"
 
 
-def negotiate(request: Request, *, is_watch: bool = False, can_watch: bool = False) -> Form:
+def negotiate(request: ServerRequest, *, is_watch: bool = False, can_watch: bool = False) -> Form:
     """Return the first form among those accepted that this server can make.
 
     Args:
@@ -307,7 +307,7 @@ def _pairs(parameters: list[str]) -> list[tuple[str, str]]:
     ]
 
 
-def _is_pretty(request: Request) -> bool:
+def _is_pretty(request: ServerRequest) -> bool:
     if "pretty" in request.query:
         return request.option("pretty").lower() in {"true", "1"}
     return request.headers.get("user-agent", "").startswith(_PEOPLE)

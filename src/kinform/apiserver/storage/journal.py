@@ -12,7 +12,7 @@ import os
 import sqlite3
 from typing import Final, final
 
-from kinform.apiserver.storage.sqlite import Batch, Database
+from kinform.apiserver.storage.sqlite import Database, WriteBatch
 from kinform.apiserver.storage.versioned_store import Change, Storage, Stored, Unsaved
 from kinform.clock import offload
 from kinform.tasks import ended, finish
@@ -136,7 +136,7 @@ class Journal:
             outcome, self._now = self._now, None
             outcome.set_result(problem)
 
-    def _batch(self) -> Batch:
+    def _batch(self) -> WriteBatch:
         """Return all that waits, of this moment."""
         changes, everything = self._pending, self._is_everything
         self._pending, self._is_everything = {}, False
@@ -146,7 +146,7 @@ class Journal:
                 for resource in self._storage.resources()
                 for stored in self._storage.table(resource).now()
             }
-        return Batch(self._storage.revision, changes, everything)
+        return WriteBatch(self._storage.revision, changes, everything)
 
 
 async def _opened(path: str | os.PathLike[str]) -> Database:

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from typing import Final, final
 
 from kinform.apiserver._cluster import Cluster
-from kinform.apiserver.storage.versioned_store import Change, Draft
+from kinform.apiserver.storage.versioned_store import Change, ObjectDraft
 
 __all__ = ["READS", "Replica"]
 
@@ -103,7 +103,7 @@ class Replica:
         storage, new = self.cluster.storage, change.new
         # The next write gets the revision that the first one's had.
         storage.revision = change.revision - 1
-        draft = Draft(
+        draft = ObjectDraft(
             encode=lambda _: new.raw,
             labels=new.labels,
             fields=new.fields,

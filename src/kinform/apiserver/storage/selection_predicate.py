@@ -22,7 +22,15 @@ from kinform.apiserver.storage.versioned_store import Stored
 from kinform.apiserver.validation.names import label_value, qualified_name
 from kinform.selectors.requirements import Operator, Requirement
 
-__all__ = ["Selection", "Term", "check", "fields", "parse_fields", "parse_labels", "supported"]
+__all__ = [
+    "SelectionPredicate",
+    "Term",
+    "check",
+    "fields",
+    "parse_fields",
+    "parse_labels",
+    "supported",
+]
 
 _WORD: Final = re.compile(r"[ \t\r\n]*(==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+|$)")
 _SYMBOLS: Final = frozenset({"==", "!=", "=", "!", "(", ")", ",", "<", ">", ""})
@@ -53,7 +61,7 @@ class Term(NamedTuple):
 
 
 @final
-class Selection(msgspec.Struct, frozen=True):
+class SelectionPredicate(msgspec.Struct, frozen=True):
     """The selectors of a list or a watch."""
 
     labels: tuple[Requirement, ...] = ()

@@ -25,7 +25,7 @@ from kinform.apiserver.storage.versioned_store import Stored
 from kinform.errors import UsageError
 from kinform.version import __version__
 
-__all__ = ["FORMAT", "Batch", "Database", "Row"]
+__all__ = ["FORMAT", "Database", "StoredRow", "WriteBatch"]
 
 log: Final = logging.getLogger("kinform.apiserver")
 
@@ -50,7 +50,7 @@ _PUT: Final = "INSERT OR REPLACE INTO objects VALUES (?, ?, ?, ?, ?)"
 _DROP: Final = "DELETE FROM objects WHERE resource = ? AND key = ?"
 
 
-class Row(NamedTuple):
+class StoredRow(NamedTuple):
     """One object and the table that it is in."""
 
     resource: str
@@ -58,7 +58,7 @@ class Row(NamedTuple):
 
 
 @final
-class Batch(msgspec.Struct, frozen=True):
+class WriteBatch(msgspec.Struct, frozen=True):
     """Changes that become durable together."""
 
     revision: int
@@ -127,7 +127,7 @@ class Database:
         _warn_of_others(file)
         return cls(file, connection)
 
-    def load(self) -> tuple[int, list[Row]]:
+    def load(self) -> tuple[int, list[StoredRow]]:
         """Return the revision counter and all objects, in the order of resource and key.
 
         Raises:
@@ -137,7 +137,7 @@ class Database:
             (revision,) = self._connection.execute("SELECT revision FROM server").fetchone()
             return revision, list(_rows(self._connection, revision))
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: WriteBatch) -> None:
         """Make a batch durable, all of it or nothing.
 
         Raises:
@@ -256,7 +256,7 @@ def _transaction(connection: sqlite3.Connection) -> Generator[None]:
         raise
 
 
-def _rows(connection: sqlite3.Connection, counter: int) -> Iterator[Row]:
+def _rows(connection: sqlite3.Connection, counter: int) -> Iterator[StoredRow]:
     """Read and check all objects."""
     found: Iterable[tuple[str, str, int, bytes, bytes]] = connection.execute(
         "SELECT resource, key, revision, raw, selected FROM objects ORDER BY resource, key"
@@ -267,7 +267,7 @@ def _rows(connection: sqlite3.Connection, counter: int) -> Iterator[Row]:
         if version != str(revision) or not 0 < revision <= counter:
             raise ValueError(f"{resource} {key} in revision {revision} is {version} of {counter}")
         owners = tuple(about.owners)
-        yield Row(
+        yield StoredRow(
             resource, Stored(key, raw, revision, about.labels, about.fields, about.uid, owners)
         )
 

@@ -8,7 +8,7 @@ Keys are those of etcd without their prefix: ``namespace/name``, or ``name`` alo
 as text, so ``a-b/x`` comes before ``a/x``, which is the order of every list.
 
 Rule 1: a write is done when the call returns: listeners were notified, in the order of revisions.
-Rule 2: a forgotten revision is never approximated: reading it raises `Expired`.
+Rule 2: a forgotten revision is never approximated: reading it raises `RevisionExpired`.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ import msgspec
 __all__ = [
     "Change",
     "Conflict",
-    "Draft",
+    "DurableLog",
     "Encode",
     "Exists",
-    "Expired",
     "Future",
-    "Journal",
     "Missing",
+    "ObjectDraft",
     "Observer",
+    "ResourceTable",
+    "RevisionExpired",
     "Storage",
     "Stored",
-    "Table",
     "Unsaved",
 ]
 
@@ -64,7 +64,7 @@ class Conflict(Exception):
     """The object is not in the version that was expected."""
 
 
-class Expired(Exception):
+class RevisionExpired(Exception):
     """That revision is forgotten; ``oldest`` is the oldest that is not."""
 
     def __init__(self, revision: int, oldest: int) -> None:
@@ -104,7 +104,7 @@ class Stored(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Draft(msgspec.Struct, frozen=True):
+class ObjectDraft(msgspec.Struct, frozen=True):
     """An object as it is to be stored."""
 
     encode: Encode
@@ -128,7 +128,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     is_delete: bool = False
 
 
-class Journal(Protocol):
+class DurableLog(Protocol):
     """The durable copy of a storage."""
 
     def note(self, resource: str, change: Change) -> None:
@@ -145,7 +145,7 @@ class Journal(Protocol):
 
 
 @final
-class Table:
+class ResourceTable:
     """The objects of one resource, now and as far back as they are remembered."""
 
     __slots__ = ("_forgotten", "_history", "_keys", "_listeners", "_snapshots", "current")
@@ -189,7 +189,7 @@ class Table:
             Expired: that is too long ago.
         """
         if revision < self._forgotten:
-            raise Expired(revision, self._forgotten)
+            raise RevisionExpired(revision, self._forgotten)
         if not self._history or self._history[-1].revision <= revision:
             return self.now(prefix)
         past = self._past(revision)
@@ -220,7 +220,7 @@ class Table:
             Expired: not all of them are remembered.
         """
         if revision < self._forgotten:
-            raise Expired(revision, self._forgotten)
+            raise RevisionExpired(revision, self._forgotten)
         history = self._history
         start = bisect.bisect_right(history, revision, key=lambda change: change.revision)
         for index in range(start, len(history)):
@@ -295,20 +295,20 @@ class Storage:
 
     def __init__(self, *, history: int = HISTORY) -> None:
         self._history = history
-        self._tables: dict[str, Table] = {}
+        self._tables: dict[str, ResourceTable] = {}
         self._compacted = 0
         self._observers: list[tuple[Observer, frozenset[str] | None]] = []
         self.revision: int = 1
         self.epoch: int = 0
         """Counts the restores: what was read in another epoch may never have happened."""
-        self.journal: Journal | None = None
+        self.journal: DurableLog | None = None
         """Makes it outlive the process; None: it does not."""
 
-    def table(self, resource: str) -> Table:
+    def table(self, resource: str) -> ResourceTable:
         """Return the table of a resource, such as ``pods`` or ``deployments.apps``."""
         table = self._tables.get(resource)
         if table is None:
-            table = Table(forgotten=self._compacted, history=self._history)
+            table = ResourceTable(forgotten=self._compacted, history=self._history)
             self._tables[resource] = table
         return table
 
@@ -346,7 +346,7 @@ class Storage:
         if self.journal is not None:
             await self.journal.saved()
 
-    def create(self, resource: str, key: str, draft: Draft) -> Stored:
+    def create(self, resource: str, key: str, draft: ObjectDraft) -> Stored:
         """Store a new object.
 
         Raises:
@@ -357,7 +357,7 @@ class Storage:
         return self._write(resource, key, draft)
 
     def update(
-        self, resource: str, key: str, draft: Draft, *, expected: int | None = None
+        self, resource: str, key: str, draft: ObjectDraft, *, expected: int | None = None
     ) -> Stored:
         """Store another version of an object, if it is still in the ``expected`` one.
 
@@ -369,7 +369,7 @@ class Storage:
         return self._write(resource, key, draft)
 
     def delete(
-        self, resource: str, key: str, draft: Draft, *, expected: int | None = None
+        self, resource: str, key: str, draft: ObjectDraft, *, expected: int | None = None
     ) -> Stored:
         """Remove an object, if it is still in the ``expected`` version.
 
@@ -420,7 +420,9 @@ class Storage:
         if expected is not None and held.revision != expected:
             raise Conflict(key)
 
-    def _write(self, resource: str, key: str, draft: Draft, *, is_delete: bool = False) -> Stored:
+    def _write(
+        self, resource: str, key: str, draft: ObjectDraft, *, is_delete: bool = False
+    ) -> Stored:
         revision = self.revision + 1
         raw = draft.encode(str(revision))  # may raise: nothing has happened
         stored = Stored(key, raw, revision, draft.labels, draft.fields, draft.uid, draft.owners)

@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar, final
 from kinform.errors import UsageError
 from kinform.tasks import gather
 
-__all__ = ["Syncable", "Waiters", "wait_for_all", "wait_for_cache_sync"]
+__all__ = ["StateWaiters", "Syncable", "wait_for_all", "wait_for_cache_sync"]
 
 R = TypeVar("R")
 
@@ -21,7 +21,7 @@ log: Final = logging.getLogger(__name__)
 
 
 @final
-class Waiters:
+class StateWaiters:
     """The tasks that wait for a condition of one cache. Everything here is on one event loop.
 
     An exception of a condition is raised in its own waiter; `check` and the other waiters are not

@@ -13,7 +13,7 @@ from kinform.rest.reconnects import Reconnects
 from kinform.sansio.token_bucket import Departure
 from kinform.sansio.versions import is_older
 
-__all__ = ["Answer", "Turns"]
+__all__ = ["ProbeAnswer", "Turns"]
 
 MAX_PROBE_AGE: Final = 2.0
 """Seconds; the greatest age of another informer's probe that is used before a watch."""
@@ -22,7 +22,7 @@ SLOW_PROBE: Final = 1.0
 same probe, and would all watch at once."""
 
 
-class Answer(NamedTuple):
+class ProbeAnswer(NamedTuple):
     """The answer to a probe."""
 
     started: float
@@ -112,7 +112,7 @@ class Turns:
 
     async def probe(
         self, send: Callable[[], Awaitable[str]], applied: str, *, max_age: float | None = None
-    ) -> Answer:
+    ) -> ProbeAnswer:
         """Return the server's version, from ``send`` or from a probe of another informer.
 
         A shared probe that shows an older version than ``applied`` counts only if it was sent after
@@ -127,7 +127,7 @@ class Turns:
         loop = asyncio.get_running_loop()
         began, shared, resource = loop.time(), self._shared, self._resource()
         if shared is None or resource is None:
-            return Answer(began, await send(), applied)
+            return ProbeAnswer(began, await send(), applied)
         self.learned(applied)
         learned, age = self._learned[1], MAX_PROBE_AGE if max_age is None else max_age
         probed = await shared.probe(resource, send, max_age=age)
@@ -135,7 +135,7 @@ class Turns:
             probed = await shared.probe(resource, send, max_age=age, after=learned)
         is_stale = max_age is None and loop.time() - began > SLOW_PROBE
         self.is_due = self.is_due or is_stale
-        return Answer(probed.started, probed.version, applied, is_stale)
+        return ProbeAnswer(probed.started, probed.version, applied, is_stale)
 
     def _resource(self) -> Hashable | None:
         return self._options.probed_resource()

@@ -1,7 +1,7 @@
 """EventStream: the events of an informer as an async iterator (`SharedInformer.events`).
 
-The processor fills a `Feed`, and the user reads it through an `EventStream`. The processor has
-only a weak reference to the stream, so a stream that is dropped needs no explicit close.
+The processor fills a `StreamFeed`, and the user reads it through an `EventStream`. The processor
+has only a weak reference to the stream, so a stream that is dropped needs no explicit close.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kinform.errors import UsageError
 from kinform.sansio.queue.coalesce import HIGH_WATER, Buffer, Marker
 from kinform.sansio.queue.deltas import Transition
 
-__all__ = ["EventStream", "Feed"]
+__all__ = ["EventStream", "StreamFeed"]
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ _TURN: Final = 0.002
 
 
 @final
-class Feed(Generic[T]):
+class StreamFeed(Generic[T]):
     """The buffer of one `EventStream`, filled by the processor. Only `changed` can be awaited."""
 
     __slots__ = (
@@ -132,7 +132,7 @@ class EventStream(Generic[T]):
 
     __slots__ = ("__weakref__", "_feed", "_forget", "_is_read", "_turn")
 
-    def __init__(self, feed: Feed[T], *, forget: Callable[[], object]) -> None:
+    def __init__(self, feed: StreamFeed[T], *, forget: Callable[[], object]) -> None:
         self._feed = feed
         self._forget = forget
         self._is_read = False

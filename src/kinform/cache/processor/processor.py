@@ -21,7 +21,7 @@ from typing import Final, Generic, TypeVar, final
 from kinform._parts import Parts
 from kinform.cache.processor._listener import HandlerStatistics, Listener
 from kinform.cache.processor._upstream import Upstream
-from kinform.cache.processor.event_stream import EventStream, Feed
+from kinform.cache.processor.event_stream import EventStream, StreamFeed
 from kinform.cache.processor.handlers import EventHandler
 from kinform.errors import UsageError
 from kinform.meta import Entry
@@ -159,7 +159,7 @@ class Processor(Generic[T]):
         """The informer, as far as waiting handlers and streams need it."""
         self._resync = resync
         self._handlers: dict[Registration[T], Listener[T]] = {}
-        self._feeds: dict[Feed[T], weakref.ref[EventStream[T]]] = {}
+        self._feeds: dict[StreamFeed[T], weakref.ref[EventStream[T]]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[asyncio.Task[None], Listener[T]] = {}
         self._grace: asyncio.Future[float] | None = None
@@ -201,7 +201,7 @@ class Processor(Generic[T]):
             UsageError: the processor has stopped.
         """
         self._refuse_if_stopped("an event stream")
-        feed: Feed[T] = Feed(high_water=high_water, upstream=self.upstream)
+        feed: StreamFeed[T] = StreamFeed(high_water=high_water, upstream=self.upstream)
         feed.put(_as_new(present))
         if synced:
             feed.mark_synced()
@@ -245,7 +245,10 @@ class Processor(Generic[T]):
         if not notifications:
             return
         # A copy of the feeds: a stream may be garbage-collected meanwhile.
-        listeners: tuple[Listener[T] | Feed[T], ...] = (*self._handlers.values(), *self._feeds)
+        listeners: tuple[Listener[T] | StreamFeed[T], ...] = (
+            *self._handlers.values(),
+            *self._feeds,
+        )
         for listener in listeners:
             listener.put(notifications)
 
@@ -337,7 +340,7 @@ class Processor(Generic[T]):
         """Return the statistics of each handler, in the order of adding, then of each stream."""
         return tuple(listener.statistics() for listener in self._listeners())
 
-    def _listeners(self) -> tuple[Listener[T] | Feed[T], ...]:
+    def _listeners(self) -> tuple[Listener[T] | StreamFeed[T], ...]:
         # A copy: a stream may be garbage-collected during the iteration.
         return (*self._handlers.values(), *self._feeds)
 

@@ -9,16 +9,16 @@ from typing import final
 
 from kinform.cli.cluster.embedded import embedded
 from kinform.cli.execution import warn
-from kinform.cli.options import Access
+from kinform.cli.options import ClusterOptions
 from kinform.client import Client
 from kinform.errors import ConfigError
 
-__all__ = ["Cluster", "open_cluster"]
+__all__ = ["OpenCluster", "open_cluster"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class OpenCluster:
     """A client that is open; ``settle`` brings a demo cluster to rest."""
 
     client: Client
@@ -27,7 +27,9 @@ class Cluster:
 
 
 @asynccontextmanager
-async def open_cluster(access: Access, *, demo: bool, seed: int | None) -> AsyncGenerator[Cluster]:
+async def open_cluster(
+    access: ClusterOptions, *, demo: bool, seed: int | None
+) -> AsyncGenerator[OpenCluster]:
     """Connect to what is configured; where nothing is at all, to a demo on this machine.
 
     A configuration that is there but wrong is an error, never a reason for the demo.
@@ -38,14 +40,14 @@ async def open_cluster(access: Access, *, demo: bool, seed: int | None) -> Async
     async with AsyncExitStack() as stack:
         client = None if demo else await _configured(stack, access)
         if client is not None:
-            yield Cluster(client, False, _nothing)  # noqa: FBT003 - a field, in order
+            yield OpenCluster(client, False, _nothing)  # noqa: FBT003 - a field, in order
             return
         server = await stack.enter_async_context(embedded(live=True, seed=seed))
         client = await stack.enter_async_context(server.connect())
-        yield Cluster(client, True, server.settle)  # noqa: FBT003 - a field, in order
+        yield OpenCluster(client, True, server.settle)  # noqa: FBT003 - a field, in order
 
 
-async def _configured(stack: AsyncExitStack, access: Access) -> Client | None:
+async def _configured(stack: AsyncExitStack, access: ClusterOptions) -> Client | None:
     try:
         return await stack.enter_async_context(access.client())
     except ConfigError as exc:

@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, final
 
-from kinform.cli.problems import Problem
+from kinform.cli.problems import CommandProblem
 from kinform.client import Client
 from kinform.clock import offload
 
@@ -82,5 +82,5 @@ async def _plan(path: Path) -> FaultPlan:
     try:
         text = await offload(path.read_text, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
-        raise Problem(f"{path}: cannot be read: {exc}") from exc
+        raise CommandProblem(f"{path}: cannot be read: {exc}") from exc
     return FaultPlan(faults.load(text, source=str(path)))

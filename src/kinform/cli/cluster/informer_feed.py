@@ -17,12 +17,12 @@ from kinform.cli.output.rows import Row
 from kinform.errors import ApiError, KinformError, UnknownResourceError
 from kinform.meta import ObjectName
 
-__all__ = ["Change", "Feed", "change_of"]
+__all__ = ["InformerFeed", "RowChange", "change_of"]
 
 
 @final
 @dataclass(frozen=True, slots=True)
-class Change:
+class RowChange:
     """One object came, changed or went."""
 
     type: str
@@ -38,19 +38,19 @@ class Change:
         return self.row.obj.key
 
 
-def change_of(event: Event[Row], target: Target) -> Change:
+def change_of(event: Event[Row], target: Target) -> RowChange:
     """Return an informer's event as a change."""
     match event:
         case Added(_, row, initial):
-            return Change("ADDED", target, row, initial=initial)
+            return RowChange("ADDED", target, row, initial=initial)
         case Updated(_, old, new):
-            return Change("MODIFIED", target, new, old)
+            return RowChange("MODIFIED", target, new, old)
         case Deleted(_, row):
-            return Change("DELETED", target, row, row)
+            return RowChange("DELETED", target, row, row)
 
 
 @final
-class Feed:
+class InformerFeed:
     """Follows one kind.
 
     Attributes:
@@ -80,7 +80,7 @@ class Feed:
         """All initial objects were delivered."""
         return self._stream is not None and self._stream.has_synced
 
-    async def follow(self, tell: Callable[[Change], object]) -> None:
+    async def follow(self, tell: Callable[[RowChange], object]) -> None:
         """Deliver every change until the informer stops."""
         await self.informer.wait_synced()
         async with contextlib.aclosing(self.informer.events()) as events:

@@ -18,8 +18,8 @@ import msgspec
 
 from kinform.cache.listwatch import ListWatch
 from kinform.cli.cluster.targets import Target
-from kinform.cli.options import Selection
-from kinform.cli.output.rows import Column, Row, Table, parse_table, plain
+from kinform.cli.options import Filters
+from kinform.cli.output.rows import Column, Row, ServerTable, parse_table, plain
 from kinform.client import Client
 from kinform.errors import DecodeError, NotFoundError
 from kinform.meta import Entry
@@ -50,7 +50,7 @@ class Wanted:
 
     client: Client
     target: Target
-    selection: Selection
+    selection: Filters
     metadata_only: bool = False
 
     @property
@@ -189,7 +189,7 @@ class Tables:
                 for row in self._read(event.object.raw).rows:
                     yield WatchEvent(event.type, row, row.obj.metadata)
 
-    def _read(self, raw: bytes) -> Table:
+    def _read(self, raw: bytes) -> ServerTable:
         self._meter.received += len(raw)
         kind = self._wanted.target.resource.kind
         try:

@@ -10,7 +10,7 @@ from typing import Final, final
 import click
 
 from kinform.cli.output.rows import printable
-from kinform.cli.problems import Problem
+from kinform.cli.problems import CommandProblem
 from kinform.client import Client
 from kinform.errors import UnknownResourceError
 from kinform.objects.object import Object
@@ -98,7 +98,7 @@ async def _resources(client: Client, kind: str, verb: str) -> list[APIResource]:
         return category
     if one.verbs and verb not in one.verbs:
         able = ", ".join(sorted(one.verbs))
-        raise Problem(f"{kind} cannot be asked to {verb}; the server lets you {able} them")
+        raise CommandProblem(f"{kind} cannot be asked to {verb}; the server lets you {able} them")
     return [one]
 
 

@@ -10,20 +10,20 @@ from typing import Final, final
 
 from kinform import clock
 from kinform.cli import problems
-from kinform.cli.cluster.cluster_choice import Cluster, open_cluster
-from kinform.cli.cluster.informer_feed import Change, Feed
+from kinform.cli.cluster.cluster_choice import OpenCluster, open_cluster
+from kinform.cli.cluster.informer_feed import InformerFeed, RowChange
 from kinform.cli.cluster.row_sources import Meter, Wanted
 from kinform.cli.cluster.targets import Target, resolve
 from kinform.cli.cluster.until import Until
 from kinform.cli.execution import emit, warn
-from kinform.cli.options import Access, Selection
+from kinform.cli.options import ClusterOptions, Filters
 from kinform.cli.output import wire
 from kinform.cli.output.board import Board
 from kinform.cli.output.formats import Output
 from kinform.cli.output.lines import Lines
 from kinform.cli.output.live import Standing, paint
 from kinform.cli.output.tally import Tally
-from kinform.cli.problems import Problem
+from kinform.cli.problems import CommandProblem
 from kinform.tasks import gather
 
 __all__ = ["Plan", "watch"]
@@ -40,8 +40,8 @@ class Plan:
     """The options of the command line."""
 
     words: Sequence[str]
-    access: Access
-    selection: Selection
+    access: ClusterOptions
+    selection: Filters
     output: Output
     time: float | None = None
     until: Until | None = None
@@ -61,7 +61,7 @@ async def watch(plan: Plan) -> int:
         targets = await resolve(cluster.client, plan.words, verb="watch")
         selection = plan.selection
         if cluster.is_demo and selection.namespace is None:
-            selection = Selection(
+            selection = Filters(
                 all_namespaces=True, labels=selection.labels, fields=selection.fields
             )
         wanted = [
@@ -87,14 +87,16 @@ async def watch(plan: Plan) -> int:
 @final
 class _Watching:
     def __init__(
-        self, plan: Plan, cluster: Cluster, wanted: Sequence[Wanted], *, time: float | None
+        self, plan: Plan, cluster: OpenCluster, wanted: Sequence[Wanted], *, time: float | None
     ) -> None:
         self._plan = plan
         self._cluster = cluster
         self._time = time
         self._meter = Meter()
         self._tally = Tally(_now())
-        self._feeds = [Feed(one, self._meter, as_table=plan.output.is_table) for one in wanted]
+        self._feeds = [
+            InformerFeed(one, self._meter, as_table=plan.output.is_table) for one in wanted
+        ]
         targets = [one.target for one in wanted]
         several = any(one.namespace == "" for one in wanted)
         self._lines = Lines(plan.output, with_namespace=several, with_kind=len(wanted) > 1)
@@ -116,12 +118,12 @@ class _Watching:
                 return problems.OK
             return await self._summary()
 
-    async def _follow(self, feed: Feed) -> None:
+    async def _follow(self, feed: InformerFeed) -> None:
         await feed.informer.wait_synced()
         self._lines.measure(feed.target, feed.informer.lister.list(), wall=_wall())
         await feed.follow(self._tell)
 
-    def _tell(self, change: Change) -> None:
+    def _tell(self, change: RowChange) -> None:
         if not change.initial:
             self._tally.note(_now(), change.row.received)
         if self._is_live:
@@ -153,7 +155,7 @@ class _Watching:
             self._check_until()
             await asyncio.sleep(_LOOK)
 
-    def _tell_trouble(self, feed: Feed) -> None:
+    def _tell_trouble(self, feed: InformerFeed) -> None:
         trouble = _words(feed)
         reported = self._reported.get(feed.target, "")
         if trouble and not reported:
@@ -178,7 +180,7 @@ class _Watching:
     async def _summary(self) -> int:
         """Print the summary at the end of the time; a condition that was not met is a failure."""
         if self._plan.until is not None:
-            raise Problem(f"timed out: {self._plan.until}")
+            raise CommandProblem(f"timed out: {self._plan.until}")
         await self._cluster.settle()
         equal = [await feed.equals_fresh_list() is not None for feed in self._feeds]
         objects = sum(len(feed.informer.lister.list()) for feed in self._feeds)
@@ -190,7 +192,7 @@ class _Watching:
         return problems.OK if all(equal) or not self._cluster.is_demo else problems.FAILED
 
 
-def _words(feed: Feed) -> str:
+def _words(feed: InformerFeed) -> str:
     trouble = feed.trouble
     if trouble is None:
         return ""

@@ -9,7 +9,7 @@ import click
 
 from kinform.cli import problems
 from kinform.cli.execution import asynchronously, warn
-from kinform.cli.options import Access, access_options
+from kinform.cli.options import ClusterOptions, access_options
 from kinform.cli.output.formats import to_json
 from kinform.cli.output.lines import columns_text
 from kinform.cli.output.rows import printable
@@ -36,7 +36,12 @@ __all__ = ["command"]
     "-o", "--output", type=click.Choice(["table", "wide", "name", "json"]), default="table"
 )
 def command(
-    *, access: Access, api_group: str | None, namespaced: bool | None, verbs: str, output: str
+    *,
+    access: ClusterOptions,
+    api_group: str | None,
+    namespaced: bool | None,
+    verbs: str,
+    output: str,
 ) -> int:
     """List the kinds that the server serves, each in its preferred version.
 
@@ -65,7 +70,7 @@ def command(
     return problems.OK
 
 
-async def _fetch(access: Access) -> list[APIResource]:
+async def _fetch(access: ClusterOptions) -> list[APIResource]:
     async with access.client() as client:
         preferred: dict[tuple[str, str], APIResource] = {}
         for one in await client.api_resources():

@@ -14,7 +14,7 @@ import yaml
 from kinform._yaml import Refused, refuse_bombs
 from kinform.cli import problems
 from kinform.cli.execution import asynchronously, emit, warn
-from kinform.cli.options import Access, access_options
+from kinform.cli.options import ClusterOptions, access_options
 from kinform.client import Client
 from kinform.clientset.codegen.crd import definitions_in, module_text
 from kinform.errors import NotFoundError
@@ -50,7 +50,7 @@ _DEFINITIONS = "apiextensions.k8s.io/v1/customresourcedefinitions"
 @click.option("-o", "--output", metavar="FILE", help="Write to this file instead of stdout.")
 def command(
     *,
-    access: Access,
+    access: ClusterOptions,
     files: Sequence[str],
     names: Sequence[str],
     version: str | None,
@@ -89,19 +89,19 @@ def _read(file: str) -> Sequence[Mapping[str, object]]:
         with Path(file).open("rb") as opened:
             content = opened.read(MAX_SIZE + 1)
     if len(content) > MAX_SIZE:
-        raise problems.Problem(f"{file} is larger than {MAX_SIZE} bytes")
+        raise problems.CommandProblem(f"{file} is larger than {MAX_SIZE} bytes")
     try:
         refuse_bombs(content.decode(), max_values=MAX_VALUES, max_aliases=MAX_ALIASES, merges=True)
         documents = list(_documents(content.decode()))
     except Refused as exc:
-        raise problems.Problem(f"{file} {exc}") from None
+        raise problems.CommandProblem(f"{file} {exc}") from None
     except UnicodeDecodeError as exc:
-        raise problems.Problem(f"{file} is not UTF-8: {exc.reason} at {exc.start}") from None
+        raise problems.CommandProblem(f"{file} is not UTF-8: {exc.reason} at {exc.start}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as exc:  # ValueError: a number too long
-        raise problems.Problem(f"{file} is not YAML: {exc}") from None
+        raise problems.CommandProblem(f"{file} is not YAML: {exc}") from None
     found = list(definitions_in(documents))
     if not found:
-        raise problems.Problem(f"{file} holds no CustomResourceDefinition")
+        raise problems.CommandProblem(f"{file} holds no CustomResourceDefinition")
     return found
 
 
@@ -142,7 +142,7 @@ _Loader.add_implicit_resolver(  # pyright: ignore[reportUnknownMemberType] # as 
 )
 
 
-async def _fetch(access: Access, names: Sequence[str]) -> Sequence[Mapping[str, object]]:
+async def _fetch(access: ClusterOptions, names: Sequence[str]) -> Sequence[Mapping[str, object]]:
     async with access.client() as client:
         return [await _definition(client, name) for name in names]
 
@@ -156,7 +156,7 @@ async def _definition(client: Client, name: str) -> Mapping[str, object]:
     try:
         return (await definitions.get(f"{gvr.resource}.{gvr.group}")).to_dict()
     except NotFoundError:
-        raise problems.Problem(
+        raise problems.CommandProblem(
             f"{gvr} is not a custom kind: it has no definition; built-in kinds have models "
             "in kinform.clientset"
         ) from None

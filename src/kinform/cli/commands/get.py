@@ -12,7 +12,7 @@ from kinform.cli import problems
 from kinform.cli.cluster.row_sources import TABLE, Wanted, collection
 from kinform.cli.cluster.targets import Target, resolve, split_words
 from kinform.cli.execution import asynchronously
-from kinform.cli.options import Access, Selection, access_options, selection_options
+from kinform.cli.options import ClusterOptions, Filters, access_options, selection_options
 from kinform.cli.output import wire
 from kinform.cli.output.formats import Output, to_json, to_yaml, without_managed_fields
 from kinform.cli.output.lines import columns_text
@@ -37,8 +37,8 @@ def command(
     *,
     resource: str,
     names: tuple[str, ...],
-    access: Access,
-    selection: Selection,
+    access: ClusterOptions,
+    selection: Filters,
     output: Output,
     is_watch: bool,
 ) -> int:
@@ -76,7 +76,7 @@ def command(
 
 
 async def _get(
-    words: Sequence[str], access: Access, *, selection: Selection, output: Output
+    words: Sequence[str], access: ClusterOptions, *, selection: Filters, output: Output
 ) -> int:
     async with access.client() as client:
         targets = await resolve(client, words, verb="get" if "/" in words[0] else "list")

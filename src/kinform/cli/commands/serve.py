@@ -16,7 +16,7 @@ from kinform.cli import problems
 from kinform.cli.cluster.embedded import Embedded, embedded
 from kinform.cli.execution import Interrupted, asynchronously, emit
 from kinform.cli.options import TOKEN, debug_option
-from kinform.cli.problems import Problem
+from kinform.cli.problems import CommandProblem
 from kinform.clock import offload
 
 __all__ = ["command", "write_kubeconfig"]
@@ -161,7 +161,7 @@ def write_kubeconfig(path: Path, text: str, *, force: bool) -> None:
         _replace(path, MARK + text)
     except OSError as exc:  # of a file beside it, whose name says nothing to anybody
         reason = exc.strerror or str(exc)
-        raise Problem(f"the kubeconfig {path} cannot be written: {reason.lower()}") from exc
+        raise CommandProblem(f"the kubeconfig {path} cannot be written: {reason.lower()}") from exc
 
 
 def _replace(path: Path, text: str) -> None:
@@ -186,4 +186,6 @@ def _refuse_foreign(path: Path, *, force: bool) -> None:
     except FileNotFoundError:
         return
     if not is_ours:
-        raise Problem(f"{path} is there and was not written by kinform serve; --force replaces it")
+        raise CommandProblem(
+            f"{path} is there and was not written by kinform serve; --force replaces it"
+        )

@@ -20,7 +20,7 @@ from kinform.errors import UsageError
 
 if TYPE_CHECKING:
     from kinform.testing.simulation.actions import Schedule
-    from kinform.testing.simulation.seeds import Result, Subject
+    from kinform.testing.simulation.seeds import SeedResult, SimulatedProgram
 
 __all__ = ["command"]
 
@@ -175,7 +175,7 @@ def command(
         writes=usual.writes if writes_per_key is None else writes_per_key,
         seconds=usual.seconds if time_limit is None else time_limit,
     )
-    subject = running.Subject(
+    subject = running.SimulatedProgram(
         program=program or running.DEFAULT,
         check=check or "",
         workload=workload or "",
@@ -203,7 +203,9 @@ def command(
     return problems.FAILED if failed else problems.OK
 
 
-def _schedules(subject: Subject, files: Sequence[Path], seeds: range) -> Iterable[Schedule]:
+def _schedules(
+    subject: SimulatedProgram, files: Sequence[Path], seeds: range
+) -> Iterable[Schedule]:
     from kinform.testing.simulation import seeds as running
 
     if files:
@@ -212,7 +214,7 @@ def _schedules(subject: Subject, files: Sequence[Path], seeds: range) -> Iterabl
 
 
 def _every_write(
-    subject: Subject, schedules: Iterable[Schedule], *, has_files: bool
+    subject: SimulatedProgram, schedules: Iterable[Schedule], *, has_files: bool
 ) -> Iterable[Schedule]:
     """Yield schedules with a crash at each write: of the files, else of the first seed, calmed."""
     from kinform.testing.simulation import seeds as running
@@ -246,7 +248,12 @@ def _loaded(file: Path) -> Schedule:
 
 
 def _follow(
-    results: Iterable[Result], *, count: int, subject: Subject, folder: Path, fail_fast: bool
+    results: Iterable[SeedResult],
+    *,
+    count: int,
+    subject: SimulatedProgram,
+    folder: Path,
+    fail_fast: bool,
 ) -> int:
     began = said = time.monotonic()
     every = _EVERY if sys.stderr.isatty() else _RARELY
@@ -274,7 +281,7 @@ def _follow(
     return failed
 
 
-def _tell(result: Result, subject: Subject, folder: Path) -> None:
+def _tell(result: SeedResult, subject: SimulatedProgram, folder: Path) -> None:
     file = _kept(result.shrunk, folder, name=result.name or str(result.seed))
     again = f"  again: {_command(subject, '--first-seed', str(result.seed), '--seeds', '1')}\n"
     emit(
@@ -298,7 +305,7 @@ def _kept(text: str, folder: Path, *, name: str) -> Path:
         number += 1
 
 
-def _command(subject: Subject, *words: str) -> str:
+def _command(subject: SimulatedProgram, *words: str) -> str:
     """Return the shell command that runs one schedule."""
     from kinform.testing.simulation.limits import Limits
     from kinform.testing.simulation.seeds import DEFAULT

@@ -8,7 +8,7 @@ import click
 
 from kinform.cli import problems
 from kinform.cli.execution import asynchronously, warn
-from kinform.cli.options import Access, access_options
+from kinform.cli.options import ClusterOptions, access_options
 from kinform.cli.output.formats import to_json
 from kinform.cli.output.rows import printable
 from kinform.client import VersionInfo
@@ -22,7 +22,7 @@ __all__ = ["command"]
 @access_options
 @click.option("--client", "client_only", is_flag=True, help="Do not connect to a server.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text")
-def command(*, access: Access, client_only: bool, output: str) -> int:
+def command(*, access: ClusterOptions, client_only: bool, output: str) -> int:
     """Show the versions of kinform, of Python, and of the server.
 
     \b
@@ -49,7 +49,7 @@ def command(*, access: Access, client_only: bool, output: str) -> int:
     return problems.OK
 
 
-async def _ask(access: Access) -> tuple[str, VersionInfo] | None:
+async def _ask(access: ClusterOptions) -> tuple[str, VersionInfo] | None:
     client = access.client()
     try:
         await client.open()

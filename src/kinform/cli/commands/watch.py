@@ -9,7 +9,13 @@ import click
 
 from kinform.cli.cluster.until import Until
 from kinform.cli.execution import asynchronously
-from kinform.cli.options import Access, Selection, access_options, read_duration, selection_options
+from kinform.cli.options import (
+    ClusterOptions,
+    Filters,
+    access_options,
+    read_duration,
+    selection_options,
+)
 from kinform.cli.output.formats import Output
 from kinform.cli.output.json_path import JsonPathError
 from kinform.cli.problems import one_line
@@ -49,8 +55,8 @@ def _read_until(_ctx: click.Context, _param: click.Parameter, text: str | None) 
 def command(
     *,
     resources: tuple[str, ...],
-    access: Access,
-    selection: Selection,
+    access: ClusterOptions,
+    selection: Filters,
     output: Output,
     time: float | None,
     until: Until | None,

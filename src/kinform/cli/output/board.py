@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, final
 
-from kinform.cli.cluster.informer_feed import Change
+from kinform.cli.cluster.informer_feed import RowChange
 from kinform.cli.cluster.targets import Target
 from kinform.cli.output.rows import Row, cell_text, header_texts, row_texts
 from kinform.meta import ObjectName
 
-__all__ = ["FLASH", "Board", "Cell", "Section"]
+__all__ = ["FLASH", "Board", "BoardSection", "Cell"]
 
 FLASH: Final = 1.0
 """For how many seconds a change is shown."""
@@ -43,7 +43,7 @@ class Cell:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Section:
+class BoardSection:
     """One kind's part of the screen."""
 
     title: str
@@ -65,7 +65,7 @@ class Board:
         self.is_dirty: bool = True
         """A change was not drawn yet; the painter resets it."""
 
-    def apply(self, change: Change, *, now: float, wall: float) -> None:
+    def apply(self, change: RowChange, *, now: float, wall: float) -> None:
         """Apply a change."""
         lines = self._lines[change.target]
         line = lines.get(change.key)
@@ -88,7 +88,7 @@ class Board:
         """Return whether a change is still highlighted."""
         return now - self._last_change <= FLASH + 0.2  # a little longer, to draw it plain again
 
-    def sections(self, *, now: float, wall: float, height: int) -> list[Section]:
+    def sections(self, *, now: float, wall: float, height: int) -> list[BoardSection]:
         """Return what to draw in ``height`` lines; rows that changed last are kept in view.
 
         A kind for which there is not even room for one row is left out.
@@ -112,7 +112,7 @@ class Board:
         room: int,
         now: float,
         wall: float,
-    ) -> Section:
+    ) -> BoardSection:
         keys = sorted(lines)
         if len(keys) > room:
             latest = sorted(keys, key=lambda key: -lines[key].changed)[: max(0, room)]
@@ -128,7 +128,7 @@ class Board:
             if with_namespace:
                 cells.insert(0, Cell(cell_text(key.namespace), cells[0].mark if cells else ""))
             rows.append(cells)
-        return Section(target.label, header, rows, len(lines) - len(keys))
+        return BoardSection(target.label, header, rows, len(lines) - len(keys))
 
     def _cells(self, line: _Line, *, now: float, wall: float) -> list[Cell]:
         texts = row_texts(line.row, wide=self._wide, wall=wall)

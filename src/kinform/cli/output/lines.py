@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, final
 
-from kinform.cli.cluster.informer_feed import Change
+from kinform.cli.cluster.informer_feed import RowChange
 from kinform.cli.cluster.targets import Target
 from kinform.cli.output.formats import Output, to_json, to_yaml, without_managed_fields
 from kinform.cli.output.rows import Row, cell_text, header_texts, printable, row_texts
@@ -39,7 +39,7 @@ class Lines:
                 self._fit(target, self._header(target, row))
                 self._fit(target, self._cells(target, row, wall))
 
-    def text(self, change: Change, *, wall: float) -> str:
+    def text(self, change: RowChange, *, wall: float) -> str:
         """Return what to print for a change, with its line ends."""
         match self._output.form:
             case "name":
@@ -57,7 +57,7 @@ class Lines:
             case _:
                 return self._table(change, wall)
 
-    def _table(self, change: Change, wall: float) -> str:
+    def _table(self, change: RowChange, wall: float) -> str:
         target = change.target
         lines: list[str] = []
         if target not in self._headed:

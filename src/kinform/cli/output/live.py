@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kinform import clock
-from kinform.cli.output.board import Board, Section
+from kinform.cli.output.board import Board, BoardSection
 from kinform.cli.output.tally import bytes_text, lag_text
 from kinform.cli.problems import one_line
 
@@ -43,7 +43,7 @@ class Standing:
     trouble: str = ""
 
 
-def draw(sections: Sequence[Section], standing: Standing, *, width: int) -> RenderableType:
+def draw(sections: Sequence[BoardSection], standing: Standing, *, width: int) -> RenderableType:
     """Return the whole picture: a table for each kind, and the status line."""
     parts: list[RenderableType] = []
     for section in sections:
@@ -54,7 +54,7 @@ def draw(sections: Sequence[Section], standing: Standing, *, width: int) -> Rend
     return Group(*parts)
 
 
-def _table(section: Section, width: int) -> Table:
+def _table(section: BoardSection, width: int) -> Table:
     table = Table(box=None, show_edge=False, pad_edge=False, header_style="bold")
     wanted = [cell_len(name) for name in section.header]
     for row in section.rows:
@@ -92,7 +92,7 @@ def _whole(widths: Sequence[int]) -> int:
     return sum(widths) + _GAP * (len(widths) - 1)
 
 
-def _below(section: Section) -> Text:
+def _below(section: BoardSection) -> Text:
     more = f"{section.title}: {section.hidden} more" if section.hidden else ""
     return Text(more, "dim", no_wrap=True)
 

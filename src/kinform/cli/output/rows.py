@@ -15,7 +15,7 @@ from kinform.objects.object import Object
 __all__ = [
     "Column",
     "Row",
-    "Table",
+    "ServerTable",
     "age",
     "cell_text",
     "duration",
@@ -87,7 +87,7 @@ class _Document(msgspec.Struct):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Table:
+class ServerTable:
     """The rows and the metadata of one document."""
 
     rows: list[Row]
@@ -100,7 +100,7 @@ _decoder: Final = msgspec.json.Decoder(_Document)
 
 def parse_table(
     raw: bytes, *, columns: tuple[Column, ...] = (), received: float = 0.0, kind: str = ""
-) -> Table:
+) -> ServerTable:
     """Read a ``Table``; ``columns`` are the ones to go on with where it repeats none (a watch).
 
     A list of objects is read as well, as rows of kind ``kind`` with a name and an age.
@@ -117,13 +117,13 @@ def parse_table(
             for item in document.items or ()
         ]
         rows = [plain(obj, received) for obj in objects]
-        return Table(rows, metadata, PLAIN_COLUMNS)
+        return ServerTable(rows, metadata, PLAIN_COLUMNS)
     columns = document.columns or columns
     found = [
         Row(Object.from_bytes(bytes(row.of)), tuple(row.cells), columns, received)
         for row in document.rows or ()
     ]
-    return Table(found, metadata, columns)
+    return ServerTable(found, metadata, columns)
 
 
 def plain(obj: Object, received: float = 0.0) -> Row:

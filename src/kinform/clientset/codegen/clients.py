@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final, final
 
 from kinform.clientset.codegen.emit import fitted
-from kinform.clientset.codegen.model import Kind
+from kinform.clientset.codegen.model import KindSpec
 from kinform.clientset.codegen.names import attribute_name, snake_case
 
-__all__ = ["STANDARD", "Client", "Property", "client_class", "group_class", "plural_name"]
+__all__ = ["STANDARD", "ClientSpec", "Property", "client_class", "group_class", "plural_name"]
 
 STANDARD: Final = frozenset(
     {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"}
@@ -42,19 +42,19 @@ class Property:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
+class ClientSpec:
     """The client of one kind."""
 
     name: str
     """The name of its class."""
-    kind: Kind
+    kind: KindSpec
     model: str
     verbs: AbstractSet[str] = STANDARD
     actions: Sequence[str] = ()
     parts: Sequence[Property] = ()
 
 
-def plural_name(kind: Kind, others: Collection[str] = ()) -> str:
+def plural_name(kind: KindSpec, others: Collection[str] = ()) -> str:
     """Return the name of the method that leads to a kind: its plural, word by word.
 
     An underscore at its end keeps it from colliding with ``others`` and what all groups have.
@@ -79,12 +79,12 @@ def plural_name(kind: Kind, others: Collection[str] = ()) -> str:
     return attribute_name(name, {*_MEMBERS, *others})
 
 
-def client_class(client: Client) -> str:
+def client_class(client: ClientSpec) -> str:
     """Return the class of one kind's client."""
     return "".join(f"{line}\n" for line in _client_lines(client))
 
 
-def _client_lines(client: Client) -> Iterator[str]:
+def _client_lines(client: ClientSpec) -> Iterator[str]:
     yield "@final"
     bases = ", ".join(f"{base}[{client.model}]" for base in _bases(client))
     yield from fitted(f"class {client.name}(", bases, "):")
@@ -101,7 +101,7 @@ def _client_lines(client: Client) -> Iterator[str]:
         yield f'        return self._part("{part.wire}", {part.model})'
 
 
-def _bases(client: Client) -> Iterator[str]:
+def _bases(client: ClientSpec) -> Iterator[str]:
     if client.kind.namespaced:
         yield "InNamespaces"
     if client.verbs >= STANDARD:
@@ -113,7 +113,7 @@ def _bases(client: Client) -> Iterator[str]:
         yield "HasParts"
 
 
-def group_class(name: str, api_version: str, clients: Sequence[Client]) -> str:
+def group_class(name: str, api_version: str, clients: Sequence[ClientSpec]) -> str:
     """Return the class that leads to the clients of one API version."""
     lines = [
         "@final",
@@ -130,7 +130,7 @@ def group_class(name: str, api_version: str, clients: Sequence[Client]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _method(client: Client, name: str) -> Iterator[str]:
+def _method(client: ClientSpec, name: str) -> Iterator[str]:
     if client.kind.namespaced:
         opening = f"    def {name}("
         yield from fitted(opening, "self, namespace: str | None = None", f") -> {client.name}:")

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Final, cast, final
 
 from kinform.clientset.codegen.checks import check_schema
-from kinform.clientset.codegen.clients import Client, Property, client_class, group_class
+from kinform.clientset.codegen.clients import ClientSpec, Property, client_class, group_class
 from kinform.clientset.codegen.emit import HOMES, emit
-from kinform.clientset.codegen.model import Kind, Model, Module, TypeText, in_order
+from kinform.clientset.codegen.model import KindSpec, Model, Module, TypeText, in_order
 from kinform.clientset.codegen.names import class_name, unique
 from kinform.clientset.codegen.schemas import Node, fields_of, is_open, named_nodes
 from kinform.errors import UsageError
@@ -55,7 +55,7 @@ def module_text(definitions: Sequence[Node], *, version: str | None = None) -> s
             raise UsageError(f"{one.kind.gvr} is defined twice; give it once")
     # All kinds first: a model within another takes what is left.
     named = [(custom, book.take(class_name(custom.kind.kind))) for custom in found]
-    clients: dict[GroupVersion, list[Client]] = {}
+    clients: dict[GroupVersion, list[ClientSpec]] = {}
     for custom, name in named:
         clients.setdefault(custom.kind.gvr.group_version, []).append(book.add(custom, name))
     names = {version: book.take(_group_name(version)) for version in clients}
@@ -84,7 +84,7 @@ def _group_name(version: GroupVersion) -> str:
 class _Custom:
     """One version of one definition."""
 
-    kind: Kind
+    kind: KindSpec
     schema: Node
     parts: Sequence[str]
 
@@ -104,7 +104,7 @@ def _read(definition: Node, version: str | None) -> _Custom:
     gvr = GroupVersionResource(group, _text(chosen, "name"), plural)
     _check_names(name, gvr, kind)
     return _Custom(
-        kind=Kind(gvr=gvr, kind=kind, namespaced=_text(spec, "scope") == "Namespaced"),
+        kind=KindSpec(gvr=gvr, kind=kind, namespaced=_text(spec, "scope") == "Namespaced"),
         schema=_schema(chosen, name),
         parts=sorted({"scale", "status"} & _dict(chosen, "subresources").keys()),
     )
@@ -147,7 +147,7 @@ class _Book:
     models: list[Model] = field(default_factory=list[Model])
     names: set[str] = field(default_factory=lambda: set(_RESERVED))
 
-    def add(self, custom: _Custom, name: str) -> Client:
+    def add(self, custom: _Custom, name: str) -> ClientSpec:
         """Write the models of a kind, the outermost as ``name``; return what its client is."""
         kind = custom.kind
         self._write(custom.schema, name, kind)
@@ -155,7 +155,7 @@ class _Book:
             Property(name=part, wire=part, model=name if part == "status" else _SCALE)
             for part in custom.parts
         ]
-        return Client(name=self.take(f"{name}Client"), kind=kind, model=name, parts=parts)
+        return ClientSpec(name=self.take(f"{name}Client"), kind=kind, model=name, parts=parts)
 
     def take(self, name: str) -> str:
         """Return ``name``, or one like it that nobody has."""
@@ -163,7 +163,7 @@ class _Book:
         self.names.add(free)
         return free
 
-    def _write(self, node: Node, name: str, kind: Kind | None = None) -> None:
+    def _write(self, node: Node, name: str, kind: KindSpec | None = None) -> None:
         def inner(found: Node, wire: str) -> TypeText:
             if found is _OBJECT["metadata"]:
                 return _OBJECT_META

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from kinform.clientset.codegen.model import Field, Kind, Model, Module
+from kinform.clientset.codegen.model import KindSpec, Model, ModelField, Module
 
 __all__ = ["HOMES", "emit", "exports", "fitted", "imports", "text_of"]
 
@@ -100,7 +100,7 @@ def _model(model: Model) -> str:
     return "\n".join(lines) + "\n" + model.methods
 
 
-def _kind(kind: Kind) -> Iterator[str]:
+def _kind(kind: KindSpec) -> Iterator[str]:
     gvr = kind.gvr
     yield from _assigned("    __resource__: ClassVar[str] =", _quoted(str(gvr)))
     quoted = ", ".join(map(_quoted, (gvr.group, gvr.version, kind.kind)))
@@ -111,7 +111,7 @@ def _kind(kind: Kind) -> Iterator[str]:
     yield f"    __namespaced__: ClassVar[bool] = {kind.namespaced}"
 
 
-def _field(field: Field) -> Iterator[str]:
+def _field(field: ModelField) -> Iterator[str]:
     left = f"    {field.name}: {field.type} ="
     value = field.default
     if field.name != field.wire:

@@ -8,7 +8,7 @@ from typing import final
 
 from kinform.meta import GroupVersionResource
 
-__all__ = ["Field", "Kind", "Model", "Module", "TypeText", "in_order"]
+__all__ = ["KindSpec", "Model", "ModelField", "Module", "TypeText", "in_order"]
 
 
 @final
@@ -22,7 +22,7 @@ class TypeText:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Field:
+class ModelField:
     """One attribute of a model."""
 
     name: str
@@ -36,7 +36,7 @@ class Field:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class KindSpec:
     """What the server calls a model that has objects of its own."""
 
     gvr: GroupVersionResource
@@ -50,9 +50,9 @@ class Model:
     """One class."""
 
     name: str
-    fields: Sequence[Field] = ()
+    fields: Sequence[ModelField] = ()
     doc: str = ""
-    kind: Kind | None = None
+    kind: KindSpec | None = None
     methods: str = ""
     """Python text that follows the fields."""
 

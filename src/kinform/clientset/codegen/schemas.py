@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final, TypeAlias, cast
 
-from kinform.clientset.codegen.model import Field, TypeText
+from kinform.clientset.codegen.model import ModelField, TypeText
 from kinform.clientset.codegen.names import attribute_name
 
 __all__ = ["Node", "Nodes", "fields_of", "is_open", "named_nodes", "reference", "type_of"]
@@ -66,7 +66,7 @@ def _item(node: object, name: str, inner: Nodes) -> str:
     return f"{text} | None" if item.get("nullable") and text != "JSON" else text
 
 
-def fields_of(node: Node, inner: Nodes, *, always: Collection[str] = ()) -> Iterator[Field]:
+def fields_of(node: Node, inner: Nodes, *, always: Collection[str] = ()) -> Iterator[ModelField]:
     """Yield the attributes of a model, by their wire names in order.
 
     A Struct that is always there has an empty one as default: where the API's own code holds a
@@ -79,7 +79,7 @@ def fields_of(node: Node, inner: Nodes, *, always: Collection[str] = ()) -> Iter
         found = type_of(prop, wire, inner)
         present = found.is_struct and not prop.get("nullable")
         present = present and (prop.get("default") == {} or wire in always)
-        yield Field(
+        yield ModelField(
             name=name,
             wire=wire,
             type=found.text if present or found.text == "JSON" else f"{found.text} | None",

@@ -27,16 +27,16 @@ from kinform.sansio.wire.chunked import ChunkedDecoder
 __all__ = [
     "KEPT",
     "SENDING",
-    "Body",
     "BodyParser",
-    "Ended",
+    "ConnectionEnded",
+    "GuardRefused",
+    "GuardedRequest",
+    "GuardedResponse",
     "Parser",
     "Payload",
-    "Refused",
-    "Request",
     "Resolver",
-    "Response",
     "Stopped",
+    "StreamedBody",
     "let_go",
     "once",
     "see_exception",
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 
-class Response(aiohttp.ClientResponse):
+class GuardedResponse(aiohttp.ClientResponse):
     """A response whose connection is closed if its head does not arrive, for any reason."""
 
     async def start(self, connection: Connection) -> aiohttp.ClientResponse:
@@ -58,14 +58,14 @@ class Response(aiohttp.ClientResponse):
 
 
 @final
-class Body:
+class StreamedBody:
     """A streamed request body; keeps the exception it raised, which aiohttp would wrap."""
 
     def __init__(self, pieces: AsyncIterable[bytes]) -> None:
         self._pieces = aiter(pieces)
         self.error: Exception | None = None
 
-    def __aiter__(self) -> Body:
+    def __aiter__(self) -> StreamedBody:
         return self
 
     async def __anext__(self) -> bytes:
@@ -115,11 +115,11 @@ KEPT: Final[ContextVar[bool]] = ContextVar("kinform_kept", default=False)
 """True if the request is sent on a kept connection, one that has served another before."""
 
 
-class Ended(Exception):
+class ConnectionEnded(Exception):
     """A kept connection was closed before a byte of the request was sent on it."""
 
 
-class Request(aiohttp.ClientRequest):
+class GuardedRequest(aiohttp.ClientRequest):
     """A request that calls the guard in the same step in which the first bytes are written."""
 
     async def send(self, conn: Connection) -> aiohttp.ClientResponse:
@@ -132,7 +132,7 @@ class Request(aiohttp.ClientRequest):
         if not KEPT.get():
             _read_by_records(conn.transport)
         elif _is_readable(conn.transport):
-            raise Ended
+            raise ConnectionEnded
         if not self._body:  # else aiohttp holds the head back and sends it with the body
             _call_guard(request)
         if request is not None and not request.shows_chunks:
@@ -148,7 +148,7 @@ class Request(aiohttp.ClientRequest):
         """Write the body."""
         try:
             _call_guard(SENDING.get())
-        except Refused as refused:
+        except GuardRefused as refused:
             # The task that waits for the response gets this instead, and closes the connection.
             if conn.protocol is not None:
                 conn.protocol.set_exception(refused)
@@ -161,10 +161,10 @@ def _call_guard(request: HttpRequest | None) -> None:
         try:
             request.guard()
         except Exception as exc:  # noqa: BLE001 - of any type: the transport raises it again
-            raise Refused(exc) from None
+            raise GuardRefused(exc) from None
 
 
-class Refused(Exception):
+class GuardRefused(Exception):
     """Carries a guard's exception past aiohttp, and past our mapping of aiohttp's errors."""
 
     def __init__(self, error: Exception) -> None:

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from kinform.errors import TransportFailure
 
-__all__ = ["Failure", "Peer", "Route"]
+__all__ = ["Failure", "Peer", "ServerRoute"]
 
 # X509_V_ERR_* of OpenSSL
 _EXPIRED, _NOT_YET_VALID = 10, 9
@@ -71,7 +71,7 @@ class Peer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class ServerRoute:
     """The route to a server. Its methods explain failures on it."""
 
     server: Peer

@@ -41,13 +41,13 @@ from kinform.rest.transport import (
 from kinform.rest.transport._aiohttp_hooks import (
     KEPT,
     SENDING,
-    Body,
-    Ended,
-    Refused,
-    Request,
+    ConnectionEnded,
+    GuardedRequest,
+    GuardedResponse,
+    GuardRefused,
     Resolver,
-    Response,
     Stopped,
+    StreamedBody,
     let_go,
     once,
     see_exception,
@@ -194,8 +194,8 @@ class _Pool:
                 socket_factory=self._sockets.new,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
-            request_class=Request,
-            response_class=Response,
+            request_class=GuardedRequest,
+            response_class=GuardedResponse,
             middlewares=(once,),
             trace_configs=[trace()],
             skip_auto_headers=_NO_AUTO_HEADERS,
@@ -245,7 +245,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             raise UsageError("the URL of the request cannot be read") from None
         # Without a user and password: credentials are headers here.
         self._url = url.with_user(None) if url.raw_user or url.raw_password else url
-        self._body: Body | None = None
+        self._body: StreamedBody | None = None
         self._stream: _Stream | None = None
         self._slot: asyncio.Semaphore | None = None
         self.connected = False
@@ -312,9 +312,11 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             try:
                 arguments = self._arguments(tls)
                 return await session.request(self._request.method, self._url, **arguments)
-            except Ended:  # each time there is one kept connection fewer: the loop terminates
+            except (
+                ConnectionEnded
+            ):  # each time there is one kept connection fewer: the loop terminates
                 continue
-            except Refused as refused:
+            except GuardRefused as refused:
                 raise refused.error from None
             except Stopped as stopped:
                 error = stopped.error
@@ -338,7 +340,7 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             target.append(("Proxy-Authorization", proxy.authorization))
         body = request.body
         if body is not None and not isinstance(body, bytes):
-            body = self._body = Body(body)
+            body = self._body = StreamedBody(body)
         return {
             "headers": headers,
             "data": io.BytesIO(body) if isinstance(body, bytes) and len(body) > _BIG_BODY else body,
@@ -366,13 +368,13 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             raise self.error(*self._route.no_tunnel(status))
 
     @property
-    def _route(self) -> _failures.Route:
+    def _route(self) -> _failures.ServerRoute:
         url, name = self._url, self._settings.server_hostname
         proxy = None
         if self._settings.proxy is not None:
             via = URL(self._settings.proxy.url)
             proxy = _failures.Peer(host=via.host or "", port=via.port, role="proxy")
-        return _failures.Route(
+        return _failures.ServerRoute(
             server=_failures.Peer(host=url.host or "", port=url.port, certificate_name=name),
             proxy=proxy,
             tls=url.scheme == "https",

@@ -16,15 +16,15 @@ from kinform.sansio.election.leases import Lease
 __all__ = [
     "Action",
     "Create",
+    "Delay",
+    "DelayEnded",
     "End",
-    "Failed",
     "Get",
     "Got",
     "Moment",
+    "RequestFailed",
     "Signal",
     "Update",
-    "Wait",
-    "Waited",
     "Wrote",
 ]
 
@@ -75,8 +75,8 @@ class Update:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Wait:
-    """Wait, then signal `Waited`."""
+class Delay:
+    """Wait, then signal `DelayEnded`."""
 
     seconds: float
 
@@ -89,7 +89,7 @@ class End:
     reason: str
 
 
-Action: TypeAlias = Get | Create | Update | Wait | End
+Action: TypeAlias = Get | Create | Update | Delay | End
 
 
 # --- Signals: the results of actions ----------------------------------------------------------
@@ -113,7 +113,7 @@ class Wrote:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Failed:
+class RequestFailed:
     """The request could not be sent, was refused, or the answer is malformed."""
 
     error: KinformError
@@ -121,8 +121,8 @@ class Failed:
 
 @final
 @dataclass(frozen=True, slots=True)
-class Waited:
+class DelayEnded:
     """The wait has ended."""
 
 
-Signal: TypeAlias = Got | Wrote | Failed | Waited
+Signal: TypeAlias = Got | Wrote | RequestFailed | DelayEnded

@@ -36,15 +36,15 @@ from kinform.sansio.election.leases import Lease, LeaseRecord
 from kinform.sansio.election.signals import (
     Action,
     Create,
+    Delay,
+    DelayEnded,
     End,
-    Failed,
     Get,
     Got,
     Moment,
+    RequestFailed,
     Signal,
     Update,
-    Wait,
-    Waited,
     Wrote,
 )
 
@@ -177,20 +177,20 @@ class Election:
 
     def step(self, signal: Signal, at: Moment) -> Action:
         """Process a signal, and return the next action."""
-        if not isinstance(signal, Waited):
-            self.failure = signal.error if isinstance(signal, Failed) else None
+        if not isinstance(signal, DelayEnded):
+            self.failure = signal.error if isinstance(signal, RequestFailed) else None
         if self.phase is Phase.ENDED:
             return End("it is over")
         if self.phase is Phase.LEADING and self._left(at) <= 0:
             return self._lose(f"not renewed for {self._config.renew_deadline:g} s{self._why()}")
         match signal:
-            case Waited():
+            case DelayEnded():
                 return self._try(at)
             case Got(lease):
                 return self._got(lease, at)
             case Wrote(lease):
                 return self._wrote(lease, at)
-            case Failed(error):
+            case RequestFailed(error):
                 return self._failed(error, at)
 
     def _try(self, at: Moment) -> Action:
@@ -323,13 +323,13 @@ class Election:
         period = self._config.retry_period
         match self.phase:
             case Phase.LEADING:
-                return Wait(min(period, max(_LEAST, self._left(at))))
+                return Delay(min(period, max(_LEAST, self._left(at))))
             case Phase.RELEASING if at.boot + period >= self._release_until:
                 return self._finish(f"not released{self._why()}")
             case Phase.RELEASING:
-                return Wait(period)
+                return Delay(period)
             case _:
-                return Wait(period * (1 + JITTER * at.rand))
+                return Delay(period * (1 + JITTER * at.rand))
 
     def _lose(self, reason: str) -> Action:
         self.abandon()

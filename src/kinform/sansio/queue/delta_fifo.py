@@ -19,9 +19,9 @@ from kinform.sansio.queue.interface import (
     BATCH_LIMIT,
     HIGH_WATER,
     Batch,
+    FifoStatistics,
     Handover,
     KnownObjects,
-    QueueStatistics,
     Transform,
     no_op,
 )
@@ -352,6 +352,6 @@ class DeltaFIFO(Generic[T]):
         """True if ``high_water`` deltas or more are queued."""
         return self._waiting >= self._handover.high_water
 
-    def statistics(self) -> QueueStatistics:
+    def statistics(self) -> FifoStatistics:
         """Return the current statistics."""
         return self._handover.statistics(self._waiting)

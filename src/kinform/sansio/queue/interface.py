@@ -28,11 +28,11 @@ __all__ = [
     "HIGH_WATER",
     "Batch",
     "Content",
+    "FifoStatistics",
     "Handover",
     "KnownObjects",
     "Queue",
     "QueueFactory",
-    "QueueStatistics",
     "ReflectorStore",
     "Transform",
     "no_op",
@@ -123,7 +123,7 @@ class ReflectorStore(Protocol[T]):
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueStatistics:
+class FifoStatistics:
     """Statistics of a queue at one moment."""
 
     waiting: int
@@ -205,7 +205,7 @@ class Queue(ReflectorStore[T], Protocol[T]):
         """True if the writer should pause: too many objects are queued."""
         ...
 
-    def statistics(self) -> QueueStatistics:
+    def statistics(self) -> FifoStatistics:
         """Return the current statistics."""
         ...
 
@@ -293,8 +293,8 @@ class Handover(Generic[T]):
         self.batch = None
         self.initial -= self._size
 
-    def statistics(self, waiting: int) -> QueueStatistics:
+    def statistics(self, waiting: int) -> FifoStatistics:
         """Return the statistics, given how many objects are queued."""
         # A queue shrinks only when it is popped: comparing then, and now, misses no peak.
         peak = max(self._peak, waiting)
-        return QueueStatistics(waiting=waiting, peak=peak, batches=self._batches)
+        return FifoStatistics(waiting=waiting, peak=peak, batches=self._batches)

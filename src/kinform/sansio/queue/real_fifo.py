@@ -18,9 +18,9 @@ from kinform.sansio.queue.interface import (
     BATCH_LIMIT,
     HIGH_WATER,
     Batch,
+    FifoStatistics,
     Handover,
     KnownObjects,
-    QueueStatistics,
     Transform,
     no_op,
 )
@@ -241,6 +241,6 @@ class RealFIFO(Generic[T]):
         """True if ``high_water`` objects or more are queued; all objects of a list count."""
         return len(self._changes) + self._listed >= self._handover.high_water
 
-    def statistics(self) -> QueueStatistics:
+    def statistics(self) -> FifoStatistics:
         """Return the current statistics."""
         return self._handover.statistics(len(self._changes) + self._listed)

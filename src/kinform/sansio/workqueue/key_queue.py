@@ -24,7 +24,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Final, Generic, Protocol, TypeVar, final
 
-__all__ = ["Intake", "Order", "Priority", "WorkState"]
+__all__ = ["AddResult", "Order", "Priority", "WorkState"]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -58,7 +58,7 @@ class Order(Protocol[K]):
         ...
 
 
-class Intake(enum.Enum):
+class AddResult(enum.Enum):
     """The result of adding a key."""
 
     QUEUED = enum.auto()
@@ -74,7 +74,7 @@ _PROCESSING: Final = 2
 _DIRTY: Final = 3
 _NORMAL: Final = Priority.NORMAL
 # Looked up once: this runs for every event.
-_NOW, _LATER, _MERGED = Intake.QUEUED, Intake.LATER, Intake.MERGED
+_NOW, _LATER, _MERGED = AddResult.QUEUED, AddResult.LATER, AddResult.MERGED
 
 
 @final
@@ -99,7 +99,7 @@ class WorkState(Generic[K]):
         self.processing = 0  # how many are PROCESSING or DIRTY
         self._again: dict[K, Priority] = {}  # those that are DIRTY, and how they come back
 
-    def add(self, key: K, priority: Priority = _NORMAL) -> Intake:
+    def add(self, key: K, priority: Priority = _NORMAL) -> AddResult:
         """Note that there is something to do for ``key``."""
         states = self._states
         state = states.get(key)

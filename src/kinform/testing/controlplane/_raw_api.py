@@ -20,13 +20,13 @@ from typing import TypeAlias, cast, final
 from kinform.testing.controlplane._ports import LOOPBACK
 from kinform.testing.errors import ControlPlaneError
 
-__all__ = ["Answer", "Json", "RawApi", "text_at"]
+__all__ = ["Json", "RawApi", "RawResponse", "text_at"]
 
 Json: TypeAlias = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RawResponse:
     """The response of the server."""
 
     status: int
@@ -69,14 +69,14 @@ class RawApi:
 
     def request(
         self, method: str, path: str, *, body: object = None, token: str | None = None
-    ) -> Answer:
+    ) -> RawResponse:
         """Send one request and return the response, with any status.
 
         Raises:
             ControlPlaneError: The server did not respond.
         """
         with self._exchange(method, path, body=body, token=token) as response:
-            return Answer(response.status, response.read())
+            return RawResponse(response.status, response.read())
 
     def is_ok(self, path: str) -> bool:
         """Ask whether a GET of ``path`` is answered with 200 at this moment."""
@@ -104,7 +104,7 @@ class RawApi:
         """
         with self._exchange(method, path, body=body, token=None) as response:
             if response.status >= 300:
-                answer = Answer(response.status, response.read())
+                answer = RawResponse(response.status, response.read())
                 raise ControlPlaneError(f"{method} {path}: {answer.refusal()}")
             yield from response
 

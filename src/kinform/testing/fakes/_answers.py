@@ -1,4 +1,4 @@
-"""The answers of a server to a list or a watch with given options, from a `History`. Pure.
+"""The answers of a server to a list or a watch with given options, from a `FakeHistory`. Pure.
 
 Rule 1: a request that kube-apiserver refuses is refused, for the same reason and with the same
 code; the wording is ours.
@@ -16,20 +16,20 @@ from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, Received, WatchEvent
 from kinform.sansio.wire.watch import EventType
 from kinform.testing.fakes._history import (
-    History,
+    FakeHistory,
+    FakeSelection,
     Revision,
-    Selection,
     expired,
     invalid,
     too_large,
 )
 
-__all__ = ["Page", "Start", "check_watch", "page", "start"]
+__all__ = ["FakePage", "Start", "check_watch", "page", "start"]
 
 T = TypeVar("T")
 
 
-class Page(NamedTuple, Generic[T]):
+class FakePage(NamedTuple, Generic[T]):
     """A list, or a part of one."""
 
     version: int
@@ -47,7 +47,7 @@ class Start(NamedTuple, Generic[T]):
     """The error that ends it before the first event."""
 
 
-def page(history: History[T], options: ListOptions, *, has_watch_cache: bool) -> Page[T]:
+def page(history: FakeHistory[T], options: ListOptions, *, has_watch_cache: bool) -> FakePage[T]:
     """Return the list that ``options`` ask for.
 
     Raises:
@@ -56,7 +56,7 @@ def page(history: History[T], options: ListOptions, *, has_watch_cache: bool) ->
         InvalidError: options that contradict each other, or cannot be read.
     """
     _check_list(options)
-    selection = Selection.of(options)
+    selection = FakeSelection.of(options)
     version, after = _position(history, options)
     items = [revision for revision in history.at(version) if selection.matches(revision)]
     if after is not None:
@@ -65,20 +65,20 @@ def page(history: History[T], options: ListOptions, *, has_watch_cache: bool) ->
     if has_watch_cache and options.resource_version == "0":
         limit = 0  # the watch cache gives everything, or nothing
     if not limit or len(items) <= limit:
-        return Page(version, items)
+        return FakePage(version, items)
     selects_all = not (options.label_selector or options.field_selector)
     token = f"{version}:{_key(items[limit - 1])}"
-    return Page(version, items[:limit], token, len(items) - limit if selects_all else None)
+    return FakePage(version, items[:limit], token, len(items) - limit if selects_all else None)
 
 
-def start(history: History[T], options: ListOptions, *, ends_initial_events: bool) -> Start[T]:
+def start(history: FakeHistory[T], options: ListOptions, *, ends_initial_events: bool) -> Start[T]:
     """Return how a watch with these ``options`` begins.
 
     Raises:
         InvalidError: a selector cannot be read.
         ApiError: nor can the version, which is where a real server stumbles (500).
     """
-    selection = Selection.of(options)
+    selection = FakeSelection.of(options)
     asked = _number(options.resource_version or "0", code=500)
     wants_state = options.send_initial_events
     if wants_state is None:
@@ -131,7 +131,7 @@ def _check_list(options: ListOptions) -> None:
         raise invalid("the version stands in the continue token; ask for none", code=400)
 
 
-def _position(history: History[T], options: ListOptions) -> tuple[int, ObjectName | None]:
+def _position(history: FakeHistory[T], options: ListOptions) -> tuple[int, ObjectName | None]:
     """Return which version is shown, and the key behind which it begins."""
     if options.continue_token:
         version, after = _token(options.continue_token)
@@ -145,7 +145,7 @@ def _position(history: History[T], options: ListOptions) -> tuple[int, ObjectNam
     return (_known(history, asked) if is_exact else history.version), None
 
 
-def _known(history: History[T], version: int) -> int:
+def _known(history: FakeHistory[T], version: int) -> int:
     if version < history.oldest:
         raise expired(version, history.oldest)
     if version > history.version:  # versions went back since

@@ -22,11 +22,11 @@ from kinform.sansio.wire.watch import EventType
 from kinform.selectors import FieldSelector, LabelSelector, SelectorError
 
 __all__ = [
-    "Change",
-    "History",
+    "FakeHistory",
+    "FakeSelection",
+    "HistoryChange",
     "ObjectLike",
     "Revision",
-    "Selection",
     "expired",
     "invalid",
     "too_large",
@@ -67,7 +67,7 @@ class Revision(Generic[T]):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Change(Generic[T]):
+class HistoryChange(Generic[T]):
     """One write: what was before (None: created), what is after it (None: deleted)."""
 
     version: int
@@ -87,14 +87,14 @@ class Change(Generic[T]):
 
 @final
 @dataclass(frozen=True, slots=True)
-class Selection:
+class FakeSelection:
     """The objects that a list or a watch asks for."""
 
     labels: LabelSelector
     fields: FieldSelector
 
     @classmethod
-    def of(cls, options: ListOptions) -> Selection:
+    def of(cls, options: ListOptions) -> FakeSelection:
         """Return what ``options`` select.
 
         Raises:
@@ -114,7 +114,7 @@ class Selection:
             return False
         return self.fields.matches(revision.field)
 
-    def event(self, change: Change[T]) -> WatchEvent[T] | None:
+    def event(self, change: HistoryChange[T]) -> WatchEvent[T] | None:
         """Return what a watch hears of ``change``; None: nothing.
 
         An object that begins to match is added to those who select it, one that ceases to match
@@ -132,7 +132,7 @@ class Selection:
 
 
 @final
-class History(Generic[T]):
+class FakeHistory(Generic[T]):
     """The objects of one kind and their past, as far back as it is kept."""
 
     def __init__(self, model: type[T], *, kind: str, api_version: str, namespace: str) -> None:
@@ -142,7 +142,7 @@ class History(Generic[T]):
         self._now: dict[ObjectName, Revision[T]] = {}
         # Invariant: _now is _then plus _changes, whose versions grow.
         self._then: dict[ObjectName, Revision[T]] = {}
-        self._changes: list[Change[T]] = []
+        self._changes: list[HistoryChange[T]] = []
         self._uids = 0  # never goes back, not even with the versions
         self.version: int = 1
         """The version of the newest state."""
@@ -166,13 +166,13 @@ class History(Generic[T]):
             _apply(change, state)
         return _in_order(state)
 
-    def since(self, version: int) -> Iterator[Change[T]]:
+    def since(self, version: int) -> Iterator[HistoryChange[T]]:
         """Yield the visible changes after ``version``, oldest first."""
         return (change for change in self._changes if change.version > version and change.visible)
 
     # Writing.
 
-    def add(self, obj: ObjectLike[T], *, visible: bool) -> Change[T]:
+    def add(self, obj: ObjectLike[T], *, visible: bool) -> HistoryChange[T]:
         """Create an object, with a uid of its own.
 
         Raises:
@@ -184,7 +184,7 @@ class History(Generic[T]):
         self._uids += 1
         return self._write(key, content, uid=f"uid-{self._uids}", visible=visible)
 
-    def modify(self, obj: ObjectLike[T], *, visible: bool) -> Change[T]:
+    def modify(self, obj: ObjectLike[T], *, visible: bool) -> HistoryChange[T]:
         """Replace an object; it keeps its uid.
 
         Raises:
@@ -194,7 +194,7 @@ class History(Generic[T]):
         before = self._existing(key)
         return self._write(key, content, uid=before.entry.metadata.uid, visible=visible)
 
-    def delete(self, obj: str | ObjectName | ObjectLike[T], *, visible: bool) -> Change[T]:
+    def delete(self, obj: str | ObjectName | ObjectLike[T], *, visible: bool) -> HistoryChange[T]:
         """Delete an object, given as an object or by its key.
 
         Raises:
@@ -246,7 +246,7 @@ class History(Generic[T]):
 
     def _write(
         self, key: ObjectName, content: Object | Entry[T], *, uid: str, visible: bool
-    ) -> Change[T]:
+    ) -> HistoryChange[T]:
         stamp = functools.partial(self._stamped, content=content, key=key, uid=uid)
         entry = stamp(self.version + 1)  # first: where the model refuses it, nothing has happened
         self.version += 1
@@ -254,8 +254,8 @@ class History(Generic[T]):
 
     def _record(
         self, before: Revision[T] | None, after: Revision[T] | None, *, visible: bool
-    ) -> Change[T]:
-        change = Change(self.version, before, after, visible)
+    ) -> HistoryChange[T]:
+        change = HistoryChange(self.version, before, after, visible)
         self._changes.append(change)
         _apply(change, self._now)
         return change
@@ -285,7 +285,7 @@ def _content(obj: ObjectLike[T]) -> Object | Entry[T]:
     return obj if isinstance(obj, Entry | Object) else Object.from_dict(obj)
 
 
-def _apply(change: Change[T], state: dict[ObjectName, Revision[T]]) -> None:
+def _apply(change: HistoryChange[T], state: dict[ObjectName, Revision[T]]) -> None:
     if change.after is not None:
         state[change.after.entry.metadata.key] = change.after
     elif change.before is not None:

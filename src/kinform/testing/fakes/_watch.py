@@ -12,9 +12,9 @@ from typing import Final, Literal, NamedTuple, TypeAlias, TypeVar, final
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, Received, Unreadable
 from kinform.testing.fakes._answers import Start
-from kinform.testing.fakes._history import Change, Selection
+from kinform.testing.fakes._history import FakeSelection, HistoryChange
 
-__all__ = ["FakeRequest", "FakeWatch", "Faults", "Verb", "Waiters"]
+__all__ = ["FakeRequest", "FakeWatch", "Verb", "VerbFaults", "Waiters"]
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class FakeWatch(AsyncIterator[Received[T]]):
         self, options: ListOptions, start: Start[T], *, on_change: Callable[[], None]
     ) -> None:
         self.options = options
-        self._selection = Selection.of(options)
+        self._selection = FakeSelection.of(options)
         self._version = start.version
         self._pending: deque[Received[T] | Unreadable] = deque(start.received)
         self._has_ended = start.error is not None
@@ -105,7 +105,7 @@ class FakeWatch(AsyncIterator[Received[T]]):
         """True if a reader waits and no event is there."""
         return self._is_read and not self._pending and not self._has_ended
 
-    def tell(self, change: Change[T]) -> None:
+    def tell(self, change: HistoryChange[T]) -> None:
         """Deliver a change, if it is selected and newer than the last delivered one."""
         if change.version <= self._version:
             return
@@ -154,7 +154,7 @@ class FakeWatch(AsyncIterator[Received[T]]):
 
 
 @final
-class Faults:
+class VerbFaults:
     """The faults of the next requests of one verb."""
 
     def __init__(self) -> None:

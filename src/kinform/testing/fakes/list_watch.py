@@ -22,8 +22,8 @@ from kinform.resource import model_or_object
 from kinform.rest.options import ListOptions
 from kinform.rest.results import Bookmark, ListResult, Received, Unreadable
 from kinform.testing.fakes import _answers
-from kinform.testing.fakes._history import Change, History, ObjectLike
-from kinform.testing.fakes._watch import FakeRequest, FakeWatch, Faults, Verb, Waiters
+from kinform.testing.fakes._history import FakeHistory, HistoryChange, ObjectLike
+from kinform.testing.fakes._watch import FakeRequest, FakeWatch, Verb, VerbFaults, Waiters
 
 __all__ = ["FakeListWatch", "FakeRequest", "FakeWatch", "ObjectLike"]
 
@@ -103,12 +103,12 @@ class FakeListWatch(Generic[T]):
     ) -> None:
         self._kind: Final = kind
         self._api_version: Final = api_version
-        self._history: Final[History[T]] = History(
+        self._history: Final[FakeHistory[T]] = FakeHistory(
             model_or_object(model), kind=kind, api_version=api_version, namespace=namespace
         )
         self._watches: Final[list[FakeWatch[T]]] = []
-        self._list_faults: Final = Faults()
-        self._watch_faults: Final = Faults()
+        self._list_faults: Final = VerbFaults()
+        self._watch_faults: Final = VerbFaults()
         self._waiters: Final = Waiters()
         self._requests: Final[list[FakeRequest]] = []
         self.requests = self._requests
@@ -339,7 +339,7 @@ class FakeListWatch(Generic[T]):
 
     # Details.
 
-    def _publish(self, change: Change[T]) -> Entry[T]:
+    def _publish(self, change: HistoryChange[T]) -> Entry[T]:
         if change.visible:
             for watch in self._watches:
                 watch.tell(change)
@@ -349,6 +349,6 @@ class FakeListWatch(Generic[T]):
         self._requests.append(FakeRequest(verb, options, asyncio.get_running_loop().time()))
         self._waiters.look()
 
-    async def _answer(self, faults: Faults) -> None:
+    async def _answer(self, faults: VerbFaults) -> None:
         await asyncio.sleep(self.latency)
         await faults.strike()

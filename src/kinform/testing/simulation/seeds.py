@@ -32,7 +32,7 @@ from kinform.testing.simulation.limits import Limits
 from kinform.testing.simulation.programs import everything_at_once
 from kinform.testing.simulation.world import Outcome, simulate
 
-__all__ = ["Result", "Subject", "crashed_at_every_write", "drawn", "run_schedules"]
+__all__ = ["SeedResult", "SimulatedProgram", "crashed_at_every_write", "drawn", "run_schedules"]
 
 DEFAULT: Final = "kinform.testing.simulation.programs:everything_at_once"
 _AHEAD: Final = 4
@@ -40,7 +40,7 @@ _AHEAD: Final = 4
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class SimulatedProgram:
     """The subject of a simulation: a program ``module:function``, and a check of the same form.
 
     ``workload`` names the objects that are written, as ``module:NAME``; the default is ConfigMaps.
@@ -81,7 +81,7 @@ class Subject:
 
 @final
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class SeedResult:
     """The result of one schedule. Without an oracle the schedule passed."""
 
     seed: int
@@ -100,8 +100,8 @@ class Result:
 
 
 def run_schedules(
-    schedules: Iterable[Schedule], subject: Subject, *, jobs: int, shrinks: bool = True
-) -> Generator[Result]:
+    schedules: Iterable[Schedule], subject: SimulatedProgram, *, jobs: int, shrinks: bool = True
+) -> Generator[SeedResult]:
     """Run many schedules, ``jobs`` at a time; yield each one's result as it is there.
 
     In processes of their own, in which sets have a fixed order: the same schedule gives the same
@@ -119,7 +119,7 @@ def run_schedules(
         tie,
         ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_prepare, initargs=(tied,)) as pool,
     ):
-        waiting: set[Future[Result]] = set()
+        waiting: set[Future[SeedResult]] = set()
         try:
             for schedule in schedules:
                 with _uninterrupted(), _fixed_hash_seed():  # the first ones start the workers
@@ -135,7 +135,7 @@ def run_schedules(
             raise
 
 
-def crashed_at_every_write(schedule: Schedule, subject: Subject) -> Sequence[Schedule]:
+def crashed_at_every_write(schedule: Schedule, subject: SimulatedProgram) -> Sequence[Schedule]:
     """Return ``schedule``, and schedules that end a process at each write that it makes there.
 
     Raises:
@@ -192,7 +192,7 @@ def _end_with(tied: Connection) -> None:
     os._exit(1)
 
 
-def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
+def _run(text: str, subject: SimulatedProgram, *, shrinks: bool) -> SeedResult:
     schedule = Schedule.load(text)
     run = subject.load()
     began = time.perf_counter()
@@ -200,7 +200,7 @@ def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
     took = time.perf_counter() - began
     divergence = outcome.divergence
     if divergence is None:
-        return Result(
+        return SeedResult(
             seed=schedule.seed,
             name=schedule.name,
             seconds=outcome.seconds,
@@ -217,7 +217,7 @@ def _run(text: str, subject: Subject, *, shrinks: bool) -> Result:
     short = shrunk(schedule, fails) if shrinks else schedule
     again = run(short).divergence if shrinks else divergence
     name = schedule.name or str(schedule.seed)
-    return Result(
+    return SeedResult(
         seed=schedule.seed,
         name=schedule.name,
         oracle=oracle,

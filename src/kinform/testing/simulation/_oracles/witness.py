@@ -13,7 +13,7 @@ from kinform.errors import DecodeError
 from kinform.meta import ObjectName
 from kinform.objects.object import Object
 from kinform.sansio.queue import coalesce
-from kinform.testing.simulation._world.history import History, Sees, State, everything
+from kinform.testing.simulation._world.history import History, ObjectState, Sees, everything
 
 __all__ = ["Divergence", "Witness"]
 
@@ -73,7 +73,7 @@ class Witness:
         self._history = history
         self._report = report
         self._sees = sees
-        self._believed: dict[str, State] = {}
+        self._believed: dict[str, ObjectState] = {}
         self._place: dict[str, int] = {}
         self._version = 0
         self._backwards = 0  # how often the cache went back
@@ -96,7 +96,7 @@ class Witness:
         )
 
     @property
-    def believed(self) -> Mapping[str, State]:
+    def believed(self) -> Mapping[str, ObjectState]:
         """The current objects according to the delivered events."""
         return self._believed
 
@@ -178,7 +178,7 @@ class Witness:
         if seconds := self._dice.choice(self._pauses):
             await asyncio.sleep(seconds)
 
-    def _advance(self, key: str, state: State) -> None:
+    def _advance(self, key: str, state: ObjectState) -> None:
         self._believed[key] = state
         moments, place = self._history.moments(key), self._place.get(key, 0)
         for number in range(place, len(moments)):

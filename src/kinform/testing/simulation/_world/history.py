@@ -15,11 +15,11 @@ from kinform.apiserver.serializer.json_values import at
 from kinform.apiserver.storage.versioned_store import Change, Storage, Stored
 from kinform.objects.object import Object
 
-__all__ = ["History", "Moment", "Sees", "State", "everything"]
+__all__ = ["History", "ObjectState", "Sees", "StateSince", "everything"]
 
 
 @final
-class State(msgspec.Struct, frozen=True, gc=False):
+class ObjectState(msgspec.Struct, frozen=True, gc=False):
     """One state of one object, with the fields that distinguish it from all other states."""
 
     uid: str
@@ -32,19 +32,19 @@ class State(msgspec.Struct, frozen=True, gc=False):
 
 
 @final
-class Moment(msgspec.Struct, frozen=True, gc=False):
+class StateSince(msgspec.Struct, frozen=True, gc=False):
     """From here on an object was in this state, or deleted. ``final`` is its last state."""
 
     at: float
-    state: State | None
-    final: State | None = None
+    state: ObjectState | None
+    final: ObjectState | None = None
 
 
-Sees: TypeAlias = Callable[[State], bool]
+Sees: TypeAlias = Callable[[ObjectState], bool]
 """A selector, as a predicate on states."""
 
 
-def everything(state: State) -> bool:  # noqa: ARG001 - a Sees
+def everything(state: ObjectState) -> bool:  # noqa: ARG001 - a Sees
     """See all states."""
     return True
 
@@ -65,12 +65,12 @@ class History:
         self._resource = resource
         self._value_at = value_at
         self._time = time
-        self._moments: defaultdict[str, list[Moment]] = defaultdict(list)
+        self._moments: defaultdict[str, list[StateSince]] = defaultdict(list)
         self.restores: int = 0
         """The number of restores of the server."""
         self.restored_at: float = float("-inf")
         for stored in self._table.now():
-            self._moments[stored.key].append(Moment(time(), self._state(stored)))
+            self._moments[stored.key].append(StateSince(time(), self._state(stored)))
         storage.observe(self._note)
 
     def time(self) -> float:
@@ -82,26 +82,26 @@ class History:
         """All keys there ever were."""
         return tuple(self._moments)
 
-    def moments(self, key: str) -> Sequence[Moment]:
+    def moments(self, key: str) -> Sequence[StateSince]:
         """Return the history of one object, and of others of its name."""
         return self._moments.get(key, ())
 
-    def since(self, key: str, at: float) -> Sequence[State | None]:
+    def since(self, key: str, at: float) -> Sequence[ObjectState | None]:
         """Return the state an object had at some time, and all later ones; None: not there."""
         moments = self.moments(key)
         before = [moment.state for moment in moments if moment.at <= at]
         later = [moment.state for moment in moments if moment.at > at]
         return [before[-1] if before else None, *later]
 
-    def now(self, sees: Sees = everything) -> Mapping[str, State]:
+    def now(self, sees: Sees = everything) -> Mapping[str, ObjectState]:
         """Return the current states."""
         last = {key: moments[-1].state for key, moments in self._moments.items()}
         return {key: state for key, state in last.items() if state is not None and sees(state)}
 
-    def state_of(self, obj: Object) -> State:
+    def state_of(self, obj: Object) -> ObjectState:
         """Return the state that a client has."""
         value = obj.at(*self._value_at, default="")
-        return State(obj.uid, obj.resource_version, obj.labels.get("team", ""), str(value))
+        return ObjectState(obj.uid, obj.resource_version, obj.labels.get("team", ""), str(value))
 
     def note_restore(self) -> None:
         """Learn that the storage is as it was before."""
@@ -111,16 +111,20 @@ class History:
         for key in {**self._moments, **now}:
             state, moments = now.get(key), self._moments[key]
             if not moments or moments[-1].state != state:
-                moments.append(Moment(self._time(), state, moments[-1].state if moments else None))
+                moments.append(
+                    StateSince(self._time(), state, moments[-1].state if moments else None)
+                )
 
     def _note(self, resource: str, change: Change) -> None:
         if resource != self._resource:
             return
         now, state = self._time(), self._state(change.new)
-        moment = Moment(now, None, state) if change.is_delete else Moment(now, state)
+        moment = StateSince(now, None, state) if change.is_delete else StateSince(now, state)
         self._moments[change.key].append(moment)
 
-    def _state(self, stored: Stored) -> State:
+    def _state(self, stored: Stored) -> ObjectState:
         value = at(msgspec.json.decode(stored.raw), *self._value_at)
         team = stored.labels.get("team", "")
-        return State(stored.uid, str(stored.revision), team, "" if value is None else str(value))
+        return ObjectState(
+            stored.uid, str(stored.revision), team, "" if value is None else str(value)
+        )

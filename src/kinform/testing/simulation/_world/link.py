@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from kinform.apiserver.endpoints.request_paths import NoSuchPath, Unreadable, route
+from kinform.apiserver.endpoints.request_paths import NoSuchPath, UnreadablePath, route
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.memory import MemoryResponse, MemoryTransport
 from kinform.errors import TransportError, TransportFailure
@@ -205,7 +205,7 @@ class Link:
     def _is_collection(self, path: str) -> bool:
         try:
             return not route(self._kinds, path).name
-        except (StatusError, NoSuchPath, Unreadable):
+        except (StatusError, NoSuchPath, UnreadablePath):
             return False  # it is about no objects: discovery, the version
 
     def _count_failure(self, sent: Sent) -> list[float]:

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, final
 
 import msgspec
 
-from kinform.apiserver.endpoints.messages import Request
+from kinform.apiserver.endpoints.messages import ServerRequest
 from kinform.apiserver.endpoints.request_paths import Route, route
 from kinform.apiserver.endpoints.status import StatusError
 from kinform.apiserver.patch import merge_patch
@@ -207,6 +207,6 @@ def _refused(called: str) -> Generator[None]:
         raise UsageError(f"{called} is refused: {exc}") from exc
 
 
-def _request(method: str, path: str, body: object) -> Request:
+def _request(method: str, path: str, body: object) -> ServerRequest:
     headers = {"Content-Type": "application/json"}
-    return Request.of(method, path, headers=headers, body=msgspec.json.encode(body))
+    return ServerRequest.of(method, path, headers=headers, body=msgspec.json.encode(body))
