@@ -38,6 +38,7 @@ default_role = "any"
 nitpick_ignore_regex = [
     ("py:(class|obj)", r"(kinform\.[\w.]+\.)?(C|K|M|P|R|T|Ts|T_co|T_contra)"),  # type parameters
     ("py:(class|obj)", r"(kinform\.[\w.]+\.)?P\.(args|kwargs)"),
+    ("py:class", r"collections\.abc\.Callable\[\[\]"),  # how Sphinx splits a field's annotation
     ("py:class", "Metric|PrometheusCollector"),  # of prometheus_client, an extra
     ("py:class", "FieldValidation|Propagation|ResourceVersionMatch"),  # as kinform.sync shows them
 ]
