@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from tools.differential.compare import LATER, Difference, lag, staleness
+from tools.differential.compare import LATER, Difference, lag
 from tools.differential.outcome import Outcome
 from tools.differential.script import FOREVER, Change, Fault, Script, damaged_key, history
 
@@ -146,15 +146,9 @@ def _discovery(case: Case, difference: Difference) -> bool:
 
 def _budget(case: Case, difference: Difference) -> bool:
     short = [one for one in case.faults("closed") if one.after < 7.5]
+    if difference.kind == "requests":  # client-go lists again, and the streamed list stays open
+        return any("stream" not in one.verbs for one in short)
     return difference.kind == "stale" and bool(short) and lag(case.script, case.ours) <= 2 * LATER
-
-
-def _backs_off(case: Case, difference: Difference) -> bool:
-    if difference.kind != "stale":
-        return False
-    window = sum(one.until - one.since for one in case.faults(*_BREAKS) if one.until < FOREVER)
-    later = staleness(case.script, case.ours) - staleness(case.script, case.theirs)
-    return later <= window + LATER and lag(case.script, case.ours) <= 2 * LATER
 
 
 def _polls(case: Case, difference: Difference) -> bool:
@@ -269,15 +263,9 @@ RULES: Final[Sequence[Rule]] = (
     Rule(
         "eight openings a minute",
         "Watches that end cleanly in less than 7.5 s. client-go opens the next one at once, "
-        "without a limit; kinform opens at most 8 in any minute and is stale in between, for 15 s "
-        "at most.",
+        "without a limit, or lists again if no event came; kinform opens at most 8 in any minute "
+        "and is stale in between, for 15 s at most.",
         _budget,
-    ),
-    Rule(
-        "broken watches back off",
-        "A watch that breaks. client-go takes most breaks for a clean end and opens the next one "
-        "at once; kinform backs off, as after any failure, for as long as they break.",
-        _backs_off,
     ),
     Rule(
         "follows by lists",
