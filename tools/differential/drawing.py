@@ -306,7 +306,7 @@ def _behind(dice: Dice) -> Parts:
 
 
 def _crowd(dice: Dice) -> Parts:
-    """So many objects that a list is not written in one go."""
+    """So many objects that a list is written in several steps."""
     changes = _changes(dice, pace=dice.choice((5.0, 20.0)), size=CROWD)
     faults = [_OLD_SERVER] if dice.random() < 0.5 else []
     return {"changes": changes, "faults": faults, "page": dice.choice((0, 0, 100))}

@@ -266,7 +266,7 @@ class APIServer:
         storage.compact(revision)
 
     def restore(self, revision: int) -> None:
-        """Be again as at ``revision``, as an etcd restored from a backup; watches end.
+        """Restore the state at ``revision``, as etcd is restored from a backup; watches end.
 
         Raises:
             UsageError: there was no such revision, or it is forgotten.

@@ -56,7 +56,7 @@ class BlockingCall(Generic[R]):
     ) -> None:
         self._loop = loop
         self._make = make
-        self._is_mute = is_mute  # asked at the end: whether the result must not be delivered
+        self._is_mute = is_mute  # called at the end; true: do not deliver the result
         self._ended = threading.Lock()  # given back by the loop, once, when all is known
         self._ended.acquire()
         self._is_over = False

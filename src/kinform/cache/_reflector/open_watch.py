@@ -119,7 +119,7 @@ class OpenWatch:
         self.is_stopped = True
 
     def check(self) -> None:
-        """Raise ``CancelledError`` if it must end: the source may have swallowed one."""
+        """Raise ``CancelledError`` if the watch must end: its source may have swallowed one."""
         if self.is_stopped or self.limit.expired():
             raise asyncio.CancelledError
 

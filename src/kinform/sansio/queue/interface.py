@@ -108,7 +108,8 @@ class ReflectorStore(Protocol[T]):
         The mapping now belongs to the store and must not be changed. It is taken as a whole or,
         if something raises, not at all.
 
-        ``afresh`` (passed only if true): equal versions prove nothing, see `ReplacedAll`.
+        ``afresh`` (passed only if true): the server was restored, so objects with the same
+        resourceVersion may differ; see `ReplacedAll`.
         """
         ...
 

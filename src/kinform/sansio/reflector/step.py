@@ -227,10 +227,10 @@ def step(
 
 
 def counted(state: State, action: Action, *, now: float) -> State:
-    """Return the state if the request of ``action`` was sent as late as ``now``.
+    """Return the state with the request of ``action`` counted at ``now`` instead of earlier.
 
-    Limiters and discovery may delay a request after it was decided. So it counts from its answer
-    or failure on.
+    Rate limiters and discovery may delay a request after the decision to send it. So the budget
+    counts it at the time of its answer or failure.
     """
     if isinstance(action, Probe):
         return replace(state, lists=state.lists.probe_delayed(now))
@@ -247,7 +247,7 @@ def pages_expired(state: State) -> State:
 
 
 def probe_wait(state: State, *, now: float) -> tuple[State, float]:
-    """Return how long a probe beside an open watch has to wait; at 0 it is counted."""
+    """Return how long a probe beside an open watch must wait. If that is 0, count the probe."""
     wait = state.lists.probe_wait(now=now)
     return (state, wait) if wait else (replace(state, lists=state.lists.probed(now)), 0.0)
 
@@ -548,7 +548,7 @@ class _Step:
         return self.list()
 
     def probe_failed(self, error: KinformError) -> Decision:
-        """Probe again after an outage; any other error will meet the watch as well."""
+        """Probe again after an outage; after any other error watch, which will report it too."""
         if not _is_outage(error):
             self.health(failed_probes=0)
             return self.watch()

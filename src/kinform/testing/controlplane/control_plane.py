@@ -272,7 +272,7 @@ class ControlPlane:
         """
         await offload(self._servers.restore, snapshot)
 
-    # Inside.
+    # Internals.
 
     def _index(self, apiserver: int) -> int:
         count = len(self.urls)
