@@ -29,7 +29,7 @@ class Goal:
         self._reached = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self.count = itertools.count(1).__next__
-        """Take one step and return which it was; who gets to ``steps`` calls `reach`."""
+        """Take one step and return its number; the caller that gets ``steps`` calls `reach`."""
         if steps <= 0:
             self._reached.set()
 

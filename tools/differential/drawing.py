@@ -155,7 +155,7 @@ def _some(dice: Dice) -> Parts:
 def _failure(dice: Dice, verbs: tuple[Verb, ...], when: Parts) -> Fault:
     """Draw a way in which a request is not answered as it should be."""
     ways = ["status", "status", "status", "page", "reset", "eof", "silence"]
-    if verbs == _EVERYTHING:  # who refuses a connection does not know what it is for
+    if verbs == _EVERYTHING:  # a refused connection fails requests of every verb
         ways.append("refused")
     what = dice.choice(ways)
     if what not in {"status", "page"}:

@@ -87,7 +87,7 @@ class BlockingCall(Generic[R]):
             self.cancel()
             raise
         finally:
-            del self  # who raises would hold its own traceback
+            del self  # otherwise the traceback of the error refers to it: a reference cycle
 
     def begin(self) -> None:
         """Start the coroutine, unless the call was cancelled before. For the loop's thread."""

@@ -123,9 +123,9 @@ class WorkQueue(Generic[K]):
     # --- putting in ---------------------------------------------------------------------------
 
     def add(self, key: K, *, priority: Priority = _NORMAL, cause: Cause | None = None) -> None:
-        """Have ``key`` worked on. After a shut-down it is dropped, as in client-go.
+        """Add ``key`` to be processed. After a shut-down it is dropped, as in client-go.
 
-        ``priority`` counts only where there is an ``order`` that looks at it.
+        ``priority`` has an effect only with an ``order`` that uses it.
         """
         if self._is_shut_down:
             return
@@ -368,7 +368,7 @@ class WorkQueue(Generic[K]):
             _wake(self._getters.popleft())
 
     def _wake_for_the_end(self) -> None:
-        """Wake those who wait for what can no longer come, after a key was done."""
+        """Wake callers of `get` and of the drain that have nothing left to wait for."""
         if self._state.waiting:
             return
         if not self._state.returning:

@@ -114,7 +114,7 @@ class ReflectorStore(Protocol[T]):
         ...
 
     def resync(self) -> None:
-        """Have every object delivered again; the content stays the same."""
+        """Deliver every object again; the content stays the same."""
         ...
 
     def bookmark(self, resource_version: str, /) -> None:

@@ -606,12 +606,12 @@ def _went_back(before: str, now: str) -> bool:
 
 
 def _is_internal(error: ApiError) -> bool:
-    """Tell whether an error is transient: an object that the server cannot read is not."""
+    """Return whether an error is transient: an object that the server cannot read is not."""
     return error.code == 500 and error.reason in {"", "InternalError"}
 
 
 def _is_outage(error: KinformError) -> bool:
-    """Tell whether the server could not answer any request just now."""
+    """Return whether the server could not answer any request just now."""
     if isinstance(error, ApiError):
         return error.code in {401, 429, 502, 503, 504}
     return isinstance(error, TransportError)
@@ -624,7 +624,7 @@ def _is_version_unusable(error: KinformError | None) -> bool:
 
 
 def _would_fail_lists(error: KinformError) -> bool:
-    """Tell whether a plain list would fail in the same way as a streamed one."""
+    """Return whether a plain list would fail in the same way as a streamed one."""
     if isinstance(error, TransportError):
         return error.failure in _NO_CONNECTION
     return isinstance(error, UnknownResourceError)
@@ -636,7 +636,7 @@ def _pause_after(error: KinformError | None) -> float:
 
 
 def _is_refusal(error: KinformError) -> bool:
-    """Tell whether the server does not support the request: another try would not help."""
+    """Return whether the server does not support the request: another try would not help."""
     if not isinstance(error, ApiError) or error.is_resource_version_too_large:
         return False
     return isinstance(error, InvalidError) or error.code in {405, 406, 415, 501}

@@ -361,7 +361,7 @@ def _besides(dice: random.Random, at: float) -> Action:
             return Compact(at=at)
         case 1:
             fault = faults.clock_offset(dice.choice((-86_400.0, -30.0, 30.0, 86_400.0)))
-        case 2 | 3:  # so slow that only who counts the whole time notices
+        case 2 | 3:  # so slow that only a limit on the whole time notices
             size, verb = dice.randint(1, 50), dice.choice(_DRIPPING)
             fault = faults.drip(size=size, every=20.0, verb=verb, times=2)
         case _:

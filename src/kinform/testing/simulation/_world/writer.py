@@ -1,4 +1,4 @@
-"""The writer: changes objects on the server, and is hit by no fault."""
+"""The writer: changes objects on the server; faults do not affect it."""
 
 from __future__ import annotations
 
