@@ -115,7 +115,7 @@ class Server:
         return count / (time.perf_counter() - began)
 
     async def deliveries(self, count: int) -> float:
-        """Create pods while watches look on; return how many events came in a second."""
+        """Create pods while watches are open; return the events per second."""
         listed = await self._rest.get().namespace(_NAMESPACE).resource("pods").list()
         began = time.perf_counter()
         async with asyncio.TaskGroup() as group:

@@ -86,7 +86,7 @@ def spawn(
     namespace: str,
     timeout: float,
 ) -> bool:
-    """Make a pod and tell how it goes; what does not run is deleted."""
+    """Create a pod and print its progress; delete it if it does not run."""
     pods = client.resource("v1/pods", namespace=namespace)
     pod = pods.create({"metadata": {"name": name, "labels": {LABEL: "yes"}}, "spec": spec})
 

@@ -1,4 +1,4 @@
-"""A router that knows which endpoints can be sent to, now: what is put before model servers.
+"""A router that knows which endpoints are ready now, as model servers need it.
 
 It follows the pods that have a label, or the EndpointSlices of a service. An endpoint comes when
 it is ready and goes when it is not, when its pod terminates, and when it is deleted, also if the
@@ -192,7 +192,7 @@ class Router:
         if not found:
             del self._by_object[key]
         self._ready = tuple(sorted(frozenset[Endpoint]().union(*self._by_object.values())))
-        self._change.set()  # for all who hold it; who comes now waits for the next one
+        self._change.set()  # wakes all waiters; later ones wait for the next event
         self._change = asyncio.Event()
 
 
@@ -260,7 +260,7 @@ class Slice(msgspec.Struct):
 def service(
     client: kinform.Client, *, namespace: str, name: str, max_silence: float = SILENCE
 ) -> Router:
-    """Return a router to what the EndpointSlices of a service call ready."""
+    """Return a router to the endpoints that a Service's EndpointSlices report as ready."""
 
     def read(part: kinform.Object) -> Iterator[Endpoint]:
         content = part.decode(Slice)
@@ -360,7 +360,7 @@ async def cluster() -> AsyncGenerator[kinform.Client]:
             client = await stack.enter_async_context(kinform.connect())
         except kinform.ConfigError as error:
             if error.source:
-                raise  # there is one, and it is wrong: never look elsewhere then
+                raise  # a configuration exists, and it is invalid
             print(f"{error}\nstarting an API server instead", file=sys.stderr)
             server = await stack.enter_async_context(APIServer())
             client = await stack.enter_async_context(server.connect())

@@ -123,7 +123,7 @@ class PodReflector:
         return self._change
 
     def _changed(self, _: object) -> None:
-        self._change.set()  # for all who hold it; who comes now waits for the next one
+        self._change.set()  # wakes all waiters; later ones wait for the next event
         self._change = asyncio.Event()
 
     async def _watch_health(self) -> None:
@@ -323,7 +323,7 @@ async def demo(args: argparse.Namespace) -> int:
 
 
 async def play_kubelet(client: kinform.Client, pod: kinform.Object, *, succeeds: bool) -> None:
-    """Tell what a kubelet would, and write the status it would."""
+    """Create the Events and write the status that a kubelet would."""
     events = client.resource("v1/events", namespace=pod.namespace)
     pods = client.resource("v1/pods", namespace=pod.namespace)
     messages = {"Scheduled": "assigned to node-1", "Pulling": "pulling image"}

@@ -325,7 +325,7 @@ class Operator:
         return None
 
     async def _enter_directory(self, ctx: Context, site: Object) -> None:
-        # Waiting before it is refused: a host may be given back in the very moment between.
+        # Join the waiting ones before the attempt: the host may become free just after a refusal.
         self._waiting.add(site.key)
         try:
             await enter_directory(ctx, site)

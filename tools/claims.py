@@ -128,7 +128,7 @@ class _Module:
                     yield prefix + statement.name, statement
 
     def gives_up(self, nodes: Iterable[ast.AST]) -> bool:
-        """Tell whether there is a skip, or a failure that is expected, in one of ``nodes``."""
+        """Return whether there is a skip, or a failure that is expected, in one of ``nodes``."""
         return any(
             isinstance(part, ast.Attribute) and ast.unparse(part) in GIVING_UP
             for node in nodes

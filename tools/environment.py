@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def usable(python: Path) -> bool:
-    """Tell whether the environment's interpreter starts, is ours and is new enough."""
+    """Return whether the environment's interpreter starts, is ours and is new enough."""
     code = "import sys, pip; sys.exit(sys.version_info < (3, 11) or sys.prefix == sys.base_prefix)"
     try:
         done = subprocess.run([python, "-c", code], check=False, capture_output=True)

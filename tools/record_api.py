@@ -161,7 +161,7 @@ def group_name(item: Json) -> str:
 
 
 def is_built_in(item: Json) -> bool:
-    """Tell whether the server itself brings this group along."""
+    """Return whether the server itself brings this group along."""
     return group_name(item) in EXTRA_GROUPS or group_name(item).endswith(".k8s.io")
 
 

@@ -50,7 +50,7 @@ def main() -> None:
 
 
 async def record() -> Recorded:
-    """Have a history, and ask for it in all ways."""
+    """Create a history of objects, and record every form of watch on it."""
     async with ControlPlane() as plane:
         server = of_control_plane(plane)
         async with plane.connect() as client:

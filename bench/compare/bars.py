@@ -49,7 +49,7 @@ class Bar:
     """The proof, if it is not this benchmark."""
 
     def fits(self, figure: float) -> bool:
-        """Tell whether a figure reaches the bar."""
+        """Return whether a figure reaches the bar."""
         return figure >= self.limit if self.at_least else figure <= self.limit
 
     def wanted(self) -> str:

@@ -99,7 +99,7 @@ def _peak_over_settled(life: Lived) -> float | None:
 
 
 def _memory_after_events(life: Lived) -> float | None:
-    """Every object has to have been updated: with fewer events there is less to see."""
+    """Return the memory after events; None unless there were enough to update every object."""
     updated = life.figures.get("events", 0) >= min(life.objects, 100_000)
     return _grown("events_alone")(life) if updated else None
 

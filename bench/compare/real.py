@@ -32,8 +32,8 @@ _SEED: Final = 1
 def valid_pod(record: bytes, number: int) -> dict[str, Any]:
     """Return a pod that a server accepts, much like the one in ``record``.
 
-    It has no volumes, whose objects would have to be there, and no status, which is written
-    apart. What it lacks in size for that is an annotation of its digests.
+    It has no volumes, because their objects would have to exist, and no status, which is written
+    separately. An annotation of digests makes up for the missing size.
     """
     pod = json.loads(record)
     metadata, spec = pod["metadata"], pod["spec"]

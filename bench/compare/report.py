@@ -1,4 +1,4 @@
-"""From a record to files: the table and the plots."""
+"""The report of a run: the table and the plots, written from a record."""
 
 from __future__ import annotations
 

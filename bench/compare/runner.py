@@ -1,4 +1,4 @@
-"""Go through the jobs of a plan and fill a record.
+"""The runner: runs the jobs of a plan and fills a record.
 
 A life that fails is recorded as failed, with what its process said last, and the run goes on.
 """

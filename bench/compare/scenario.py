@@ -288,7 +288,7 @@ class Life:
                 raise ChildError(f"{child.name} did not become idle after {self.step!r}")
 
     def _begin(self, child: Child, do: str, **rest: object) -> bool:
-        """Tell whether the peer knows what it is to wait for."""
+        """Return whether the peer knows what it is to wait for."""
         request = {"do": do, **rest}
         return "unsupported" not in child.ask(request, timeout=_SHORT, key="expecting")
 

@@ -1,4 +1,4 @@
-"""Measure, compare, tell. See `bench.gate`."""
+"""The command: measure the paths, compare them with the baseline, print. See `bench.gate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Take a path, and tell what it took."""
+"""Measurement of one path: run it, and return its cost."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ class Options:
     journal: bool = False
     """True if every notification is recorded."""
     restart: float | None = None
-    """After so many seconds a loop that its client's exception has ended begins anew; None: then
+    """Seconds after which the loop is started again if an exception of the client ended it; None:
     the process ends. Clients with a cache of their own need no such loop."""
     compression: bool = False
     """True if the client requests compression by its own default; otherwise it is disabled."""

@@ -29,7 +29,7 @@ class Goal:
         self._reached = asyncio.Event()
         self._loop = asyncio.get_running_loop()
         self.count = itertools.count(1).__next__
-        """Take one step and return which it was; who gets to ``steps`` calls `reach`."""
+        """Take one step and return its number; the caller that gets ``steps`` calls `reach`."""
         if steps <= 0:
             self._reached.set()
 
@@ -80,9 +80,9 @@ def telling(goal: Goal, look: Tell | None = None) -> Tell:
 
 
 def latencies(goal: Goal, sent: Callable[[Any], str], into: list[int]) -> Tell:
-    """Return what notes for each object how many nanoseconds ago it was sent.
+    """Return a callback that records how many nanoseconds ago each object was sent.
 
-    To read when that was, which is a text in the object, is part of the time.
+    The measured time includes reading the time of sending from the object.
     """
     count, steps, reach = goal.count, goal.steps, goal.reach
     now, note = time.time_ns, into.append

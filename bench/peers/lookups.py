@@ -63,7 +63,7 @@ def measure(lookups: Lookups, rounds: int) -> dict[str, float]:
 
 
 def _spread(values: Sequence[T], rounds: int) -> list[T]:
-    """Return so many values, from all over the place and each as often as any other."""
+    """Return ``rounds`` values, evenly spread over ``values``, each about equally often."""
     step = max(1, len(values) // rounds)
     return list(itertools.islice(itertools.cycle(values[::step]), rounds))
 

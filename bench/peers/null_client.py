@@ -78,7 +78,7 @@ class _Stream:
         return self.start(self._objects)
 
     def _ask(self, query: str) -> bytes:
-        """Send a request; return what came of its body already."""
+        """Send a request; return the part of the body that has arrived."""
         request = f"GET {self._path}?{query} HTTP/1.1\r\nHost: {self._host}\r\n\r\n"
         self.socket.sendall(request.encode())
         data = b""
@@ -206,7 +206,7 @@ def _obey(client: _Client, command: dict[str, int | str]) -> None:
 
 
 def main(arguments: Sequence[str] = ()) -> None:
-    """Obey commands until the last one, or until who gives them is gone."""
+    """Execute commands until the last one, or until the input ends."""
     parser = argparse.ArgumentParser(prog="python -m bench.peers.null_client")
     parser.add_argument("--url", required=True)
     parser.add_argument("--form", choices=("json",), default="json")

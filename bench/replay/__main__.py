@@ -1,4 +1,4 @@
-"""``python -m bench.replay --json FILE [--proto FILE]``."""
+"""The command: ``python -m bench.replay --json FILE [--proto FILE]``."""
 
 from __future__ import annotations
 

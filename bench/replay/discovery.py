@@ -60,7 +60,7 @@ _FIXED: Final[dict[str, dict[str, object]]] = {
 
 
 def is_watchable(path: str) -> bool:
-    """Tell whether there is a watch, on which nothing ever happens."""
+    """Return whether there is a watch, on which nothing ever happens."""
     return path in {_DEFINITIONS, _NAMESPACES}
 
 

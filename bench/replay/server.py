@@ -116,7 +116,7 @@ class Server:
         try:
             self._answer_all(connection)
         except GoneError:
-            pass  # who sent events to it tells so
+            pass  # the sender of events reports it
         except ValueError as exc:
             failure = Failure(400, "BadRequest", str(exc))
             with contextlib.suppress(GoneError):

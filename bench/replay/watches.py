@@ -1,4 +1,4 @@
-"""The watches of pods that are open, and those who wait for them."""
+"""The open watches of pods, and the threads that wait for them."""
 
 from __future__ import annotations
 

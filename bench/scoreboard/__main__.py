@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _is_whole(found: Record) -> bool:
-    """Tell whether every client that can run has been through every scenario."""
+    """Return whether every client that can run has been through every scenario."""
     able = [it.label for it in clients.CLIENTS if it.label not in found.left_out]
     return all(found.find(name, label) for name in scenarios.NAMES for label in able)
 

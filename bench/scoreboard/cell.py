@@ -50,7 +50,7 @@ def refused_connections() -> int:
 
 
 def observe(scenario: Scenario, client: Client) -> tuple[Observation, Mapping[str, str]]:
-    """Let it happen; return what was seen, and the versions of what was there."""
+    """Run the scenario; return the observation, and the versions that the client reports."""
     command = [sys.executable, "-m", "bench.scoreboard.server"]
     with (
         Child("the API server", command, folder=ROOT) as server,
@@ -182,7 +182,7 @@ class _Cell:
             self._server.ask(step, timeout=_ANSWER, key=keys[str(step["do"])])
 
     def _pass(self, until: float) -> None:
-        """Let time pass; notice at once when the client is gone."""
+        """Wait; notice at once when the client's process has ended."""
         while (left := until - time.monotonic()) > 0:
             time.sleep(min(left, 1.0))
             if not self._scenario.is_stop:

@@ -1,4 +1,4 @@
-"""From what was seen to a verdict. Pure: a record can be judged again, by other rules.
+"""The verdict on a cell, from its record. Pure: a record can be judged again, by other rules.
 
 The rules, of which the first that applies decides:
 

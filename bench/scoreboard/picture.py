@@ -1,4 +1,4 @@
-"""The board as a picture: one square for each cell, with the words for who cannot see colours."""
+"""The board as a picture: a square for each cell, with words for readers who see no colours."""
 
 from __future__ import annotations
 

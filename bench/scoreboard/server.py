@@ -141,7 +141,7 @@ class _Server:
         storage.update("pods", key, draft)
 
     async def faults(self, command: Mapping[str, Any]) -> Answer:
-        """Let faults happen, as of a file."""
+        """Add faults to the plan, given in the format of a fault file."""
         added = [self._server.faults.add(fault) for fault in faults.load(command["faults"])]
         self._added += added
         return {"added": len(added)}
@@ -179,7 +179,7 @@ class _Server:
         return {"healed": True}
 
     async def look(self, _: Mapping[str, Any]) -> Answer:
-        """Tell what there is, and what was asked for so far."""
+        """Return the objects on the server, and the requests so far."""
         table = self._server.cluster.storage.table("pods")
         objects = {
             stored.key: (str(stored.revision), stored.uid, _sent(stored.raw))

@@ -61,7 +61,7 @@ class Parts:
         _owner.set(self)
 
     def join(self) -> None:
-        """Report unexpected ends to the owner of this task's context as well, if it has one."""
+        """Report unexpected ends also to the `Parts` that owns this task's context, if any."""
         owner = _owner.get()
         self._parent = None if owner is self else owner
 

@@ -1,4 +1,4 @@
-"""`connect` and `Client`: the front door."""
+"""`connect` and `Client`: the entry point of kinform."""
 
 from __future__ import annotations
 

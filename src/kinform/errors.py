@@ -456,8 +456,8 @@ def api_error(
 ) -> ApiError:
     """Return ``status`` as an `ApiError` of its class.
 
-    The reason decides; the code where the reason is unknown; 429 always by its code, as
-    client-go does.
+    The reason of the status selects the class; if the reason is unknown, its code does. A 429 is
+    always a `TooManyRequestsError`, as in client-go.
     """
     status = _printable(status)
     code = status.code or 0

@@ -78,7 +78,7 @@ def _cut_at(raw: bytes, key: int) -> bytes | None:
 
 
 def _cut_anywhere(raw: bytes) -> bytes | None:
-    """Build the object again without the member, for any layout; ``None`` if it has none.
+    """Encode the object anew without ``managedFields``; ``None`` if it has none. For any layout.
 
     Values are copied as they are. Of repeated keys the last one counts, as in any JSON decoder.
     """

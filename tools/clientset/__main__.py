@@ -62,7 +62,7 @@ def written() -> dict[Path, str]:
 
 
 def is_the_same(path: Path, text: str) -> bool:
-    """Tell whether a file has this text already."""
+    """Return whether a file has this text already."""
     return path.is_file() and path.read_text("utf-8") == text
 
 

@@ -1,4 +1,4 @@
-"""What the real kube-apiserver said of its API: recorded by ``tools/record_api.py``."""
+"""The API of the real kube-apiserver, as recorded by ``tools/record_api.py``."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Two outcomes of one script: what differs. Pure.
+"""Comparison of the outcomes of one script on two clients. Pure.
 
-The normal form of notifications is, per key, the sequence of states that were notified, each
-once; an empty state is an absence, and a deletion and an addition in one instant are a change of
-state. A client may jump over states only by a relist. The truth is the server's history; a state
-or an order that it does not have is invented.
+The notifications of a key are reduced to the sequence of its states, without repetitions. An empty
+state means that the object is absent. A delete and an add at the same time are one change of state.
+A client may skip states only by a relist. A state, or an order of states, that is not in the
+server's history is an *invented* one.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _jumped(
     shown = {state: at for at, state in mine if state in since and state}
     lists = [asked.at for asked in outcome.asked if asked.kind in {"list", "stream", "page"}]
     for _, state in other:
-        if state and state in since and state not in shown:  # between which two states?
+        if state and state in since and state not in shown:  # no relist around it?
             before = max((shown[one] for one in shown if since[one] < since[state]), default=0.0)
             after = min((shown[one] for one in shown if since[one] > since[state]), default=FOREVER)
             if not any(before <= at <= after for at in lists):

@@ -155,7 +155,7 @@ def _some(dice: Dice) -> Parts:
 def _failure(dice: Dice, verbs: tuple[Verb, ...], when: Parts) -> Fault:
     """Draw a way in which a request is not answered as it should be."""
     ways = ["status", "status", "status", "page", "reset", "eof", "silence"]
-    if verbs == _EVERYTHING:  # who refuses a connection does not know what it is for
+    if verbs == _EVERYTHING:  # a refused connection fails requests of every verb
         ways.append("refused")
     what = dice.choice(ways)
     if what not in {"status", "page"}:
@@ -306,7 +306,7 @@ def _behind(dice: Dice) -> Parts:
 
 
 def _crowd(dice: Dice) -> Parts:
-    """So many objects that a list is not written in one go."""
+    """So many objects that a list is written in several steps."""
     changes = _changes(dice, pace=dice.choice((5.0, 20.0)), size=CROWD)
     faults = [_OLD_SERVER] if dice.random() < 0.5 else []
     return {"changes": changes, "faults": faults, "page": dice.choice((0, 0, 100))}

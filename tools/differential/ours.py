@@ -275,7 +275,7 @@ def _run(script: Script) -> Outcome:
 
 
 def play(script: Script) -> Outcome:
-    """Play one script; what the harness itself does not survive is an outcome too."""
+    """Play one script; if the harness itself fails, that is an outcome too."""
     try:
         outcome = _run(script)
         if script.handler == "plain":

@@ -1,4 +1,4 @@
-"""What a client made of a script."""
+"""Outcome: the notifications, the cache and the requests of a client after a script."""
 
 from __future__ import annotations
 

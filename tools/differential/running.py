@@ -23,7 +23,7 @@ __all__ = ["Result", "Runner", "Tally", "judge"]
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of one script."""
+    """The result of one script."""
 
     script: Script
     found: Sequence[tuple[Difference, str]]
@@ -36,7 +36,7 @@ class Result:
 
     @property
     def rules(self) -> set[str]:
-        """The rules that were needed."""
+        """The names of the rules that explain its differences."""
         return {rule for _, rule in self.found if rule}
 
 

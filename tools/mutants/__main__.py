@@ -82,7 +82,7 @@ async def _hunt_all(
 
 
 async def _unsound(caught: Mapping[str, Caught], chosen: Sequence[Patch]) -> list[str]:
-    """Tell of the seeds that fail without a mutant as well: what they catch proves nothing."""
+    """Return a line for each seed that fails without a mutant too: it proves nothing."""
     seeds = sorted({caught[patch.name].seed for patch in chosen if patch.name in caught})
     return [
         f"seed {seed} fails without any mutant: mend that, and hunt again"

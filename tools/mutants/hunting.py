@@ -88,7 +88,7 @@ async def hunt(patch: Patch, *, first: int = 0, count: int) -> Caught | Survived
 
 
 async def sound(seed: int) -> bool:
-    """Tell whether a seed finds nothing where there is no mutant."""
+    """Return whether a seed passes on the source without a mutant."""
     async with aclosing(_told(ROOT, seed, 1)) as told:
         async for line in told:
             return not json.loads(line)["oracle"]

@@ -1,4 +1,4 @@
-"""What is kept of a hunt: ``tests/mutants/caught.json``, and the page made from it. Pure."""
+"""The record of a hunt, ``tests/mutants/caught.json``, and the page made from it. Pure."""
 
 from __future__ import annotations
 

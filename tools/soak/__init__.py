@@ -1,1 +1,1 @@
-"""Does it hold for a day? Informers on a server, through a bad network, for as long as you like."""
+"""Soak test: informers on a server, through a bad network, for hours or days."""

@@ -94,7 +94,7 @@ class Churn:
         }
 
     async def truth(self) -> Views:
-        """Return what the server has, by the names of those who should know it."""
+        """Return the objects on the server, by the name of each view that should show them."""
         found = list(await self._maps.list())
         whole = {one.name: state_of(one) for one in found}
         chosen = {one.name: state_of(one) for one in found if one.labels.get(_LABEL) == _CHOSEN}

@@ -242,6 +242,6 @@ async def soak(record: Record, tell: Callable[[str], object]) -> None:
         for _ in range(_WRITERS):
             await stack.enter_async_context(background(churn.run()))
         subject = await stack.enter_async_context(_subject(target.address(relay.port), record))
-        await subject.state()  # it runs
+        await subject.state()  # an answer shows that it runs
         run = Run(record, relay=relay, churn=churn, subject=subject, target=target)
         await run.go(tell)

@@ -1,6 +1,6 @@
 """The process under test: informers, handlers and a controller, as a program would have them.
 
-It reads an `Address` from its standard input, then a line for each question, and ends with it.
+It reads an `Address` from its standard input, then answers each line; it ends when the input ends.
 """
 
 from __future__ import annotations

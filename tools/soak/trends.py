@@ -1,7 +1,7 @@
-"""Does a figure grow with time? The slope of Theil and Sen, with an interval by bootstrap.
+"""Trend of a figure over time: the Theil-Sen slope, with a confidence interval by bootstrap.
 
-A median of slopes does not mind the spikes of a garbage collector. Samples are first put into
-bins, whose medians count: neighbours are alike, and bins are less so.
+A median of slopes is robust against the spikes of a garbage collector. The slope is that of the
+medians of bins, because neighbouring samples are correlated, and bins are less so.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class ServerSocket:
         return cls(factory, server, host)
 
     def turn(self, *, is_open: bool) -> None:
-        """Let connections in, a moment later; or refuse them from now on."""
+        """Accept connections, a moment later; or refuse them from now on."""
         if not is_open:
             self._refuse()
             return

@@ -64,7 +64,7 @@ def api() -> Api:
 
 @functools.cache
 def blanks() -> dict[str, Json]:
-    """Return what an empty object of a kind has beside its metadata; most have nothing."""
+    """Return the fields beside metadata in an empty object, by kind; most kinds have none."""
     return _read("blanks.json.xz", dict[str, Json])
 
 

@@ -50,7 +50,7 @@ class MemoryTransport:
 
     @contextlib.asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncGenerator[MemoryResponse]:
-        """Let the application answer; leaving ends a watch.
+        """Pass the request to the application; leaving the block ends a watch.
 
         Raises:
             TransportError: this is closed, or the connection is to break.

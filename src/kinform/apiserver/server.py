@@ -255,7 +255,7 @@ class APIServer:
         return connect(config, transport=MemoryTransport(self.application))
 
     def compact(self, revision: int | None = None) -> None:
-        """Forget the past up to ``revision``, or up to now: who asks for it gets a 410.
+        """Compact history up to ``revision``, or up to now: requests for it get a 410.
 
         Raises:
             UsageError: the revision does not exist.
@@ -266,10 +266,10 @@ class APIServer:
         storage.compact(revision)
 
     def restore(self, revision: int) -> None:
-        """Be again as at ``revision``, as an etcd restored from a backup; watches end.
+        """Restore the state at ``revision``, as etcd is restored from a backup; watches end.
 
         Raises:
-            UsageError: there was no such revision, or it is forgotten.
+            UsageError: there was no such revision, or it was compacted.
         """
         storage = self.cluster.storage
         _arguments.check_revision(revision, first=1, current=storage.revision)
@@ -302,7 +302,7 @@ class APIServer:
 
 
 async def _journal(path: str | os.PathLike[str], cluster: Cluster) -> Journal:
-    """Let the cluster go on where a data file ends, and be kept there."""
+    """Load the data file into the cluster, and save all further writes to it."""
     from kinform.apiserver.storage.journal import Journal  # most servers need no SQLite
 
     journal = await Journal.open(path, cluster.storage)

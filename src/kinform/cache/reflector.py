@@ -390,7 +390,8 @@ class Reflector(Generic[T]):
             async with limit:
                 return (await self._lw.list(ListOptions(limit=1))).resource_version
         except (TimeoutError, asyncio.CancelledError):
-            # Either: asyncio.timeout() relies on Task.cancelling(), which user code may change.
+            # A timeout may raise either of the two: asyncio.timeout() relies on Task.cancelling(),
+            # which user code may change.
             if not limit.expired():
                 raise
             text = f"the server did not answer a probe within {PROBE_TIMEOUT:g} s"

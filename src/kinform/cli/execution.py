@@ -149,7 +149,7 @@ def _fail(error: Exception, state: CommandState) -> int:
 
 
 def _forget_stdout() -> None:
-    """Let the interpreter's last flush go nowhere, so that it has nothing to complain about."""
+    """Redirect stdout to the null device, so that the last flush cannot fail."""
     with contextlib.suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

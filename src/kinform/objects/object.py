@@ -307,7 +307,7 @@ class Object(Mapping[str, object]):
         return head.status if member == "status" else UNSET
 
     def _value(self, path: Path) -> object:
-        """Return the plain value at ``path``, fresh; None or `UNSET` where there is none."""
+        """Decode the value at ``path``, anew in each call; None or `UNSET` if there is none."""
         if (part := self._window(path)) is not UNSET:
             try:
                 return _reader(path[1:])(part)
@@ -318,8 +318,8 @@ class Object(Mapping[str, object]):
             try:
                 return _reader(path)(raw)
             except msgspec.ValidationError:
-                # Something on the way is not what the path expects, or the value is beyond
-                # reading: step by step we can tell which.
+                # A value along the path has another type than the path expects, or the value
+                # cannot be decoded. Walking step by step tells which.
                 return _walk(raw, path)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as exc:
             raise models.unreadable(exc, self.metadata, path=_json_path(path)) from None

@@ -406,7 +406,7 @@ def _legacy_versions(root: _Root) -> Iterable[GroupVersion]:
 
 
 def _is_named(resource: APIResource, name: str) -> bool:
-    """Tell whether ``name`` is the resource's plural, singular, kind or a short name."""
+    """Return whether ``name`` is the resource's plural, singular, kind or a short name."""
     names = {resource.gvr.resource, resource.singular, resource.kind, resource.kind.lower()}
     return name in names or name.lower() in {*names, *resource.short_names}
 

@@ -208,7 +208,7 @@ class _Line:
 
 
 def _is_outage(error: Exception) -> bool:
-    """Tell whether the server could not answer any informer just now."""
+    """Return whether the server could not answer any informer just now."""
     if isinstance(error, ApiError):
         return error.code in {429, 500, 502, 503, 504}
     return isinstance(error, TransportError)

@@ -38,33 +38,34 @@ async def apply(
     namespace: str | None = None,
     force: bool = True,
 ) -> Object:
-    """Apply ``body`` on the server and return the object: made, changed, or as it was.
+    """Apply ``body`` on the server and return the object: created, changed or unchanged.
 
     .. code-block:: python
 
         await apply(ctx.client, deployment, owner=website, field_manager="websites")
 
     ``body`` and ``owner`` are dicts, `Object` or models that declare their metadata; generated
-    models (`kinform.clientset`) know their kind. ``body`` is not changed. Fields that were applied
-    before and are left out now are given up, and removed unless another manager owns them.
+    models (`kinform.clientset`) know their kind. ``body`` is not changed. The manager gives up
+    fields that it applied before and leaves out now; the server removes them unless another manager
+    owns them.
 
     Args:
         owner: becomes the controller of the object (`set_controller_reference`). The metadata of
             the existing object is read first: two owners that want the same name would take it from
             each other for ever, and the server allows it if both have the same field manager.
         namespace: where the object is, unless it says so itself; else that of ``owner``, else the
-            client's. Kinds without namespaces do not mind.
-        force: take over fields that another manager has. What a controller wants is so: its
-            fields are its own.
+            client's. Ignored for cluster-scoped kinds.
+        force: take over fields that another manager owns. This is right for a controller, which
+            must own the fields that it sets.
 
     Raises:
         AlreadyOwnedError: the object has another controller than ``owner``.
-        ConflictError: another manager has a field, and ``force`` is off.
-        InvalidError: the server finds faults with it; ``causes`` lists them.
+        ConflictError: another manager owns a field, and ``force`` is off.
+        InvalidError: the server rejected it; ``causes`` lists why.
         UnknownResourceError: the server has no such kind.
-        UsageError: ``apiVersion``, ``kind`` or ``metadata.name`` is missing, or something does not
-            go together: namespaces, owners.
-        ApiError: what else the server says.
+        UsageError: ``apiVersion``, ``kind`` or ``metadata.name`` is missing, or the namespaces or
+            owners contradict each other.
+        ApiError: any other refusal by the server.
     """
     content = _with_type(_write_bodies.content_of(body), body)
     found = await client.find(_checked(content))
@@ -84,7 +85,7 @@ async def apply_status(
     field_manager: str,
     force: bool = True,
 ) -> Object:
-    """Apply the status of an object that is there, by its subresource; return the object.
+    """Apply the status of an existing object through ``/status``; return the object.
 
     .. code-block:: python
 
@@ -96,16 +97,16 @@ async def apply_status(
     ``obj`` is an `Object`, a dict or a model that declares its metadata; ``status`` a dict or a
     model: ``apps_v1.DeploymentStatus(ready_replicas=1)``.
 
-    Only the object that is meant gets it, and not another of the same name. ``obj`` may be old:
+    A new object of the same name (another uid) is never changed. ``obj`` may be an old version:
     after a conflict the current object is read, and the write is retried.
 
     Raises:
         NotFoundError: the object was deleted, or its kind has no status subresource.
         ConflictError: another object has its name; or the object keeps changing; or another
-            manager has a field, and ``force`` is off.
-        InvalidError: the server finds faults with the status; ``causes`` lists them.
-        UsageError: ``obj`` does not say its kind, or never was on a server.
-        ApiError: what else the server says.
+            manager owns a field, and ``force`` is off.
+        InvalidError: the server rejected the status; ``causes`` lists why.
+        UsageError: ``obj`` does not state its kind, or was never on a server.
+        ApiError: any other refusal by the server.
     """
     metadata = metadata_of(obj, *_NEEDED)
     if not metadata.uid or not metadata.resource_version:

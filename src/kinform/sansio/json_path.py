@@ -130,7 +130,7 @@ class Literal:
 @final
 @dataclass(frozen=True, slots=True)
 class Range:
-    """What stands between ``{range PATH}`` and ``{end}``."""
+    """The template between ``{range PATH}`` and ``{end}``."""
 
     over: Path
     body: tuple[Node, ...]

@@ -111,7 +111,7 @@ class Pace:
         return max(asked, self._next)
 
     def take(self, asked: float, *, now: float, rate: float) -> None:
-        """Take the turn that was `due`."""
+        """Take the next turn, whose time `due` returns, and schedule the one after it."""
         self._next = max(self.due(asked), now - MAX_LATENESS) + 1.0 / rate
 
 

@@ -12,7 +12,7 @@ __all__ = ["is_complete", "is_older", "is_replay", "newest", "same_version"]
 
 
 def is_older(version: str, other: str) -> bool:
-    """Tell whether ``version`` is certainly older than ``other``.
+    """Return whether ``version`` is certainly older than ``other``.
 
     Certain are ASCII digits only, however many: ``int()`` refuses more than 4,300 of them.
 
@@ -26,7 +26,7 @@ def is_older(version: str, other: str) -> bool:
 
 
 def is_replay(held: str, seen: str) -> bool:
-    """Tell whether an event of version ``seen`` is certainly not newer than version ``held``.
+    """Return whether an event of version ``seen`` is certainly not newer than version ``held``.
 
     >>> is_replay("10", "10"), is_replay("10", "9"), is_replay("10", "11"), is_replay("", "")
     (True, True, False, False)
@@ -50,7 +50,7 @@ def newest(current: str, seen: str) -> str:
 
 
 def is_complete(version: str, newest_seen: str) -> bool:
-    """Tell whether a list of ``version`` can show objects up to ``newest_seen``.
+    """Return whether a list of ``version`` can show objects up to ``newest_seen``.
 
     If not, the server does not count its writes: versions of its objects have no order.
 
@@ -65,7 +65,7 @@ def is_complete(version: str, newest_seen: str) -> bool:
 
 
 def same_version(old: ObjectMeta, new: ObjectMeta) -> bool:
-    """Tell whether both are one version of one object: same uid, same resourceVersion.
+    """Return whether both are one version of one object: same uid, same resourceVersion.
 
     An object that lacks either is never known to be the same: some aggregated servers give
     every object no uid and a resourceVersion that never changes.

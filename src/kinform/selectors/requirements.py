@@ -124,7 +124,7 @@ def key_problem(key: str) -> str | None:
 
 
 def value_problem(value: str, operator: Operator) -> str | None:
-    """Say what keeps ``value`` from being a label's value, or one that ``operator`` compares."""
+    """Return why ``value`` is not a valid label value for ``operator``, or None."""
     if operator in _INTEGERS and _integer(value) is None:
         return f"{operator!s} compares integers of 64 bits, and {value!r} is none"
     if len(value) > 63 or (value and not _NAME.fullmatch(value)):

@@ -79,7 +79,7 @@ def wrapped(
 def _named(
     call: Callable[Concatenate[Facade[A], P], R], method: Callable[..., object]
 ) -> Callable[Concatenate[Facade[A], P], R]:
-    """Have ``call`` pass for ``method`` where people look: name, signature, documentation."""
+    """Give ``call`` the name, the signature and the docstring of ``method``."""
     functools.update_wrapper(call, method)
     named = cast("_Function", call)
     named.__signature__ = inspect.signature(method)

@@ -56,7 +56,7 @@ class BlockingCall(Generic[R]):
     ) -> None:
         self._loop = loop
         self._make = make
-        self._is_mute = is_mute  # asked at the end: whether the result must not be delivered
+        self._is_mute = is_mute  # called at the end; true: do not deliver the result
         self._ended = threading.Lock()  # given back by the loop, once, when all is known
         self._ended.acquire()
         self._is_over = False
@@ -87,7 +87,7 @@ class BlockingCall(Generic[R]):
             self.cancel()
             raise
         finally:
-            del self  # who raises would hold its own traceback
+            del self  # otherwise the traceback of the error refers to it: a reference cycle
 
     def begin(self) -> None:
         """Start the coroutine, unless the call was cancelled before. For the loop's thread."""

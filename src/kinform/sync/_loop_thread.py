@@ -1,4 +1,4 @@
-"""The loop thread: where all that `kinform.sync` offers really happens.
+"""The loop thread: it runs the event loop behind all of `kinform.sync`.
 
 One thread for each process, started when it is first needed. It is a daemon, and is wound up when
 the interpreter exits. A fork leaves it behind in the parent: what belongs to it is refused in the
@@ -137,7 +137,7 @@ class LoopThread:
     # --- its end
 
     def note_running(self, key: object, stop: Work) -> None:
-        """Have ``stop`` done if the interpreter exits before `forget` was called with ``key``."""
+        """Register ``stop``, to run if the interpreter exits before `forget` of ``key``."""
         self._running[key] = stop
 
     def note_open(self, key: object, close: Work) -> None:
@@ -145,7 +145,7 @@ class LoopThread:
         self._open[key] = close
 
     def forget(self, key: object) -> None:
-        """There is nothing left to do for ``key`` at the exit."""
+        """Remove what was registered for ``key``."""
         self._running.pop(key, None)
         self._open.pop(key, None)
 
@@ -206,7 +206,7 @@ class LoopThread:
             asleep.wait(_REST)
 
     def wake(self) -> None:
-        """Let the loop go on."""
+        """Let the loop continue."""
         self._awake.set()
 
     def disown(self) -> None:

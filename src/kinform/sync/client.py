@@ -1,4 +1,4 @@
-"""`connect` and `Client` for blocking code: the front door, without ``await``."""
+"""`connect` and `Client` for blocking code: the entry point, without ``await``."""
 
 from __future__ import annotations
 

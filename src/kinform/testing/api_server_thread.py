@@ -106,10 +106,10 @@ class APIServerThread:
         self.call(lambda server: server.compact(revision))
 
     def restore(self, revision: int) -> None:
-        """Be again as at ``revision``, as an etcd restored from a backup; watches end.
+        """Restore the state at ``revision``, as etcd is restored from a backup; watches end.
 
         Raises:
-            UsageError: there was no such revision, or it is forgotten, or the server does not run.
+            UsageError: the revision never existed or was compacted, or the server does not run.
         """
         self.call(lambda server: server.restore(revision))
 

@@ -147,10 +147,10 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self._jumps.now
 
     def _be_exact(self, now: float) -> None:
-        """Have timers that are due run, and none before: not by the smallest part of a second.
+        """Run timers exactly when they are due, never earlier.
 
-        asyncio runs a timer up to a clock's resolution too early. Where real time moves on, that
-        does no harm; here, two tasks that wait for the same time could wake each other for ever.
+        asyncio runs a timer up to a clock's resolution too early. In real time that does no harm;
+        in virtual time two tasks that wait for the same time could wake each other for ever.
         """
         self._clock_resolution = math.ulp(now)
 

@@ -92,7 +92,7 @@ class Finder:
         """Use another version or scope of the resource, but never another resource.
 
         Discovery can be incomplete: if the server's core group does not answer for a moment,
-        "pods" are those of metrics.k8s.io.
+        "pods" resolves to the pods of metrics.k8s.io.
         """
         if self.found is None or _identity(self.found) == _identity(found):
             self.found = found

@@ -33,7 +33,7 @@ class DelayTimer(Generic[K]):
         self._stopped = False
 
     def add(self, key: K, delay: float) -> None:
-        """Have ``key`` fall due in ``delay`` seconds, or as it does already, if that is sooner."""
+        """Make ``key`` due in ``delay`` seconds, unless it is due sooner already."""
         loop = asyncio.get_running_loop()
         if self._delays.add(key, loop.time() + delay) and not self._stopped:
             self._set(loop)

@@ -31,7 +31,7 @@ class QueueMetrics(Protocol):
     """A hook that is called for each event in one queue. Methods must be quick and not raise."""
 
     def added(self, *, depth: int) -> None:
-        """A key was added that was not to be worked on already."""
+        """A key was added that was not yet waiting or marked to be processed again."""
         ...
 
     def started(self, *, depth: int, waited: float) -> None:

@@ -111,7 +111,7 @@ class WorkQueue(Generic[K]):
         self._max_causes = max_causes
         self._state: WorkState[K] = WorkState(order)
         self._timer: DelayTimer[K] = DelayTimer(self._add_delayed)
-        self._later: dict[K, tuple[Priority, Causes]] = {}  # of the keys that the timer has
+        self._later: dict[K, tuple[Priority, Causes]] = {}  # of delayed keys
         self._causes: dict[K, Causes] = {}  # of keys that wait
         self._current: dict[K, Causes] = {}  # of keys in processing
         self._getters: deque[asyncio.Future[None]] = deque()
@@ -123,9 +123,9 @@ class WorkQueue(Generic[K]):
     # --- putting in ---------------------------------------------------------------------------
 
     def add(self, key: K, *, priority: Priority = _NORMAL, cause: Cause | None = None) -> None:
-        """Have ``key`` worked on. After a shut-down it is dropped, as in client-go.
+        """Add ``key`` to be processed. After a shut-down it is dropped, as in client-go.
 
-        ``priority`` counts only where there is an ``order`` that looks at it.
+        ``priority`` has an effect only with an ``order`` that uses it.
         """
         if self._is_shut_down:
             return
@@ -154,8 +154,8 @@ class WorkQueue(Generic[K]):
         """Add ``key`` in ``delay`` seconds; at once if that is not positive.
 
         A key that is already to be added later keeps the earlier of the two times, the higher of
-        the two priorities, and both causes. Adding it now does not change what comes later. After
-        a shut-down it is dropped, and while the queue drains it is reported.
+        the two priorities, and both causes. A call of `add` does not cancel the delayed one. After
+        a shut-down the key is dropped; while the queue drains it is reported (`Drained.delayed`).
 
         Raises:
             ValueError: if ``delay`` is not a finite number.
@@ -179,7 +179,7 @@ class WorkQueue(Generic[K]):
         self._add_later(key, delay, priority=priority, causes=causes)
 
     def forget(self, key: K) -> None:
-        """End the rate limiter's count of failures. The key stays where it is; `done` is due."""
+        """Reset the rate limiter's failure count of ``key``. `done` must still be called."""
         self._rate_limiter.forget(key)
 
     def num_requeues(self, key: K) -> int:
@@ -294,7 +294,7 @@ class WorkQueue(Generic[K]):
                 if self._state.waiting or self._state.processing:
                     await drainer
         except TimeoutError:
-            pass  # the report says what that means
+            pass  # reported as `Drained.unfinished`
         finally:
             self._drainers.remove(drainer)
             delayed = tuple(self._timer.keys())
@@ -368,7 +368,7 @@ class WorkQueue(Generic[K]):
             _wake(self._getters.popleft())
 
     def _wake_for_the_end(self) -> None:
-        """Wake those who wait for what can no longer come, after a key was done."""
+        """Wake callers of `get` and of the drain that have nothing left to wait for."""
         if self._state.waiting:
             return
         if not self._state.returning:

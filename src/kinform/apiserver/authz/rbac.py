@@ -32,7 +32,7 @@ MAX_COMPARISONS: Final = 200_000
 
 
 class TooManyRules(Exception):
-    """Rules are the product of so many verbs and things that they are not compared."""
+    """The rules have too many combinations of verbs and resources to be compared."""
 
 
 class Attributes(NamedTuple):

@@ -212,7 +212,7 @@ def _quota(obj: Json) -> None:
 
 
 def _limit_range(obj: Json) -> None:
-    """Let a maximum be the default limit, and that, or a minimum, the default request."""
+    """Default the limit to the maximum, and the request to that limit or to the minimum."""
     spec = as_dict(obj.get("spec"))
     spec["limits"] = spec.get("limits") or None
     obj["spec"] = spec

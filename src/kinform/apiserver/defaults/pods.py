@@ -172,7 +172,7 @@ def _spell(amount: Fraction) -> str:
 
 
 def _default_tolerations(spec: Json) -> None:
-    """Let a pod stay five minutes on a node that is lost, unless it says otherwise."""
+    """Tolerate a lost node for five minutes, unless the pod has its own tolerations for it."""
     tolerations: list[Json] = spec.setdefault("tolerations", [])
     missing = [
         taint

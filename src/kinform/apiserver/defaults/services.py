@@ -44,7 +44,7 @@ def needs_address(spec: Json) -> bool:
 
 
 def allocate(used: Container[str], *, start: int = 0) -> str:
-    """Return an address of `RANGE` that is not among the ``used`` ones; the first one is kept.
+    """Return an address of `RANGE` that is not ``used``, and never the first, which is reserved.
 
     The lower part of the range is for clients that ask for an address. It is used for others only
     when the rest is exhausted, as in kube-apiserver.

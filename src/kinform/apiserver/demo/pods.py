@@ -69,7 +69,7 @@ class Kubelets:
     # --- nodes
 
     def _beat(self, node: Json, number: int) -> None:
-        """Say that a node lives."""
+        """Report that a node is alive."""
         if number % _LEASE_STEPS == 0:
             self._renew(text(node, "metadata", "name"))
         if number % _STATUS_STEPS == 0 or "conditions" not in as_dict(node.get("status")):

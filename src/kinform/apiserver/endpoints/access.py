@@ -267,7 +267,7 @@ def attributes(request: ServerRequest) -> Attributes:
 
 
 def _of_collection(request: ServerRequest, verb: str) -> tuple[str, str]:
-    """Return what is done to a collection, and the one name in it that is meant, if any."""
+    """Return the verb on a collection, and the name that its field selector requires, if any."""
     if verb == "delete":
         return "deletecollection", ""
     if verb == "get":

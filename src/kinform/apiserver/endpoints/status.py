@@ -61,7 +61,7 @@ class StatusError(Exception):
         self.warnings: Sequence[str] = ()
         """The warnings that were found before the request was refused."""
         self.continue_token = ""
-        """With which a list can go on, though not consistently."""
+        """A token with which the list can continue, from the current state: not consistent."""
 
     def to_dict(self) -> dict[str, object]:
         """Return the Status, as a JSON body or as the object of an ERROR event."""

@@ -93,7 +93,7 @@ class FaultInjector:
         """No restore goes back further."""
 
     async def answer(self, request: ServerRequest) -> ServerResponse:
-        """Answer a request with what its faults leave of the answer.
+        """Answer a request, with the effects of the faults that hit it.
 
         Raises:
             Broken: the connection ends without an answer.

@@ -82,7 +82,7 @@ class FaultPlan:
         return fault
 
     def remove(self, fault: Fault) -> None:
-        """Let a fault happen no longer: who was held up by it goes on.
+        """End a fault: requests that it held up continue.
 
         Raises:
             UsageError: it is not in the plan.

@@ -197,7 +197,7 @@ def _value_at(value: JsonValue, steps: Sequence[str], *, is_strict: bool) -> Jso
 
 
 def _index(step: str, length: int) -> int:
-    """Return an index below ``length``; one below zero counts from there."""
+    """Return an index below ``length``; a negative one counts from the end."""
     if not _INDEX.fullmatch(step):
         raise _Impossible
     index = int(step)

@@ -16,10 +16,10 @@ _CLASSES: Final = "priorityclasses.scheduling.k8s.io"
 
 
 def admit(cluster: Cluster, kind: Kind, obj: Json) -> None:
-    """Let a new object in, with what it takes over from others, in place.
+    """Admit a new object, and set the fields that it takes from other objects, in place.
 
     Raises:
-        StatusError: something that it names is not there, or its kind is about to go.
+        StatusError: an object that it names does not exist, or its CRD is terminating.
     """
     if kind.storage == "pods":
         _prioritize(cluster, kind, obj)

@@ -38,7 +38,7 @@ _CREATED_BY_UPDATE: Final = frozenset(
 )
 _SERVICES: Final = "services"
 _BINDING: Final = "binding"
-"""The one way to change what else cannot be changed: the node of a pod."""
+"""The only way to change the node of a pod, which is immutable otherwise."""
 _ATTEMPTS: Final = 8
 """The most names that are generated for one object, if they are taken."""
 _DIGITS: Final = 20

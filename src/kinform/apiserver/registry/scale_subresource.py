@@ -81,7 +81,7 @@ class Scaling:
     def _apply(
         self, request: ServerRequest, route: Route, current: Json, *, options: WriteQuery
     ) -> Json:
-        """Apply a scale as what it means of the object; who refuses it speaks of the scale."""
+        """Apply a Scale to the object that it scales; error messages name the Scale."""
         kind = route.kind
         wanted, _ = decoding.decode(request.body, "application/yaml", kind="Scale")
         decoding.check(
@@ -146,7 +146,7 @@ def _patched(request: ServerRequest, kind: Kind, current: Json) -> Json:
 
 
 def _owners(kind: Kind, obj: Json) -> list[Json]:
-    """Return the entries of who owns the number of replicas, as they are of a scale."""
+    """Return the ``managedFields`` of the replicas' owners, in the form of a Scale."""
     path = scale.replicas_path(kind)
     found: list[Json] = []
     for entry in map(as_dict, as_list(obj["metadata"].get("managedFields"))):

@@ -150,7 +150,7 @@ class Journal:
 
 
 async def _opened(path: str | os.PathLike[str]) -> Database:
-    """Open a data file; who is cancelled meanwhile waits until it is open, and closes it."""
+    """Open a data file; if cancelled, wait until it is open, and close it."""
     opening = asyncio.get_running_loop().create_task(offload(Database.open, path))
     try:
         await ended(opening)

@@ -275,7 +275,7 @@ class ResourceTable:
         self.current[stored.key] = stored
 
     def restore(self, revision: int) -> None:
-        """Be again as it was at ``revision``.
+        """Restore the state at ``revision``.
 
         Raises:
             Expired: that is too long ago.
@@ -390,7 +390,7 @@ class Storage:
             table.compact(revision)
 
     def restore(self, revision: int) -> None:
-        """Be again as it was at ``revision``, counter included: an etcd from a backup.
+        """Restore the state at ``revision``, with the counter, as etcd from a backup.
 
         Raises:
             Expired: that is too long ago; nothing was changed.

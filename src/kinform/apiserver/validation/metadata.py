@@ -142,9 +142,9 @@ def validate_metadata(kind: Kind, obj: Json) -> list[FieldError]:
 def validate_metadata_update(
     kind: Kind, new: Json, old: Json, *, subresource: str = ""
 ) -> list[FieldError]:
-    """Return the errors of a change of metadata, as often as the server says it.
+    """Return the errors of a change of metadata, each repeated as often as the server repeats it.
 
-    What the server sets itself may be missing in ``new``, but not be different.
+    Fields that the server sets may be missing in ``new``, but must not be different.
     """
     before, after = _looks_of(kind, subresource)
     once = (_NEW if _STRICT.isdisjoint(before + after) else _NEW_STRICT, _CHANGE)

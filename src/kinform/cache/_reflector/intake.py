@@ -270,8 +270,9 @@ class Intake(Generic[T]):
             self._list_unreadable(Unreadable(entry.metadata, nameless))
             return
         seen, newest = entry.metadata.resource_version, under_way.newest
-        # Most objects are older than the newest so far, which is seen here without a call: a newer
-        # one is longer, or greater as text. The store calls `newest` for each object as well.
+        # Most objects are older than the newest so far. This check skips them without a function
+        # call: a newer version is longer, or greater as text. The store calls `newest` for each
+        # object as well.
         if seen > newest or seen[under_way.newest_length :]:
             under_way.newest = versions.newest(newest, seen)
             under_way.newest_length = len(under_way.newest)

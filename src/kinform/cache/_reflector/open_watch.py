@@ -119,7 +119,7 @@ class OpenWatch:
         self.is_stopped = True
 
     def check(self) -> None:
-        """Raise ``CancelledError`` if it must end: the source may have swallowed one."""
+        """Raise ``CancelledError`` if the watch must end: its source may have swallowed one."""
         if self.is_stopped or self.limit.expired():
             raise asyncio.CancelledError
 
@@ -144,7 +144,7 @@ class OpenWatch:
         return asyncio.get_running_loop().time() - self.started
 
     def reached_timeout(self) -> bool:
-        """Tell whether it lasted for its timeout, except for rounding."""
+        """Return whether it lasted for its timeout, except for rounding."""
         return self.lived() >= self.timeout - min(1.0, self.timeout / 10)
 
     def _reschedule(self, when: float | None) -> None:

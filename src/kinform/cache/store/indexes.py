@@ -200,9 +200,10 @@ class Index(Generic[T]):
             self._kept.pop(key, None)
 
     def write(self, changes: Sequence[Transition[T]], values: Sequence[Values] | None) -> None:
-        """Perform ``changes``, given the values of each one's new entry.
+        """Apply ``changes`` to the index.
 
-        ``None`` for a built-in index, which reads them here.
+        ``values`` holds the index values of the new entry of each change. It is ``None`` for a
+        built-in index, which computes them here.
         """
         postings, kept, values_of = self._postings, self._kept, self.values_of
         for place, change in enumerate(changes):

@@ -68,7 +68,7 @@ class Store(Generic[T]):
         self._entries = cast("ThreadSafeStore[T]", _Guarded(self._entries, guard.check))
 
     def release(self) -> None:
-        """Check only keys that are not held from now on."""
+        """Stop calling the guard before each read; it is still called for keys not held."""
         held = cast("object", self._entries)
         if isinstance(held, _Guarded):
             self._entries = cast("_Guarded[T]", held).store

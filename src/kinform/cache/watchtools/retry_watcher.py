@@ -175,7 +175,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
             await self._news.wait()
 
     def _is_new(self, received: Received[T] | Unreadable) -> TypeGuard[Received[T]]:
-        """Tell whether it is new for the caller, and advance the version if so.
+        """Return whether it is new for the caller, and advance the version if so.
 
         Raises:
             DecodeError: it cannot be read, or has no version.
@@ -326,7 +326,7 @@ def _silent(seconds: float, *, cause: BaseException) -> TransportError:
 
 
 def _is_final(error: KinformError, *, at_start: bool) -> bool:
-    """Tell whether another watch would end in the same way."""
+    """Return whether another watch would end in the same way."""
     if isinstance(error, TransportError):
         return error.failure is TransportFailure.CLOSED  # the client was closed
     if isinstance(error, UsageError):

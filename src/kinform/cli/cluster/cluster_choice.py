@@ -30,9 +30,9 @@ class OpenCluster:
 async def open_cluster(
     access: ClusterOptions, *, demo: bool, seed: int | None
 ) -> AsyncGenerator[OpenCluster]:
-    """Connect to what is configured; where nothing is at all, to a demo on this machine.
+    """Connect to the configured cluster; if none is configured, to a demo on this machine.
 
-    A configuration that is there but wrong is an error, never a reason for the demo.
+    An invalid configuration is an error; the demo is not started then.
 
     Raises:
         ConfigError: the configuration is wrong.
@@ -58,4 +58,4 @@ async def _configured(stack: AsyncExitStack, access: ClusterOptions) -> Client |
 
 
 async def _nothing() -> None:
-    """Leave a real cluster alone."""
+    """Do nothing: a real cluster need not settle."""

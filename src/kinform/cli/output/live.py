@@ -71,9 +71,9 @@ def _table(section: BoardSection, width: int) -> Table:
 
 
 def fitting(wanted: Sequence[int], *, room: int, least: int) -> list[int]:
-    """Return how wide the columns become that fit into ``room``: those on the right are left out.
+    """Return the widths of the columns that fit into ``room``; the rightmost ones are left out.
 
-    The first ``least`` are kept: where they are too wide, the widest of them gives way.
+    The first ``least`` columns are always kept; if they are too wide, the widest is made narrower.
 
     >>> fitting([10, 5, 6, 20], room=30, least=2)
     [10, 5, 6]

@@ -101,7 +101,7 @@ _decoder: Final = msgspec.json.Decoder(_Document)
 def parse_table(
     raw: bytes, *, columns: tuple[Column, ...] = (), received: float = 0.0, kind: str = ""
 ) -> ServerTable:
-    """Read a ``Table``; ``columns`` are the ones to go on with where it repeats none (a watch).
+    """Read a ``Table``; ``columns`` is for a table of a watch, which does not repeat its columns.
 
     A list of objects is read as well, as rows of kind ``kind`` with a name and an age.
 
@@ -148,7 +148,7 @@ def header_texts(columns: Sequence[Column], *, wide: bool) -> list[str]:
 
 
 def row_texts(row: Row, *, wide: bool, wall: float) -> list[str]:
-    """Return the texts of a row's cells at the time ``wall``; its age goes on with it."""
+    """Return the texts of a row's cells; the age is computed for the time ``wall``."""
     texts: list[str] = []
     for at in shown(row.columns, wide=wide):
         value = row.cells[at] if at < len(row.cells) else None

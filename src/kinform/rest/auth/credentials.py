@@ -298,7 +298,7 @@ class _Held(NamedTuple):
 
     @property
     def remaining(self) -> float:
-        """Seconds until it expires. Even one issued as expired is used for a moment."""
+        """Seconds until it expires; at first positive even if it was issued as expired."""
         if self.expires_at is None:
             return math.inf
         times = clock.current()

@@ -179,10 +179,11 @@ class Context:
     ) -> Object:
         """Apply an object on the server, with the controller's name as the field manager.
 
-        Both are dicts, `Object` or models; those of `kinform.clientset` know their kind.
+        ``body`` and ``owner`` are dicts, `Object` or models; models of `kinform.clientset` know
+        their kind.
 
-        With ``owner`` it is marked as controlled by that object: it is deleted with the owner,
-        and a controller that ``owns`` its kind is notified of its changes.
+        With ``owner`` the object is marked as controlled by the owner: it is deleted with the
+        owner, and a controller that ``owns`` its kind is notified of its changes.
 
         Raises:
             ConflictError: another manager owns a field, and ``force`` is off.

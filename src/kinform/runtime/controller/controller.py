@@ -189,7 +189,7 @@ class Controller:
         """Create the informers. They are started afterwards.
 
         Raises:
-            UsageError: it is another manager's, or of the past.
+            UsageError: the controller belongs to another manager, or has run already.
         """
         if self._environment is not None:
             raise UsageError(f"controller {self.name} has run already; make a new one")

@@ -208,7 +208,7 @@ class Reconciler:
 
 
 def _is_namespace_terminating(context: Context, error: ForbiddenError) -> bool:
-    """Tell whether the server refused a write because the object's own namespace is deleted.
+    """Return whether the server refused a write because the object's own namespace is deleted.
 
     A write into another namespace, or to another server, is retried: that namespace may come back.
     """
@@ -226,7 +226,7 @@ def _sole(error: BaseException) -> BaseException:
 
 
 def is_async(function: Callable[..., object]) -> bool:
-    """Tell whether calling ``function`` returns a coroutine, as far as its definition shows."""
+    """Return whether calling ``function`` returns a coroutine, as far as its definition shows."""
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(

@@ -132,12 +132,12 @@ class QueueMeter:
 
     @property
     def queue_duration(self) -> HistogramSnapshot:
-        """The time that keys have waited."""
+        """How long keys waited in the queue, as a histogram."""
         return self._queue_duration.snapshot()
 
     @property
     def work_duration(self) -> HistogramSnapshot:
-        """The time that keys were processed."""
+        """How long the processing of keys took, as a histogram."""
         return self._work_duration.snapshot()
 
 
@@ -159,9 +159,9 @@ class ControllerStatistics:
     queue_adds: int
     queue_retries: int
     queue_duration: HistogramSnapshot
-    """The time that keys have waited."""
+    """How long keys waited in the queue, as a histogram."""
     work_duration: HistogramSnapshot
-    """The time that keys were processed."""
+    """How long the processing of keys took, as a histogram."""
     unexpected_ends: int = 0
     """The number of workers and sources that ended unexpectedly."""
 

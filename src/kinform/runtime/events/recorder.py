@@ -121,7 +121,7 @@ class EventOutbox:
         return len(self._waiting)
 
     def put(self, record: EventRecord, now: float) -> Put:
-        """Have ``record`` written, unless it is one too many."""
+        """Queue ``record`` for writing, unless the queue is full or the rate limit is reached."""
         if record in self._waiting:
             return Put.MERGED
         if len(self._waiting) >= self.capacity:

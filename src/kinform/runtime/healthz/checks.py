@@ -59,11 +59,11 @@ class Checks:
         self._checks: dict[str, Check] = {}
 
     def add(self, name: str, check: Check) -> None:
-        """Have ``check`` asked too.
+        """Add ``check`` under ``name``.
 
         Raises:
-            UsageError: there is one of that name, the name cannot stand in a URL, or the check is
-                an ``async def``.
+            UsageError: a check has that name already, the name is not valid in a URL, or the check
+                is an ``async def``.
         """
         if not name or not name.replace("-", "").replace("_", "").isalnum() or not name.isascii():
             raise UsageError(f"check {name!r}: a name has letters, digits, '-' and '_' only")

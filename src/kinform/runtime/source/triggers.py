@@ -54,7 +54,7 @@ class Enqueue(Protocol):
     def __call__(
         self, key: ObjectName, *, priority: Priority = ..., cause: Cause | None = None
     ) -> None:
-        """Have ``key`` reconciled."""
+        """Add ``key`` to the queue, to be reconciled."""
         ...
 
 
@@ -169,7 +169,7 @@ class ChannelSource:
         self._add: Enqueue | None = None
 
     def send(self, name: ObjectName) -> None:
-        """Have ``name`` reconciled.
+        """Add ``name`` to the queue, to be reconciled.
 
         Raises:
             UsageError: the controller does not run, and the buffer is full; or ``name`` is none.

@@ -155,8 +155,8 @@ class Election:
     def release(self, at: Moment, within: float | None = None) -> Action:
         """Lead no more, from this instant, and give the Lease back if it may be ours.
 
-        It is tried for ``within`` seconds, the renew deadline at most. What was under way must
-        have been given up.
+        It is tried for ``within`` seconds, the renew deadline at most. The caller must have
+        cancelled the request that was under way.
         """
         may_hold = self.may_hold
         self.abandon()

@@ -132,12 +132,12 @@ class EventRecord:
         self.last = wall
 
     def settle(self, count: int) -> None:
-        """Record that the server has it, with this count."""
+        """Record that the server has the Event, with this count."""
         self.exists = True
         self.written = count
 
     def vanish(self) -> None:
-        """Record that the server does not have it: Events live for an hour."""
+        """Record that the server does not have the Event: Events live for an hour."""
         self.exists = False
         self.attempts = self.written = 0
 

@@ -43,7 +43,7 @@ class Delta(msgspec.Struct, Generic[T], frozen=True, gc=False):
     contains the key. Then ``final_state_unknown`` is true, and ``entry`` is the last known state,
     or ``None`` if there is none. Every other delta has an entry.
 
-    ``afresh`` on an object of a list as in `ReplacedAll`.
+    ``afresh`` is set only on objects of a relist; it means the same as in `ReplacedAll`.
     """
 
     type: DeltaType

@@ -108,12 +108,13 @@ class ReflectorStore(Protocol[T]):
         The mapping now belongs to the store and must not be changed. It is taken as a whole or,
         if something raises, not at all.
 
-        ``afresh`` (passed only if true): equal versions prove nothing, see `ReplacedAll`.
+        ``afresh`` (passed only if true): the server was restored, so objects with the same
+        resourceVersion may differ; see `ReplacedAll`.
         """
         ...
 
     def resync(self) -> None:
-        """Have every object delivered again; the content stays the same."""
+        """Deliver every object again; the content stays the same."""
         ...
 
     def bookmark(self, resource_version: str, /) -> None:

@@ -227,10 +227,10 @@ def step(
 
 
 def counted(state: State, action: Action, *, now: float) -> State:
-    """Return the state if the request of ``action`` was sent as late as ``now``.
+    """Return the state with the request of ``action`` counted at ``now`` instead of earlier.
 
-    Limiters and discovery may delay a request after it was decided. So it counts from its answer
-    or failure on.
+    Rate limiters and discovery may delay a request after the decision to send it. So the budget
+    counts it at the time of its answer or failure.
     """
     if isinstance(action, Probe):
         return replace(state, lists=state.lists.probe_delayed(now))
@@ -247,7 +247,7 @@ def pages_expired(state: State) -> State:
 
 
 def probe_wait(state: State, *, now: float) -> tuple[State, float]:
-    """Return how long a probe beside an open watch has to wait; at 0 it is counted."""
+    """Return how long a probe beside an open watch must wait. If that is 0, count the probe."""
     wait = state.lists.probe_wait(now=now)
     return (state, wait) if wait else (replace(state, lists=state.lists.probed(now)), 0.0)
 
@@ -548,7 +548,7 @@ class _Step:
         return self.list()
 
     def probe_failed(self, error: KinformError) -> Decision:
-        """Probe again after an outage; any other error will meet the watch as well."""
+        """Probe again after an outage; after any other error watch, which will report it too."""
         if not _is_outage(error):
             self.health(failed_probes=0)
             return self.watch()
@@ -606,12 +606,12 @@ def _went_back(before: str, now: str) -> bool:
 
 
 def _is_internal(error: ApiError) -> bool:
-    """Tell whether an error is transient: an object that the server cannot read is not."""
+    """Return whether an error is transient: an object that the server cannot read is not."""
     return error.code == 500 and error.reason in {"", "InternalError"}
 
 
 def _is_outage(error: KinformError) -> bool:
-    """Tell whether the server could not answer any request just now."""
+    """Return whether the server could not answer any request just now."""
     if isinstance(error, ApiError):
         return error.code in {401, 429, 502, 503, 504}
     return isinstance(error, TransportError)
@@ -624,7 +624,7 @@ def _is_version_unusable(error: KinformError | None) -> bool:
 
 
 def _would_fail_lists(error: KinformError) -> bool:
-    """Tell whether a plain list would fail in the same way as a streamed one."""
+    """Return whether a plain list would fail in the same way as a streamed one."""
     if isinstance(error, TransportError):
         return error.failure in _NO_CONNECTION
     return isinstance(error, UnknownResourceError)
@@ -636,7 +636,7 @@ def _pause_after(error: KinformError | None) -> float:
 
 
 def _is_refusal(error: KinformError) -> bool:
-    """Tell whether the server does not support the request: another try would not help."""
+    """Return whether the server does not support the request: another try would not help."""
     if not isinstance(error, ApiError) or error.is_resource_version_too_large:
         return False
     return isinstance(error, InvalidError) or error.code in {405, 406, 415, 501}

@@ -33,7 +33,7 @@ class Delays(Generic[K]):
         self._pushed = 0
 
     def add(self, key: K, due: float) -> bool:
-        """Have ``key`` fall due at ``due``; return whether that is sooner than it was."""
+        """Make ``key`` due at ``due`` if that is sooner; return whether it is."""
         known = self._due.get(key)
         if known is not None and known[0] <= due:
             return False

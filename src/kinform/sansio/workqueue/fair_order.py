@@ -106,8 +106,8 @@ class FairOrder(Generic[K]):
         self._now = 0  # virtual time
         self._size = 0
         self._raised: set[K] = set()  # keys that stand in more than one line
-        # The only key that waits, if no other was added since: it shares with no other key, so it
-        # needs no line. This is the common case of a queue whose workers keep up.
+        # The only waiting key, while no other key waits: it competes with no other key, so it is
+        # not put into a line. This is the common case of a queue whose workers keep up.
         self._alone: tuple[K, Priority] | None = None
 
     def push(self, key: K, priority: Priority, /) -> None:

@@ -136,7 +136,7 @@ class Servers:
                 self.close()
 
     def crash_report(self) -> str:
-        """Return what is to be said about servers that ended on their own; empty if none did."""
+        """Return a report on the servers that ended on their own; empty if none did."""
         with self._lock:
             return "\n".join(_obituary(server) for server in self._all if server.has_crashed)
 

@@ -52,7 +52,7 @@ class Server:
 
     @property
     def pid(self) -> int | None:
-        """Its process id, or None unless it runs as far as is known."""
+        """Its process id; None before the start, or once its end was noticed."""
         return self._pid if self._code is None else None
 
     @property

@@ -213,7 +213,7 @@ class ControlPlane:
         self._servers.signal_apiserver(self._index(apiserver), signal.SIGSTOP)
 
     def resume(self, apiserver: int = 0) -> None:
-        """Let a frozen apiserver go on."""
+        """Let a frozen apiserver continue."""
         self._servers.signal_apiserver(self._index(apiserver), signal.SIGCONT)
 
     async def kill_apiserver(self, apiserver: int = 0) -> None:
@@ -244,7 +244,7 @@ class ControlPlane:
         return await offload(self._servers.compact, restart=restart)
 
     def lag(self, apiserver: int, seconds: float) -> None:
-        """Have an apiserver learn from etcd ``seconds`` late, from now on; 0 ends that.
+        """Delay an apiserver's view of etcd by ``seconds`` from now on; 0 ends the delay.
 
         Its watch cache falls behind: watches are late, and reads that take any version
         (``resourceVersion=0``) are stale, while other apiservers are fresh. Its writes and
@@ -272,7 +272,7 @@ class ControlPlane:
         """
         await offload(self._servers.restore, snapshot)
 
-    # Inside.
+    # Internals.
 
     def _index(self, apiserver: int) -> int:
         count = len(self.urls)

@@ -109,7 +109,7 @@ class FakeSelection:
             raise invalid(str(exc), code=400) from exc
 
     def matches(self, revision: Revision[T] | None) -> bool:
-        """Tell whether there is an object, and it is selected."""
+        """Return whether there is an object, and it is selected."""
         if revision is None or not self.labels.matches(revision.entry.metadata.labels):
             return False
         return self.fields.matches(revision.field)

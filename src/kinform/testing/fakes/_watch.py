@@ -134,7 +134,7 @@ class FakeWatch(AsyncIterator[Received[T]]):
             self._on_change()
 
     def freeze(self) -> None:
-        """Let it be silent for good."""
+        """Send nothing any more, without ending the watch."""
         self._is_frozen = True
 
     @contextlib.contextmanager

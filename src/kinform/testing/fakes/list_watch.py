@@ -178,7 +178,7 @@ class FakeListWatch(Generic[T]):
         return self._publish(self._history.delete(obj, visible=not drop))
 
     def advance(self, count: int = 1) -> None:
-        """Let the version grow by ``count``, as writes to other kinds do."""
+        """Increase the version by ``count``, as writes to other kinds do."""
         self._history.version += count
 
     def compact(self) -> None:
@@ -245,11 +245,11 @@ class FakeListWatch(Generic[T]):
         self._watch_faults.fail(errors, forever=forever)
 
     def hang_lists(self) -> None:
-        """Let lists wait for an answer until `heal`."""
+        """Do not answer lists until `heal`."""
         self._list_faults.hang()
 
     def hang_watches(self) -> None:
-        """Let watches wait for their start until `heal`."""
+        """Do not start watches until `heal`."""
         self._watch_faults.hang()
 
     def heal(self) -> None:

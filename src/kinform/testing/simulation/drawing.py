@@ -339,10 +339,10 @@ def _any_fault(dice: random.Random) -> Fault:
 
 
 def _topping(dice: random.Random, there: Sequence[Action], end: float) -> Sequence[Action]:
-    """Return what the server does wrong besides, if ``there`` is too little of it.
+    """Return more faults of the server, if ``there`` has too few or too few kinds of them.
 
-    Its dice are its own, so that no other schedule is changed by it. None of it lags: where
-    something does, less can be asked of a cache.
+    It has its own dice, so that no other schedule changes. No lag is among them: with a lag the
+    oracles can require less of a cache.
     """
     kinds = [kind_of(action) for action in there if is_of_server(action)]
     added: list[Action] = []
@@ -361,7 +361,7 @@ def _besides(dice: random.Random, at: float) -> Action:
             return Compact(at=at)
         case 1:
             fault = faults.clock_offset(dice.choice((-86_400.0, -30.0, 30.0, 86_400.0)))
-        case 2 | 3:  # so slow that only who counts the whole time notices
+        case 2 | 3:  # so slow that only a limit on the whole time notices
             size, verb = dice.randint(1, 50), dice.choice(_DRIPPING)
             fault = faults.drip(size=size, every=20.0, verb=verb, times=2)
         case _:

@@ -119,9 +119,9 @@ class Process:
         return witness
 
     def watch_leadership(self, elector: LeaderElector, *, guards: str = "") -> None:
-        """Have checked that no other process leads while this one does.
+        """Check from now on that no other process leads while this one does.
 
-        ``guards``: and that it leads whenever it sends a write to a path with this in it.
+        With ``guards``, also check that it leads whenever it writes to a path that contains it.
         """
         self.electors.append(elector)
 
@@ -133,9 +133,9 @@ class Process:
             self.link.before_write = check
 
     def renew_informers(self, part: str) -> None:
-        """Say that informers of paths with ``part`` in them are new ones from now on.
+        """Count requests to paths that contain ``part`` for new informers from now on.
 
-        Each has a budget of requests of its own.
+        Each informer has its own budget of requests.
         """
         self.link.renewals[part] += 1
 
@@ -151,5 +151,5 @@ class Process:
             self._working.discard(key)
 
     def fail(self, oracle: str, message: str) -> None:
-        """Say that something is not as promised."""
+        """Report that a promise was broken."""
         self._report(Divergence(oracle, f"{self}: {message}"))

@@ -151,7 +151,7 @@ def drawn(first: int, count: int, *, faults: str | Iterable[str] = "all") -> Ite
 
 @contextlib.contextmanager
 def _fixed_hash_seed() -> Generator[None]:
-    """Have processes that are started meanwhile iterate over sets in one order."""
+    """Make processes started in this block iterate over sets in the same order."""
     before = os.environ.get("PYTHONHASHSEED")
     os.environ["PYTHONHASHSEED"] = "0"
     try:

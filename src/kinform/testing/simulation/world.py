@@ -186,7 +186,7 @@ class World:
         return [slot.process for slot in self._slots if slot.process is not None]
 
     async def run(self) -> None:
-        """Let everything happen.
+        """Run the schedule.
 
         Raises:
             Divergence: a promise was broken.

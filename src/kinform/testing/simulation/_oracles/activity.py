@@ -21,9 +21,9 @@ _MINUTE: Final = 60.0
 _PER_INPUT: Final = 10
 _EVERYTHING: Final = "a write"
 _OBJECTS: Final = 10
-"""A process may write so many times more often in total than it may write one object."""
+"""The limit on all writes of a process, as a multiple of the limit on writes of one object."""
 _CREATES: Final = 4
-"""So many times more objects may be created than one object may be written."""
+"""The limit on created objects, as a multiple of the limit on writes of one object."""
 _BOOKKEEPING: Final = ("leases", "events")
 
 

@@ -169,7 +169,7 @@ class Witness:
             self._fail("order", f"{key} was last delivered as {had}, and deleted as {state}")
 
     def hurry(self) -> None:
-        """Take no time any more."""
+        """Do not pause in the handler any more."""
         self._pauses = (0.0,)
 
     async def _pause(self) -> None:

@@ -45,7 +45,7 @@ _BEHIND: Final[Sequence[Verb]] = ("list", "list", "watch")
 
 
 def strays(dice: random.Random) -> Sequence[Action]:
-    """Behind a bookmark of the past watches end: who believes it begins there again."""
+    """Watches end after a stale bookmark: a client that trusts it watches from there again."""
     lasts = round(dice.uniform(30, 90), 1)
     bookmarks = faults.stray_bookmarks(revisions=dice.choice((500, 2000)), times=None)
     return [

@@ -1,4 +1,4 @@
-"""A workload: what the writes of a schedule are of."""
+"""A workload: the objects that the writes of a schedule create and change."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ class Link:
             if self._resets != resets:  # the server that had the request is gone
                 raise _error(request, TransportFailure.RESET)
             if is_write and self._notify("done", sent.path):
-                await asyncio.sleep(0)  # a process that is to end here ends here
+                await asyncio.sleep(0)  # lets the process end here, if that was scheduled
             if response.status < 300:
                 failed.clear()
             if response.status == 429:
@@ -286,7 +286,7 @@ class _Answer:
         return found
 
     async def _gather(self) -> None:
-        """Take what comes right behind, too."""
+        """Also take the bytes that arrive within one latency after this."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._link.latency):
                 while piece := await self._read_on():

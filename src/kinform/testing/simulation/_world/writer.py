@@ -1,4 +1,4 @@
-"""The writer: changes objects on the server, and is hit by no fault."""
+"""The writer: changes objects on the server; faults do not affect it."""
 
 from __future__ import annotations
 
@@ -132,9 +132,9 @@ class Writer:
             self._put(path, {**content, "data": {"value": "bWVkZGxlZA=="}})
 
     def restore(self, by: int) -> Sequence[Lost] | None:
-        """Let the server be as before the last ``by`` writes.
+        """Restore the state that the server had before the last ``by`` writes.
 
-        Return for each object the last write of it that is lost; None if it cannot be so.
+        Return the last lost write of each object; None if that state cannot be restored.
         """
         if not self._marks:
             return None
