@@ -32,19 +32,17 @@ _TIME: Final = "only what happens before the informer is stopped is compared"
 _OTHER: Final = "the scripts have no controllers, work queues, leases or writes"
 
 OUT_OF_SCOPE: Final[Mapping[str, str]] = {
-    "cache/lifetime": _TIME,
-    "cache/processor": "handlers are added before the start, and the stop is not compared",
-    "cache/reports": "log lines and notices are not compared",
-    "cache/turns": "one informer never waits for others",
+    "cache/_informer/lifetime": _TIME,
+    "cache/processor/processor": "handlers are added before the start, and the stop is not compared",
+    "cache/reflector_reports": "log lines and notices are not compared",
+    "cache/_reflector/reconnect_turns": "one informer never waits for others",
     "rest/connection": "deadlines of connections are below the harness's transport; no writes",
     "rest/reconnects": "one informer never waits for others",
     "runtime/": _OTHER,
-    "sansio/coalesce": "no handler is so slow that its buffer fills",
-    "sansio/delta_fifo": "the informer has another queue unless it is told otherwise",
+    "sansio/queue/coalesce": "no handler is so slow that its buffer fills",
+    "sansio/queue/delta_fifo": "the informer has another queue by default",
     "sansio/election": _OTHER,
-    "sansio/fair_queue": _OTHER,
-    "sansio/leases": _OTHER,
-    "sansio/work_queue": _OTHER,
+    "sansio/workqueue": _OTHER,
     "tasks.py": _TIME,
     "verbs/reading": "the scripts have no selectors",
 }
