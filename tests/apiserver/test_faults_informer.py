@@ -365,7 +365,9 @@ async def test_what_comes_damaged_for_ever_is_listed_more_and_more_rarely() -> N
             assert [key.name for key in here.informer.unreadable] == ["b"]
             assert list(here.in_cache()) == ["default/a", "default/c"]
             assert 5 <= sum(minute < 60 for minute in listed) <= 8
-            late = sorted({minute for minute in listed if minute >= 120})
+            # Once an hour a streamed list is refused, 0.2 s before the plain one: perhaps in the
+            # minute before.
+            late = sorted({minute for minute in listed if minute >= 120} - {1 + m for m in listed})
             waits = [after - before for before, after in itertools.pairwise(late)]
             assert late[0] <= 240
             assert 59 <= min(waits) <= max(waits) <= 121

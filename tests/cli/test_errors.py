@@ -158,7 +158,7 @@ def test_durations_are_gos(text: str, seconds: float) -> None:
         (["watch", "a/v1/b/c"], "no resource named 'a/v1/b'"),
         (["watch", "tokenreviews"], "cannot be asked to watch"),
         (["watch", "pods", "--field-selector", "a=b"], "field label not supported"),
-        (["get", "pods", "--context", "nope"], "no context 'nope'"),
+        (["get", "pods", "--context", "nope"], "context 'nope' does not exist"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

@@ -75,7 +75,7 @@ def fuzz_field_selector(data: bytes) -> None:
         assert exc.position is not None
         assert 0 <= exc.position <= len(text)
         # Beyond the server's rules: a field must be one, and text must have a UTF-8 form.
-        assert asked is None or "is no field" in exc.message or "surrogate" in exc.message
+        assert asked is None or "is not a field" in exc.message or "surrogate" in exc.message
         return
     assert asked is not None, text
     assert _terms(asked) == _wanted(selector)

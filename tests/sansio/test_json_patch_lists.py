@@ -45,9 +45,8 @@ def test_a_removal_and_a_move_at_once_are_refused() -> None:
     with pytest.raises(UsageError) as refused:
         carried(MOUNTS, after, "subPath")
     assert str(refused.value) == (
-        "cannot tell which items of /spec/list are which after the change, and the model does not "
-        "declare /spec/list/0/subPath, which would be lost; use patch(), or update the object as "
-        "a dict"
+        "cannot match the items of /spec/list after the change, and the model does not declare "
+        "/spec/list/0/subPath, which would be lost; use patch(), or update the object as a dict"
     )
 
 

@@ -75,7 +75,7 @@ async def test_no_line_of_a_log_holds_more_than_one_line() -> None:
         "predicate",
         "index 'failing'",
         "cannot be read",
-        "worked on",
+        "slow reconcile",
         "reconciled",
     )
     assert all(any(word in line for line in about) for word in expected), about

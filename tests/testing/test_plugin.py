@@ -26,7 +26,7 @@ import sys
 
 def test_nothing_of_kinform_is_loaded():
     loaded = {name for name in sys.modules if name.startswith("kinform")}
-    assert loaded == {"kinform", "kinform.testing", "kinform.testing.plugin"}
+    assert loaded == {"kinform", "kinform._lazy", "kinform.testing", "kinform.testing.plugin"}
 """
 
 
