@@ -481,6 +481,30 @@ def test_after_the_server_went_back_one_list_is_taken_as_it_is(distrusted: bool)
     assert store.entries.list()[0].object is held.object
 
 
+def test_after_a_restore_a_refused_list_does_not_make_known_objects_usable() -> None:
+    """F-R07: the store still has the objects of the old history."""
+
+    class Refusing(Store[Any]):
+        fails = False
+
+        def replace(self, entries: Any, resource_version: str, *, afresh: bool = False) -> Any:
+            if self.fails:
+                raise LookupError
+            return super().replace(entries, resource_version, afresh=afresh)
+
+    store = Refusing()
+    intake = intake_of(store, known=store.entries)
+    take(intake, listed(5, entry("a", 3)))
+    intake.distrust()  # restored from a backup
+    store.fails = True
+    with pytest.raises(LookupError):
+        take(intake, listed(9, entry("a", 3)))
+    store.fails = False
+    restored = entry("a", 3)
+    take(intake, listed(10, restored))
+    assert store.entries.list()[0].object is restored.object
+
+
 async def test_no_list_takes_objects_of_a_history_that_another_list_is_about_to_replace() -> None:
     """F-R07: what is known is of the old history until the new one is in the store."""
     store, queue = ThreadSafeStore[Any](), RealFIFO[Any]()

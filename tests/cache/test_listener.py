@@ -455,6 +455,24 @@ async def test_an_awaited_callback_may_take_its_time_but_not_in_silence(
 
 
 @in_virtual_time
+async def test_a_callback_that_takes_long_is_named_also_by_a_task_that_was_replaced(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def sleep(event: Added[str]) -> None:
+        await asyncio.sleep(40)
+
+    processor: Processor[str] = Processor(name="pods")
+    processor.add(handler(on_add=sleep, name="slow"), present=pods("a"), synced=True)
+    async with running(processor):
+        await asyncio.sleep(1)
+        for task in asyncio.all_tasks():
+            if task.get_name() == "handler slow":
+                task.cancel()
+        await asyncio.sleep(60)
+    assert "handler slow still runs after 30.0 s on Added of a" in caplog.messages
+
+
+@in_virtual_time
 async def test_statistics_tell_how_long_a_callback_has_been_running() -> None:
     async def sleep(event: Added[str]) -> None:
         await asyncio.sleep(10)

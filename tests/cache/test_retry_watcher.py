@@ -30,9 +30,10 @@ from kinform.errors import (
 from kinform.meta import ObjectMeta, ObjectName
 from kinform.objects.object import Object
 from kinform.rest.options import ListOptions
+from kinform.rest.reconnects import Reconnects
 from kinform.rest.results import Bookmark, ListResult, Received, Unreadable, WatchEvent
 from kinform.sansio.wire.watch import EventType
-from kinform.tasks import background
+from kinform.tasks import background, gather
 from kinform.testing import FakeListWatch, in_virtual_time
 
 CUT = TransportError("cut", failure=TransportFailure.RESET)
@@ -663,6 +664,31 @@ async def test_a_source_of_plain_generators_will_do() -> None:
     async with RetryWatcher(source, "1", rand=lambda: 0.0) as events:
         assert [(await anext(events)).object for _ in range(3)] == ["a", "b", "c"]
         assert events.resource_version == "5"
+
+
+@in_virtual_time
+async def test_watches_that_the_server_ended_early_all_at_once_are_reopened_in_turn() -> None:
+    """A server that shuts down ends them cleanly, and each has brought an event before."""
+    reconnects, opened = Reconnects(rate=5), list[float]()
+
+    def source() -> ListWatch[str]:
+        played = scripted([event("a", "2")], [event("b", "3")])
+
+        @contextlib.asynccontextmanager
+        async def watch(options: ListOptions) -> AsyncIterator[AsyncIterator[Received[str]]]:
+            opened.append(now())
+            async with played.watch(options) as events:
+                yield aiter(events)
+
+        return ListWatch(list=played.list, watch=watch, reconnects=reconnects)
+
+    async def read() -> list[str]:
+        async with RetryWatcher(source(), "1", rand=lambda: 0.0) as events:
+            return [(await anext(events)).object for _ in range(2)]
+
+    assert await gather(*(read() for _ in range(50))) == [["a", "b"]] * 50
+    again = sorted(opened)[50:]
+    assert again[-1] - again[0] == pytest.approx(49 / 5, abs=0.5)
 
 
 @in_virtual_time

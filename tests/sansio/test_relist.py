@@ -629,6 +629,18 @@ def test_requests_count_from_their_answer_not_from_their_decision() -> None:
     assert counted(State(), Probe(), now=18.0) == State()
 
 
+def test_two_lists_in_a_minute_never_wait_for_probes() -> None:
+    """A third one may: lists and probes together are at most 8."""
+    budget = OpeningBudget()
+    for second in range(6):
+        budget = budget.probed(float(second))
+    assert budget.probe_wait(now=6.0) > 0
+    for at in (6.0, 7.0):
+        assert budget.wait(now=at) == 0.0
+        budget = budget.used(at)
+    assert budget.wait(now=8.0) == pytest.approx(52.05)
+
+
 def test_probes_beside_a_watch_are_at_most_6_in_a_minute() -> None:
     state = probed_often(WATCHING, 6)
     assert probe_wait(state, now=8.0) == (state, pytest.approx(52.05))

@@ -33,7 +33,7 @@ _OTHER: Final = "the scripts have no controllers, work queues, leases or writes"
 
 OUT_OF_SCOPE: Final[Mapping[str, str]] = {
     "cache/_informer/lifetime": _TIME,
-    "cache/processor/processor": "handlers are added before the start, and the stop is not compared",
+    "cache/processor/processor": "handlers are added before the start; stops are not compared",
     "cache/reflector_reports": "log lines and notices are not compared",
     "cache/_reflector/reconnect_turns": "one informer never waits for others",
     "rest/connection": "deadlines of connections are below the harness's transport; no writes",

@@ -252,8 +252,8 @@ class Intake(Generic[T]):
             self.distrust()
             raise ResourceVersionRegressed(self.version, resource_version)
         if self._history is _History.RESTORED or is_older:
-            self._history = _History.REPLACING
             self._store.replace(finished.entries, resource_version, afresh=True)
+            self._history = _History.REPLACING  # not before: a store may refuse the list
         else:  # without ``afresh``, which a user's store need not accept
             self._store.replace(finished.entries, resource_version)
         self._is_ordered = versions.is_complete(resource_version, finished.newest)

@@ -233,6 +233,7 @@ class Listener(Generic[T]):
             self._busy_since = None
             if self._watch is not None:
                 self._watch.cancel()
+                self._watch = None  # the next worker sets its own
 
     async def _drain(self) -> None:
         take, call, clock = self._buffer.take, self._call, asyncio.get_running_loop().time

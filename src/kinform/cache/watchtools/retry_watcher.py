@@ -68,8 +68,10 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
     last event handed out. Waits in between grow with each failure, are never shorter than the
     server asks for, and begin anew once a watch was healthy: it lived for a minute or to its
     time-out, or it ended cleanly and brought an event or lived for 8 s. However healthy they were,
-    at most 8 watches are opened in any minute, the last of them spread over it. Bookmarks move
-    ``resource_version`` and are not yielded; `with_bookmarks` yields them too.
+    at most 8 watches are opened in any minute, the last of them spread over it. A watch that ended
+    before its time-out is reopened in turn with all others of the client (``reconnects``).
+
+    Bookmarks move ``resource_version`` and are not yielded; `with_bookmarks` yields them too.
 
     Entering the block starts the watch, in a task of its own; leaving it ends the watch and the
     iteration. It may be entered and left in different tasks, and read by one at a time. A read that
@@ -113,6 +115,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         self._rand = rand
         self._backoff = Backoff()
         self._budget = OpeningBudget()
+        self._was_cut = False  # the last watch ended before its timeout, perhaps with all others
         self._exit = contextlib.AsyncExitStack()
         self._task: asyncio.Task[None] | None = None
         self._pending: deque[Received[T] | Unreadable] = deque()  # one batch at most
@@ -223,6 +226,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
                 wait = max(wait, self._budget.wait(now=loop.time()))
                 if wait:
                     await asyncio.sleep(wait)
+                if wait or self._was_cut:
                     await self._take_turn()
                 self._budget = self._budget.used(loop.time())
                 watched = await apart(self._watch())  # user code
@@ -270,10 +274,12 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         if error is not None and _is_final(error, at_start=opened is None):
             raise error
         # The server may count from a little earlier; a second is the shortest timeout.
-        healthy_after = min(step.HEALTHY_AFTER, max(timeout - 1, step.SHORT_WATCH))
+        whole = max(timeout - 1, step.SHORT_WATCH)
+        healthy_after = min(step.HEALTHY_AFTER, whole)
         lived = 0.0 if opened is None else loop.time() - opened
         advanced = self.resource_version != before
         is_clean = opened is not None and error is None
+        self._was_cut = not (is_clean and lived >= whole)
         is_healthy = opened is not None and (
             lived >= healthy_after or (is_clean and (advanced or lived >= step.CLEAN_AFTER))
         )

@@ -118,7 +118,8 @@ class StreamSource(Generic[S]):
     """Has names reconciled that come out of an async iterator: a queue, a webhook, a database.
 
     Args:
-        open_stream: makes the iterator; called again if that fails, after a growing pause.
+        open_stream: makes the iterator; called again if that fails, after a growing pause. More
+            than five failures within a minute stop the manager with the error.
         map: which names an item means.
     """
 

@@ -8,8 +8,8 @@ Rule 2: While more than `PACED` slots are free, a request begins at once. With `
 slots, the time until the oldest request leaves the window is divided by ``r``, and the next request
 begins when that much time has passed since the last one. So a burst is followed by evenly spaced
 requests (every 15 s) and not by a long wait; requests at least 7.5 s apart are never delayed.
-Rule 3: Probes may use at most `PROBES` slots, so that probes never keep a list waiting. They do not
-count for rule 2.
+Rule 3: Probes may use at most `PROBES` slots, so that ``LIMIT - PROBES`` lists in any window never
+wait for probes. Probes do not count for rule 2.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ counts as part of the wait. In addition, at most 8 lists and 8 watch openings be
 even if all of them succeed. The first five of a burst begin at once, the others are spread over the
 rest of the 60 s (``OpeningBudget``). A list counts once with all its pages. A streamed list counts
 as a list and as a watch opening. A probe counts as a list, but probes use at most 6 of the 8 slots,
-so that a list never waits for probes.
+so that two lists in any 60 s never wait for probes.
 
 Rule 2 (versions of lists): The first list requests the newest state (resourceVersion unset). Later
 lists request a state that is not older than the last applied version. After "expired" (410) or "too
