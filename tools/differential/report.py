@@ -16,14 +16,14 @@ RECORD: Final = ROOT / "tests" / "differential" / "record.json"
 PAGE: Final = ROOT / "docs" / "differences.md"
 
 SURVIVORS: Final[Mapping[str, str]] = {
-    "handler-error-ends-the-informer": "no handler of a script raises an exception",
-    "handler-outlives-its-listener": "handlers are not cancelled before the end",
+    "handler-error-ends-the-informer": "not tried: no handler of a script raises an exception",
+    "handler-outlives-its-listener": "not tried: handlers are not cancelled before the end",
     "old-history-reused": "needs a restored server that has an object of the same uid and version "
-    "with another content at the moment of the relist: it is drawn in one script of 500",
+    "with another content at the moment of the relist: seldom drawn",
     "restored-state-trusted": "as above",
-    "retry-after-ignored": "needs a Retry-After that is longer than the back-off of that moment: "
-    "it was not drawn in the scripts that were tried",
-    "synced-before-it-is": "the handlers' own `has_synced` is not compared",
+    "retry-after-ignored": "needs a Retry-After that is longer than the back-off of that moment; "
+    "70 scripts of two themes were tried",
+    "synced-before-it-is": "not tried: the handlers' own `has_synced` is not compared",
 }
 """Why a mutant is not found."""
 
