@@ -61,7 +61,7 @@ def plural_name(kind: KindSpec, others: Collection[str] = ()) -> str:
 
     >>> def named(kind, plural):
     ...     gvr = GroupVersionResource("", "v1", plural)
-    ...     return plural_name(Kind(gvr=gvr, kind=kind, namespaced=True))
+    ...     return plural_name(KindSpec(gvr=gvr, kind=kind, namespaced=True))
     >>> from kinform.meta import GroupVersionResource
     >>> named("NetworkPolicy", "networkpolicies"), named("IPAddress", "ipaddresses")
     ('network_policies', 'ip_addresses')
