@@ -16,14 +16,11 @@ RECORD: Final = ROOT / "tests" / "differential" / "record.json"
 PAGE: Final = ROOT / "docs" / "differences.md"
 
 SURVIVORS: Final[Mapping[str, str]] = {
-    "handler-error-ends-the-informer": "not tried: no handler of a script raises an exception",
-    "handler-outlives-its-listener": "not tried: handlers are not cancelled before the end",
+    "handler-outlives-its-listener": "handlers are not cancelled before the end",
     "old-history-reused": "needs a restored server that has an object of the same uid and version "
     "with another content at the moment of the relist: seldom drawn",
     "restored-state-trusted": "as above",
-    "retry-after-ignored": "needs a Retry-After that is longer than the back-off of that moment; "
-    "70 scripts of two themes were tried",
-    "synced-before-it-is": "not tried: the handlers' own `has_synced` is not compared",
+    "synced-before-it-is": "the handlers' own `has_synced` is not compared",
 }
 """Why a mutant is not found."""
 
