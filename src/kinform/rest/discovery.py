@@ -35,7 +35,9 @@ _ACCEPT: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 )
 _ROOTS: Final = frozenset({"APIVersions", "APIGroupList", "APIGroupDiscoveryList"})
+# client-go: discovery_client.go ``defaultTimeout``, as long.
 _TIMEOUT: Final = 32.0
+# A bound, because a server with many API groups would otherwise get a request for each at once.
 _AT_ONCE: Final = 8
 DOUBT_EVERY: Final = 10.0
 """Seconds between two lookups of a resource whose path is not found."""
@@ -235,6 +237,7 @@ class Discovery:
         now = asyncio.get_running_loop().time()
         is_due = now - self._doubted.get(name, float("-inf")) >= DOUBT_EVERY
         if is_due:
+            # Before the lookup, so that a lookup that fails also counts.
             self._doubted[name] = now
         return await self.find(name, fresh=is_due)
 
@@ -272,6 +275,7 @@ class Discovery:
         root = "/apis" if version.group else "/api"
         try:
             answer = await _read(self._rest.get().abs_path(root).timeout(_TIMEOUT), _Root)
+        # No answer is no proof: see `_fetch_version`.
         except ApiError:
             return False
         return answer.kind in _ROOTS and version not in _versions(answer)
@@ -297,6 +301,8 @@ class Discovery:
             async with places:
                 try:
                     return await self._list_version(version)
+                # As client-go (ErrGroupDiscoveryFailed): one dead aggregated API must not hide all
+                # others.
                 except (ApiError, DecodeError) as exc:
                     log.warning("API version left out of discovery: %s: %s", version, exc)
                     return []
@@ -307,6 +313,8 @@ class Discovery:
     async def _list_version(self, version: GroupVersion) -> Sequence[APIResource]:
         request = self._rest.get().abs_path(version.path).timeout(_TIMEOUT)
         answer = await _read(request, _ResourceList)
+        # A 200 from a proxy with any other JSON would decode as an empty list, as if the version
+        # had no resources.
         if answer.resources is None and answer.kind != "APIResourceList":
             raise DecodeError(f"expected an APIResourceList of {version}, got {answer.kind!r}")
         return list(parse_resource_list(answer, version))
@@ -400,6 +408,8 @@ def _legacy_versions(root: _Root) -> Iterable[GroupVersion]:
     for group in root.groups or ():
         names = [one.group_version for one in group.versions or ()]
         first = group.preferred.group_version if group.preferred else ""
+        # Preferred first, because `ResourceMap` takes the first version for a short name. The sort
+        # is stable: the others keep the server's order.
         for name in sorted(names, key=lambda name: name != first):
             with contextlib.suppress(ValueError):  # a group that calls itself nothing is left out
                 yield GroupVersion.parse(name)
