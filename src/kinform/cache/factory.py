@@ -262,6 +262,8 @@ class SharedInformerFactory:
                 "give options with the first request, or to configure()"
             )
         indexers = cast("InformerOptions[Object]", options).get("indexers") or {}
+        # An index that silently has another function than the caller gave would return wrong
+        # objects.
         other = [name for name in indexers if indexers[name] != known.get(name, indexers[name])]
         if other:
             raise UsageError(
@@ -301,7 +303,10 @@ class SharedInformerFactory:
         An informer of another origin is ignored.
         """
         for selection, made in tuple(self._informers.items()):
+            # By identity: an equal selection may belong to the informer that has replaced this one.
             if made is informer:
+                # Before the await: a request in the meantime must make a new informer, not return
+                # the one that stops.
                 del self._informers[selection], self._indexers[selection]
                 await informer.stop(grace)
 

@@ -98,6 +98,8 @@ class NamespaceLister(Generic[T_co]):
             SelectorError: the selector cannot be parsed.
         """
         selector = LabelSelector.of(label_selector)
+        # A selector that matches nothing has no requirements to test either; without this it would
+        # match all.
         if selector == _NOTHING:
             return []
         entries = self._entries()
@@ -111,5 +113,7 @@ class NamespaceLister(Generic[T_co]):
 
     def _entries(self) -> Iterable[Entry[T_co]]:
         if not self._namespace:
+            # Not through the index: for all namespaces one copy of the entries is the cheapest
+            # read.
             return self._indexer.entries.list()
         return self._indexer.entries.by_index(NAMESPACE_INDEX, self._namespace)

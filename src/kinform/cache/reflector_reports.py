@@ -90,6 +90,8 @@ class Reports:
         Raises:
             UsageError: ``exc`` itself, if the source was used wrongly: a retry would not help.
         """
+        # An unknown resource is not a mistake that a retry cannot change: its CRD may be created
+        # later.
         if isinstance(exc, UsageError) and not isinstance(exc, UnknownResourceError):
             raise exc
         error = exc
@@ -129,6 +131,7 @@ class Reports:
     def _log(self, error: KinformError, level: int) -> None:
         now, text = asyncio.get_running_loop().time(), str(error)
         known, since = self._logged
+        # client-go logs each failure of a deleted CRD, once a second (kubernetes#84494).
         if text == known and now - since < LOG_AGAIN_AFTER:
             level = logging.DEBUG
         else:

@@ -147,6 +147,7 @@ class InformerSource(Protocol):
 
 
 def _unusual_decode(resource: Resource[T]) -> Callable[[bytes], T] | None:
+    # Compared, so that a `Resource` and its name give equal selections, and share one informer.
     usual = model_decoder(resource.model)
     return None if resource.decode == usual else resource.decode
 

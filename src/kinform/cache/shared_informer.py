@@ -203,6 +203,7 @@ class SharedInformer(Generic[T]):
             namespaced=source_options(lw).namespaced,
             known=self._entries,
         )
+        # After `_entries` was taken: the informer's own reads are not guarded.
         self._indexer.guard(self._guard)
 
     def __repr__(self) -> str:
@@ -295,6 +296,8 @@ class SharedInformer(Generic[T]):
             return False
         heard = self._controller.reflector.statistics().last_contact
         if max_silence is None:
+            # A watch lasts up to twice its timeout, and a resource without bookmarks may be silent
+            # for all of it.
             max_silence = 2 * self._options.watch_timeout + 60
         return heard is not None and loop.time() - heard <= max_silence
 
@@ -619,6 +622,7 @@ class SharedInformer(Generic[T]):
             self._indexer.release()
             self._compactor.begin()
             self._processor.upstream_synced()
+        # The test spares a call per batch, which is one per event for a quiet informer.
         if self._waiters.pending:
             self._waiters.check()
 

@@ -118,11 +118,15 @@ class Lifetime:
                 self.grace = grace
                 self._stop_requested.set()
                 self._delivery.close()
+            # A callback that waited here would wait for itself: the stop waits for current
+            # callbacks.
             if _called_by.get() is not self:
                 await self._join(self._task)
 
     def own_context(self) -> contextvars.Context:
         """Return a context for callbacks, in which `stop` does not wait for them."""
+        # A copy and not the caller's context: the mark must not stay in the task that adds the
+        # handler.
         context = contextvars.copy_context()
         context.run(_called_by.set, self)
         return context
@@ -222,6 +226,8 @@ class Lifetime:
         try:
             async with background(self._stop_requested.wait()) as asked:
                 await asyncio.wait([*tasks, asked], return_when=asyncio.FIRST_COMPLETED)
+            # Without a stop nothing of ours cancels these tasks, so a cancellation came from other
+            # code.
             if not self._stop_requested.is_set():
                 self._fail_if_cancelled(*tasks)
         finally:

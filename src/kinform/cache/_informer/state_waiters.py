@@ -69,12 +69,14 @@ class StateWaiters:
 
     def check(self) -> None:
         """Check the condition of every waiter again."""
+        # A copy: a condition is user code and may start or end other waits.
         for check in tuple(self.pending):
             check()
 
     def fail(self, error: Callable[[], Exception]) -> None:
         """Raise an error in every waiter; each gets an error of its own."""
         for fail in tuple(self.pending.values()):
+            # One instance raised in several tasks would collect the tracebacks of all of them.
             fail(error())
 
 

@@ -257,9 +257,12 @@ class Intake(Generic[T]):
         else:  # without ``afresh``, which a user's store need not accept
             self._store.replace(finished.entries, resource_version)
         self._is_ordered = versions.is_complete(resource_version, finished.newest)
+        # After the write: a store may refuse the list, and then the quarantine of before still
+        # holds.
         self._unreadable = finished.unreadable
         self._may_have_corrupted = bool(finished.unreadable)
         self.version = resource_version
+        # Frees the entries of this one: the store owns them now.
         self.begin_list()
         return len(finished.entries)
 

@@ -99,6 +99,8 @@ async def take_list(
                 size += page.size
                 if most is not None and size > most:
                     raise list_too_large(most)
+                # Of the first page: a server that reads later pages from a newer state would
+                # otherwise let the watch begin behind changes of the first one.
                 version = version if pace.pages else page.resource_version
                 listed = intake.listed
                 for _ in intake.add_page(page):
@@ -107,6 +109,8 @@ async def take_list(
                 if pace.barren > MAX_BARREN_PAGES:
                     raise DecodeError(f"{pace.barren} pages in a row have brought nothing new")
                 on_page(page)
+    # Only between pages. A first page that has expired concerns the version, and the decisions
+    # handle it.
     except ResourceExpiredError:
         if not pace.pages or options.limit is None:
             raise

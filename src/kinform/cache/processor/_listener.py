@@ -209,6 +209,8 @@ class Listener(Generic[T]):
         # The handler's code runs in a task of its own, because only a task can be abandoned.
         self._worker = worker = loop.create_task(self._work(), name=f"handler {self.name}")
         try:
+            # `asyncio.wait` and not ``await worker``: the latter would raise the worker's
+            # exceptions here, and its cancellation could not be told from ours.
             await asyncio.wait([worker])
         except asyncio.CancelledError:
             self.retire()
@@ -245,6 +247,7 @@ class Listener(Generic[T]):
                 self._settled.set()
                 continue
             self._busy_since = started
+            # Before the call: an event whose callback raises counts as delivered.
             self._delivered += 1
             try:
                 result = call(item)
@@ -258,6 +261,7 @@ class Listener(Generic[T]):
             now = clock()
             if now - started > _BLOCKING:
                 self._blocked(item, now - started)
+            # By time and not by count: one callback may take a microsecond or a millisecond.
             if now - turn > _TURN:
                 self._busy_since = None
                 await asyncio.sleep(0)
@@ -474,6 +478,8 @@ class Filtering(Generic[T]):
 
     def undo(self, notification: Transition[T]) -> None:
         """Undo the last translation: its notification will be translated again."""
+        # Without this the second call would find the object as the first one left it, and deliver
+        # another event.
         if self._was_delivered:
             self._delivered.add(notification.key)
         else:

@@ -83,6 +83,8 @@ class StreamFeed(Generic[T]):
 
     def ending(self) -> Exception:
         """Return the exception that ends the iteration: its end, or the informer's failure."""
+        # A reader that closed its stream asked for the end, and must not get the informer's failure
+        # in return.
         failure = None if self._is_cleared else self.upstream.failure()
         return failure if isinstance(failure, Exception) else StopAsyncIteration()
 
@@ -163,6 +165,7 @@ class EventStream(Generic[T]):
                 if feed.is_ended:
                     raise feed.ending()
                 feed.upstream.refuse_if_idle()
+                # No await since the buffer was found empty, so no wake-up is missed.
                 feed.changed.clear()
                 await feed.changed.wait()
                 self._turn = clock()

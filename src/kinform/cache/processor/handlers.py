@@ -188,6 +188,8 @@ def _check_signature(role: str, function: Callable[..., object]) -> None:
     except (TypeError, ValueError):  # some built-in functions have none
         return
     try:
+        # Checked when the handler is made: a wrong number of parameters would otherwise fail with
+        # every event, and only in the log.
         signature.bind(object())
     except TypeError:
         required = [

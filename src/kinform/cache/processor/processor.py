@@ -159,6 +159,8 @@ class Processor(Generic[T]):
         """The informer, as far as waiting handlers and streams need it."""
         self._resync = resync
         self._handlers: dict[Registration[T], Listener[T]] = {}
+        # Weak, so that ``break`` out of a loop over events() is enough: a stream that nothing reads
+        # would collect a merged event of every object for ever.
         self._feeds: dict[StreamFeed[T], weakref.ref[EventStream[T]]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[asyncio.Task[None], Listener[T]] = {}

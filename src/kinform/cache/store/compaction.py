@@ -210,6 +210,7 @@ class Compactor:
                     await self._return_memory(at_least=_RETURN_AFTER)
                 await asyncio.sleep(0)
             await self._return_memory(at_least=MIN_BYTES)
+        # The packer holds a compression context and its dictionary: freed between two sweeps.
         finally:
             self._before, self._packer = self.statistics(), None
 
@@ -337,6 +338,7 @@ def _return_memory() -> None:
 @functools.cache
 def _malloc_trim() -> Callable[[int], int] | None:
     """Return glibc's function that returns free memory to the system, or ``None``."""
+    # Imported on use: most programs keep their objects raw and never need it.
     import ctypes
 
     try:

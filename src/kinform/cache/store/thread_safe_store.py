@@ -164,9 +164,11 @@ class ThreadSafeStore(Generic[T]):
             UnknownIndexError: if the index does not exist.
             IndexFunctionError: if the function fails on ``entry``.
         """
+        # Outside of the lock: it is the user's code (Rule 2).
         values = self._state.index(index).values_of(entry)
         found: dict[ObjectName, Entry[T]] = {}
         with self._lock:
+            # Looked up again: a relist may have published other indexes since.
             same = self._state.index(index)
             for value in each(values):
                 found.update(same.find(value))
@@ -254,6 +256,8 @@ class ThreadSafeStore(Generic[T]):
             if old is new:
                 has_effect = False
             elif old is not None and new is not None:
+                # Before the new entry becomes visible: it shares equal parts of the metadata with
+                # the old one, which saves memory on updates.
                 inherit(old.metadata, new.metadata)
         changes = planned if has_effect else [one for one in planned if one.old is not one.new]
         values = self._evaluated(changes, state.indexes)
@@ -365,6 +369,7 @@ class ThreadSafeStore(Generic[T]):
             fresh[index.name] = empty = index.emptied()
             for key, entry in state.entries.items():
                 empty.enter(key, entry, self._values_of(empty, entry))
+        # One assignment: readers see all of the new indexes or none.
         state.indexes = {**state.indexes, **fresh}
 
     def _evaluated(
