@@ -135,6 +135,7 @@ class Discovery:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._rest = RESTClient(connection)
+        # A thousand informers that start together share one fetch of each document.
         self._fetches = SharedCalls[GroupVersion | None, ResourceMap]()
         self._group_fetches = SharedCalls[str, _GroupResources]()
         self._map: ResourceMap | None = None
@@ -167,6 +168,7 @@ class Discovery:
                 found = resources.find(name)
             except UnknownResourceError as exc:
                 unknown = exc
+                # A fresh map decides; a remembered one may be older than the CRD.
                 if again:
                     break
             else:
@@ -187,6 +189,7 @@ class Discovery:
             group = await self._group_fetches.call(
                 version.group, lambda: self._fetch_group(version.group)
             )
+        # Without an answer about the group nothing is proven, so ``is_gone`` stays false.
         except (ApiError, TransportError, DecodeError) as exc:
             log.info("API group cannot be discovered: %s: %s", version.group or "core", exc)
             return unknown
@@ -275,7 +278,7 @@ class Discovery:
         root = "/apis" if version.group else "/api"
         try:
             answer = await _read(self._rest.get().abs_path(root).timeout(_TIMEOUT), _Root)
-        # No answer is no proof: see `_fetch_version`.
+        # Without an answer nothing is proven: see `_fetch_version`.
         except ApiError:
             return False
         return answer.kind in _ROOTS and version not in _versions(answer)
@@ -292,6 +295,7 @@ class Discovery:
 
     async def _fetch_versions(self, versions: Iterable[GroupVersion]) -> Sequence[APIResource]:
         """Fetch each version; one that fails (a dead aggregated API) is left out and logged."""
+        # Not all of them: a hostile document could list millions, each a request.
         versions = list(itertools.islice(versions, MAX_VERSIONS + 1))
         if len(versions) > MAX_VERSIONS:
             raise DecodeError(f"the server has more than {MAX_VERSIONS} API versions")

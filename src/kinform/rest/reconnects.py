@@ -156,6 +156,8 @@ class Reconnects:
             return known
         order, started = self._sent.get(resource, (0, oldest))
         if not (order > lost and started >= oldest):
+            # Noted before it is sent, so that the next caller joins this probe instead of an older
+            # one.
             order, started = self._sent[resource] = self.mark(), oldest + max_age
         # `SharedCalls` gives the failure of one caller to all. Only the one that sent it knows
         # whether its own rights were the reason.
@@ -169,6 +171,8 @@ class Reconnects:
         try:
             return await self._calls.call((resource, order), ask)
         except Exception as exc:
+            # 403 concerns one informer's namespace or selector; an outage concerns all, and each of
+            # a thousand informers would ask the dead server again.
             if is_mine or _is_outage(exc):
                 raise
         return await self._send(resource, send)
@@ -178,6 +182,7 @@ class Reconnects:
         order, started = self.mark(), asyncio.get_running_loop().time()
         probed = ProbedVersion(order, started, await send())
         known = self._probed.get(resource)
+        # Answers may arrive in another order than their requests.
         if known is None or known.order < order:
             self._probed[resource] = probed
         return probed

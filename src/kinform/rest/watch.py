@@ -95,6 +95,8 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         self._read = read
         self._deadline_after = deadline
         self._decoder = WatchDecoder() if max_frame is None else WatchDecoder(max_frame=max_frame)
+        # A stack of its own instead of ``async with`` in a method: the block may be entered and
+        # left in different tasks.
         self._exit = contextlib.AsyncExitStack()
         self._open: WatchResponse | None = None
         self._deadline: float | None = None
@@ -119,6 +121,8 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             raise UsageError("this watch was opened before; ask the resource for a new one")
         self._open = await self._exit.enter_async_context(self._connect())
         if self._deadline_after is not None:
+            # From the answer and not from the first attempt: retries and limiters must not shorten
+            # the watch.
             self._deadline = asyncio.get_running_loop().time() + self._deadline_after
         try:
             _responses.check_json(self._open.response.headers, method="GET", url=self._open.url)

@@ -67,6 +67,7 @@ def origins(
         return [None] * len(after)
     identified = _first_usable(before, after, _IDENTITIES)
     found = dict(identified or {})
+    # All of them and not the first usable one: each adds pairs, and a pair that is found stays.
     for key in _ADDRESSES:
         _add(found, _by_key(before, after, key) or {})
     if identified is None:

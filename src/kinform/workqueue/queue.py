@@ -240,6 +240,7 @@ class WorkQueue(Generic[K]):
             raise UsageError(f"done({key!r}){name} without a get that returned it") from None
         if self._current:
             self._current.pop(key, None)
+        # The key is in the line again: any worker may take it.
         if returned and self._getters:
             self._wake_one()
         if self._is_shut_down:
@@ -383,6 +384,8 @@ class WorkQueue(Generic[K]):
         """Wake callers of `get` and of the drain that have nothing left to wait for."""
         if self._state.waiting:
             return
+        # Workers that wait are kept while a key is to come back: it was added during its
+        # processing, and the drain promises to deliver it once more.
         if not self._state.returning:
             self._wake_all()
         if not self._state.processing:

@@ -103,6 +103,8 @@ def fields_of(headers: Mapping[str, str]) -> Sequence[tuple[str, str]]:
 
 def merged(own: Mapping[str, str], *, agent: str, credentials: Mapping[str, str]) -> AuthHeaders:
     """Return all headers of a request; its own ones override the others of the same name."""
+    # Names are compared without case: ``authorization`` of the caller must replace ours, not follow
+    # it.
     names = set(map(str.lower, own))
     fields = [("User-Agent", agent), *fields_of(credentials)]
     if names.isdisjoint(map(str.lower, dict(fields))):  # the usual case
@@ -297,6 +299,8 @@ class StreamedResponse:
                 if (decoded := next(self._decoded, None)) is not None:
                     return decoded
             piece = await self._source.read()
+            # A gzip body that ends early decodes without an error up to there: only `finish`
+            # notices.
             if not piece:
                 with self._readable(TransportFailure.TRUNCATED):
                     self._decoder.finish()

@@ -123,6 +123,8 @@ class ServerRoute:
 
         ``exc`` is the system's error; ``None``: the server closed the connection cleanly.
         """
+        # First: an answer that was cut off is what the caller must handle, for any error of the
+        # system.
         if answered:
             return Failure(TransportFailure.TRUNCATED, f"the answer of {self.server} broke off")
         if isinstance(exc, ssl.SSLError):

@@ -117,6 +117,8 @@ class Sockets:
         """
         for sock in self._open:
             with suppress(OSError):  # not connected (yet, or any more)
+                # Not ``close()``: the descriptor is still registered with the loop, and its number
+                # could be reused by another thread before the loop notices.
                 sock.shutdown(socket.SHUT_RDWR)
 
     async def wait_closed(self) -> None:

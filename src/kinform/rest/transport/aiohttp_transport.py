@@ -336,6 +336,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             # raised.
             if self._body is not None and self._body.error is not None:
                 raise self._body.error
+            # On a fresh connection the server has chosen to close it, so that is its answer. Only a
+            # kept one may have been closed before it saw the request.
             if not (self.reused and self._is_repeatable and _is_stale(error)):
                 raise self.explained(error)
             log.debug("kept connection was closed, request is sent again")
@@ -506,6 +508,7 @@ class _Stream:
             return UsageError("an answer cannot be read after its request was left")
         if self._pool.closed:
             return self.error(TransportFailure.CLOSED, _CLOSED)
+        # aiohttp raises a RuntimeError for two readers, and another one for a lost connection.
         if isinstance(exc, RuntimeError) and not self._is_lost:
             return UsageError("an answer cannot be read by two tasks at the same time")
         return self._exchange.explained(exc)

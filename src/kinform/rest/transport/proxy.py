@@ -195,6 +195,7 @@ def _ascii(name: str) -> str:
 
 def _variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
     """Return the name and value of a variable, in upper or lower case."""
+    # Capitals first, as Go does.
     for spelling in (name, name.lower()):
         if environ.get(spelling):
             return spelling, environ[spelling]

@@ -132,6 +132,8 @@ class TlsSource:
 
         For credential plugins that issue certificates. The next `context` has it.
         """
+        # Plugins return the same certificate many times, and each change costs all kept
+        # connections.
         if certificate != self._certificate:
             self._certificate = certificate
             self._is_suspect = True
@@ -208,6 +210,7 @@ def _load(
     if last is not None and not look_closer and signatures == last.signatures:
         return last
     material = _read(config, certificate)
+    # A file that was only touched must not close all connections: they belong to the context.
     if last is not None and material.digest == last.digest:
         return last._replace(signatures=signatures)
     return _Loaded(_build(config, material), material.digest, signatures)

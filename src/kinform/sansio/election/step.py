@@ -217,6 +217,8 @@ class Election:
                 return self._got_as_follower(lease, at)
 
     def _got_as_leader(self, lease: Lease | None, at: Moment) -> Action:
+        # By name here, not by `_is_ours`: a leader whose answer got lost must go on, and what it
+        # reads may be its own renewal.
         if lease is not None and lease.record.holder != self._config.identity:
             holder = lease.record.holder
             return self._lose(f"it is held by {holder!r} now" if holder else "it has no holder now")
@@ -238,6 +240,8 @@ class Election:
         return self._write(lease, self._new_record(record.transitions + 1, at), at)
 
     def _got_to_release(self, lease: Lease | None, at: Moment) -> Action:
+        # By record and not by name: a lease that another process holds under the same name must not
+        # be released.
         if lease is None or not self._is_ours(lease.record):
             return self._finish("it is not ours any more")
         self._confirmed = lease.record
@@ -302,6 +306,7 @@ class Election:
         """Write the same record with a new time; create the Lease if it was deleted."""
         before = self._seen.record if self._seen is not None else None
         record = self._new_record(before.transitions if before else 0, at)
+        # A renewal does not change the leader: the time of acquisition stays, as in client-go.
         if before is not None and before.acquire_time:
             record = replace(record, acquire_time=before.acquire_time)
         return self._write(lease, record, at, kind=kind)
@@ -390,6 +395,8 @@ class Election:
             duration=int(self._config.lease_duration),
             acquire_time=time,
             renew_time=time,
+            # The API server refuses a number that does not fit, and then no candidate could ever
+            # lead again.
             transitions=min(transitions, leases.MAX_INT32),
         )
 
@@ -401,6 +408,7 @@ class Election:
 
     def _timeout(self, at: Moment) -> float:
         """Return the timeout of a request: half the renew deadline, or the rest of it."""
+        # Half of it, so that a request that hangs leaves time for a second try.
         most = self._config.renew_deadline / 2
         match self.phase:
             case Phase.LEADING:

@@ -260,6 +260,8 @@ class EventCorrelator:
 
     def allows(self, record: EventRecord, now: float) -> bool:
         """Return whether one more write about this object is allowed; if so, count it."""
+        # By the whole object and not by its field path: a pod with many containers has one budget,
+        # as in client-go.
         key = record.occurrence.regarding.whole
         bucket = self._buckets.get(key)
         if bucket is None:

@@ -630,7 +630,7 @@ class _Step:
         first = backoff.healthy().delay(rand=self.rand)
         seconds = max(backoff.delay(rand=self.rand) - self.lived * (1 + self.rand), first)
         # ``shortest`` is never less than the server asked for, and spread above it: informers that
-        # were all told "1 s" must not return together.
+        # all received "1 s" must not return together.
         health = self.state.health
         if health.failed_openings and health.was_slow:  # lists take the place of watches
             seconds *= 2
