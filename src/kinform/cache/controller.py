@@ -153,6 +153,7 @@ class Controller(Generic[T]):
                 await self._process_one(batch)
                 # Not reached when the pump is cancelled: an unprocessed batch has not synced.
                 self._in_hand = None
+                # Before `on_done`, which reads whether the queue has synced.
                 self.queue.done(batch)
                 self._on_done()
                 if self._capacity is not None and not self.queue.is_congested:
@@ -192,6 +193,8 @@ class Controller(Generic[T]):
         return self._has_capacity() if self.queue.is_congested else None
 
     async def _has_capacity(self) -> None:
+        # Made for each wait: the pump sets it only while something waits, so no old signal is left
+        # over.
         self._capacity = asyncio.Event()
         try:
             while self.queue.is_congested:
@@ -243,6 +246,7 @@ def apply(batch: Batch[T], entries: ThreadSafeStore[T]) -> Applied[T]:
 
 def is_large(batch: Batch[T]) -> bool:
     """Return whether `apply` would block the event loop for too long: use `apply_in_turns`."""
+    # Batches of deltas are bounded by `BATCH_LIMIT`; only a list has no bound.
     return isinstance(batch.content, ReplacedAll) and len(batch.content.entries) > _TURN
 
 
@@ -297,6 +301,8 @@ def _of_deltas(
                 continue  # the delete of an object that was not in the store
             if delta.type is _SYNC:
                 resynced.append(new)
+            # A relist that repeats the held version is routine. Only an event that repeats one is a
+            # replay.
             elif delta.type is not _REPLACED:
                 replayed += 1
         elif _are_two_objects(transition):
@@ -315,6 +321,8 @@ def _are_two_objects(transition: Transition[T]) -> bool:
 
 def _delete_and_add(both: Transition[T], *, initial: bool) -> tuple[Transition[T], Transition[T]]:
     return (
+        # client-go delivers one update here, by contract: a controller then keeps state of an
+        # object that is gone (F-R21).
         Transition(both.key, both.old, None, final_state_unknown=True),
         Transition(both.key, None, both.new, initial),
     )

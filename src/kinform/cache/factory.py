@@ -235,6 +235,8 @@ class SharedInformerFactory:
             raise UsageError("this factory was shut down; make a new one")
         identity = cast("Selection[object]", selection)
         made = cast("SharedInformer[T] | None", self._informers.get(identity))
+        # client-go's factory keeps a stopped informer for ever, and it cannot be started again
+        # (kubernetes#111310).
         if made is not None and not made.is_stopped:
             self._add_late(made, options, known=self._indexers[identity])
             return made
@@ -246,6 +248,8 @@ class SharedInformerFactory:
         )
         informer = self._source.informer_of(selection, **cast("InformerOptions[T]", merged))
         self._informers[identity] = cast("SharedInformer[object]", informer)
+        # Kept for `_add_late`: the informer has only the wrapped functions, which cannot be
+        # compared.
         self._indexers[identity] = dict(merged.get("indexers") or {})
         return informer
 
@@ -313,6 +317,7 @@ class SharedInformerFactory:
     async def shut_down(self, grace: float = GRACE) -> None:
         """Stop all informers concurrently; no more can be requested."""
         self._is_shut_down = True
+        # Concurrently: one after the other, each would add its own grace.
         await gather(*(informer.stop(grace) for informer in self._informers.values()))
 
     async def __aenter__(self) -> SharedInformerFactory:
@@ -338,6 +343,8 @@ def _suited(
     """Return those of ``options``, ``meant_for`` one model, that informers of ``model`` get."""
     suited = options.copy()
     if model is not meant_for:
+        # A transform of another model would get objects that it does not know; zstd packs whole
+        # objects only.
         suited.pop("transform", None)
         suited.pop("storage", None)
     return suited

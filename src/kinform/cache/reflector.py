@@ -353,6 +353,7 @@ class Reflector(Generic[T]):
                 taken = await take_list(self._lw, self._intake, whole, on_page=note)
                 assert taken is not None, "a list in one piece has no token that could expire"
         trace.step(f"{self._intake.finish_list(taken.resource_version)} objects stored")
+        # From now on an older version from a probe is a regression, if the probe is sent later.
         self._turns.learned(taken.resource_version)
         self._update(corrupted=self._state.corrupted.cleared())
         trace.end()
@@ -513,6 +514,8 @@ class Reflector(Generic[T]):
 
     def _note_end(self, watch: OpenWatch, failure: Exception | None) -> None:
         """Make the next watch wait for its turn, unless this one lasted until its timeout."""
+        # Before the next probe: one that another informer has sent while this watch was open may be
+        # older than what it brought.
         self._turns.learned(self._intake.version)
         if failure is None and watch.reached_timeout():
             self._turns.kept()
@@ -528,6 +531,8 @@ class Reflector(Generic[T]):
         # without a watch cache (events). A server that sends a second one sends them periodically,
         # so from there on silence means that the connection is dead.
         watch.check()
+        # Closed explicitly: an async generator that is only dropped is finalized by the loop later,
+        # with the connection still open.
         async with contextlib.aclosing(batches_of(stream)) as batches:
             async for batch in batches:
                 watch.check()
@@ -539,7 +544,8 @@ class Reflector(Generic[T]):
                 # Not during a streamed list, which goes to a temporary list and not to the queue.
                 room = self._wait_for_room() if self._wait_for_room and not watch.is_list else None
                 if room is not None:
-                    # A full queue is no silence of the server, so the idle limit must not count it.
+                    # The time for which our own queue is full must not count as silence of the
+                    # server.
                     watch.pause()
                     await room
                     watch.resume()

@@ -74,6 +74,7 @@ class Reports:
         self._name = name
         self._on_error = on_error
         self._logged = ("", float("-inf"))
+        # By text, which names only the class of the exception: bounded by the number of classes.
         self._traced: set[str] = set()
         self.statistics: Final = ReflectorStatistics()
 

@@ -487,6 +487,7 @@ class SharedInformer(Generic[T]):
 
         def is_there() -> bool:
             shown = self._version
+            # Equality first: versions that are no integers have no order.
             return shown == resource_version or versions.is_older(resource_version, shown)
 
         await self._wait(is_there, timeout, f"has not seen version {resource_version}")
@@ -563,6 +564,8 @@ class SharedInformer(Generic[T]):
     def _picture(self, past: str | None) -> Picture | None:
         """Return the content of the cache; ``None`` between two versions, or at ``past``."""
         version = self._version
+        # With a `DeltaFIFO` the store may be between two versions: its own version is then ahead of
+        # the one up to which everything is applied.
         if not self._has_synced or version == past or version != self._entries.resource_version:
             return None
         entries = self._entries.list()
@@ -611,6 +614,7 @@ class SharedInformer(Generic[T]):
     def _deliver(self, applied: Applied[T]) -> None:
         self._replayed += applied.replayed
         if applied.notifications:
+            # After the store has the whole batch: a handler that reads the cache finds its change.
             self._processor.distribute(applied.notifications)
 
     def _batch_done(self) -> None:

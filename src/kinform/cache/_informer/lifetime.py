@@ -206,6 +206,7 @@ class Lifetime:
     async def _supervise(self) -> None:
         tasks: list[asyncio.Task[None]] = []
         try:
+            # Delivery is the outer one, because reading must end first: see the module's docstring.
             async with background(self._deliver()) as delivering:
                 tasks.append(delivering)
                 await self._read_until_stopped(tasks)
@@ -260,6 +261,7 @@ class Lifetime:
     def _note_failure(self, *tasks: asyncio.Task[None]) -> None:
         for task in tasks:
             error = task.exception() if task.done() and not task.cancelled() else None
+            # The first failure counts: those that follow are usually its consequences.
             if error is not None and self.failure is None:
                 extra = {"informer": self._name}
                 log.error("%s failed: %s: %s", self._name, type(error).__name__, error, extra=extra)

@@ -129,6 +129,7 @@ async def wait_for_all(what: Collection[Syncable], timeout: float | None) -> Non
         extra={"informers": missing},
     )
     try:
+        # All at once and not one after the other: the timeout is that of all together.
         await gather(*(_wait(one, timeout) for one in what))
     except TimeoutError as failure:
         names = sorted(one.name for one in what if not one.has_synced)

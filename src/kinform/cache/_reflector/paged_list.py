@@ -96,6 +96,7 @@ async def take_list(
     try:
         async with contextlib.aclosing(_pages(lw, options, pace)) as pages:
             async for page in pages:
+                # Checked before the objects are taken in: the bound is for memory.
                 size += page.size
                 if most is not None and size > most:
                     raise list_too_large(most)

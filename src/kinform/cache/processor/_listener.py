@@ -200,6 +200,8 @@ class Listener(Generic[T]):
                 raise
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(backoff.delay(rand=random.random())):
+                    # Not a plain sleep: a handler that is removed meanwhile must not hold up the
+                    # stop.
                     await self._retirement.wait()
             backoff = backoff.failed()
             self._awake.set()  # the buffer may not be empty
@@ -210,7 +212,7 @@ class Listener(Generic[T]):
         self._worker = worker = loop.create_task(self._work(), name=f"handler {self.name}")
         try:
             # `asyncio.wait` and not ``await worker``: the latter would raise the worker's
-            # exceptions here, and its cancellation could not be told from ours.
+            # exceptions here, and its cancellation would look like ours.
             await asyncio.wait([worker])
         except asyncio.CancelledError:
             self.retire()
@@ -384,6 +386,8 @@ class Listener(Generic[T]):
     def _failed(self, notification: Transition[T], error: BaseException) -> None:
         # Also for a CancelledError: the callback awaited something that was cancelled elsewhere.
         self._errors += 1
+        # The class and the key, never the text: an exception may quote the object, for example a
+        # Secret.
         self._last_error = f"{type(error).__qualname__} on {notification.key.shown}"
         if not _is_logged(self._errors):
             return

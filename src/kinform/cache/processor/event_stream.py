@@ -94,6 +94,8 @@ class StreamFeed(Generic[T]):
             if isinstance(item, Transition):
                 self._delivered += 1
                 return event_of(item)
+            # Set when the reader asks for more: only then has it handled all events before the
+            # marker.
             self._has_synced = True
         return None
 
@@ -157,6 +159,7 @@ class EventStream(Generic[T]):
         feed, clock = self._feed, asyncio.get_running_loop().time
         self._is_read = True
         try:
+            # Before an event is taken, for the reason below.
             if clock() - self._turn > _TURN:
                 await asyncio.sleep(0)
                 self._turn = clock()

@@ -287,6 +287,7 @@ class Processor(Generic[T]):
         self._is_started = True
         if self._is_stopped:
             return
+        # A future and not an event: the first grace that is set counts, for all callers of `stop`.
         self._grace = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.TaskGroup() as self._group:
@@ -319,6 +320,7 @@ class Processor(Generic[T]):
             return
         if not self._grace.done():
             self._grace.set_result(max(grace, 0.0))
+        # A callback that stops its own processor must not wait for itself.
         others = [task for task, listener in self._tasks.items() if not listener.is_calling_us]
         if others:
             await asyncio.wait(others)

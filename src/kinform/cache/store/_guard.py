@@ -107,6 +107,7 @@ class ReadGuard:
 
     def started(self) -> None:
         """Note whether a `Manager` has started the informer."""
+        # By the task that starts it: a manager starts its informers in a context of its own.
         self._is_managed = role.get() is Role.MANAGER
 
     def check(self) -> None:

@@ -109,6 +109,7 @@ class ThreadSafeStore(Generic[T]):
         on_index_error: OnIndexError | None = None,
     ) -> None:
         self._on_index_error = on_index_error
+        # One reference to all that belongs together: a relist replaces it by a single assignment.
         self._state: _State[T] = _State({}, "")
         # Re-entrant: a finalizer or signal handler that reads in the middle of a write, on the
         # writer's own thread, must not deadlock.
@@ -324,6 +325,8 @@ class ThreadSafeStore(Generic[T]):
                 "only a replacement that is done, with no write since its start, can be published"
             )
         is_ordered = versions.is_complete(work.result.resource_version, work.newest)
+        # A relist that shows nothing new, as after most lost connections, must not cost a second
+        # copy of the cache.
         if after is None:
             before.is_ordered = is_ordered
             before.move_to(work.result.resource_version)
@@ -489,6 +492,7 @@ def _plan(
 def _deletion(delta: Delta[T], held: Entry[T]) -> Transition[T]:
     """Return the transition of a delete, with the final state if it is one of the held object."""
     final = delta.entry
+    # Another uid: the delete of the held object was missed, and this one is of a later object.
     if final is None or delta.final_state_unknown or final.metadata.uid != held.metadata.uid:
         return Transition(delta.key, held, None, final_state_unknown=True)
     return Transition(delta.key, held, None, final=final)
@@ -621,6 +625,8 @@ class Replacing(Generic[T]):
                 if index.is_built_in:
                     values = index.values_of(entry)
                 elif key in unchanged:
+                    # The function is not run again on objects that did not change: a relist of a
+                    # million objects would otherwise run a million user functions.
                     values = was.kept_values(key, entry)
                 else:
                     values = self._values_of(index, entry)
