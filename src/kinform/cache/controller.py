@@ -138,6 +138,9 @@ class Controller(Generic[T]):
         self._has_run = True
         try:
             keep_running = self._parts.keep_running
+            # Together, so that the failure of one ends the other: a reflector without a pump would
+            # fill the queue for ever, a pump without a reflector would show an old state in
+            # silence.
             await gather(
                 keep_running(f"{self.name} reflector", self.reflector.run, fatal=(UsageError,)),
                 keep_running(f"{self.name} pump", self._pump),
@@ -167,6 +170,8 @@ class Controller(Generic[T]):
 
     async def _process_one(self, batch: Batch[T]) -> None:
         try:
+            # A plain call where that is possible: a task for each batch, which is often one event,
+            # would cost more than the batch.
             outcome = self._process(batch)
         except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 - a user's process
             self._log_failure(exc)
@@ -178,6 +183,7 @@ class Controller(Generic[T]):
             self._log_failure(None)
         elif (failure := processed.exception()) is not None:
             if not isinstance(failure, Exception):
+                # KeyboardInterrupt and SystemExit are meant for the process, not for the log.
                 raise failure
             self._log_failure(failure)
 

@@ -98,8 +98,7 @@ class NamespaceLister(Generic[T_co]):
             SelectorError: the selector cannot be parsed.
         """
         selector = LabelSelector.of(label_selector)
-        # A selector that matches nothing has no requirements to test either; without this it would
-        # match all.
+        # A shortcut: the entries of a large cache need not be copied to match none of them.
         if selector == _NOTHING:
             return []
         entries = self._entries()

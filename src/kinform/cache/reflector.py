@@ -416,6 +416,7 @@ class Reflector(Generic[T]):
 
     async def _clear(self) -> step.Signal:
         self._intake.begin_list()
+        # An ordinary list without objects, so that handlers receive a tombstone of each.
         self._intake.finish_list("")
         return step.Cleared()
 
@@ -644,6 +645,8 @@ class Reflector(Generic[T]):
             await asyncio.sleep(wait)
 
     def _apply_probe(self, watch: OpenWatch, probed: step.Signal) -> None:
+        # The answer may come after the end of its watch. The state has moved on then, and has its
+        # own probe.
         if watch.has_ended:
             return
         self._reports.heard()

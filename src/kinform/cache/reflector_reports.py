@@ -91,8 +91,7 @@ class Reports:
         Raises:
             UsageError: ``exc`` itself, if the source was used wrongly: a retry would not help.
         """
-        # An unknown resource is not a mistake that a retry cannot change: its CRD may be created
-        # later.
+        # An unknown resource is retried: its CRD may be created later.
         if isinstance(exc, UsageError) and not isinstance(exc, UnknownResourceError):
             raise exc
         error = exc

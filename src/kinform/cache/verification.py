@@ -111,6 +111,7 @@ async def list_at(lw: ListerWatcher[T], version: str) -> Picture:
 
 def compared(cache: Picture, server: Picture) -> Verification:
     """Compare; an unreadable object of the list is missing only if the cache does not know it."""
+    # Objects that this list could not decode: nothing can be said about their versions.
     blind = server.unreadable - server.objects.keys()
     has, had = cache.objects.keys() - blind, server.objects.keys()
     unheard_of = blind - cache.objects.keys() - cache.unreadable

@@ -71,6 +71,8 @@ class Lifetime:
         self._delivery = delivery
         self._on_reading_over = on_reading_over
         self._on_end = on_end
+        # Remembered and not only signalled: an informer that is stopped before its start must never
+        # start.
         self._stop_requested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_cancelled = False
@@ -117,6 +119,8 @@ class Lifetime:
             if not self._stop_requested.is_set():
                 self.grace = grace
                 self._stop_requested.set()
+                # At once and not when the supervisor runs: no callback starts after `stop` was
+                # called.
                 self._delivery.close()
             # A callback that waited here would wait for itself: the stop waits for current
             # callbacks.

@@ -90,6 +90,7 @@ class OpenWatch:
     def arm(self, idle: float) -> None:
         """From now on, end it after ``idle`` seconds without data."""
         self._idle = idle
+        # From the last data and not from now: the time since then was silence already.
         self.hear(self.heard)
 
     def pause(self) -> None:

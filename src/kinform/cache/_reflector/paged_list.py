@@ -49,6 +49,7 @@ class _PagePace:
         self.pages += 1
         self.barren = 0 if is_new else self.barren + 1
         remaining = page.metadata.remaining_item_count
+        # Only the first page: a server could raise its promise with every page.
         if self.pages == 1 and remaining is not None:
             self._promised = listed + remaining
         if self._promised is not None and listed >= self._promised:

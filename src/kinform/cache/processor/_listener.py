@@ -318,6 +318,7 @@ class Listener(Generic[T]):
             self._resync_timer = loop.call_at(next_due, self._resync, loop, next_due)
 
     def _resync(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        # First, so that a resync that raises does not end the series.
         self._schedule_resync(loop, due)
         self.is_resync_due = True
         self._on_resync()
@@ -338,6 +339,7 @@ class Listener(Generic[T]):
     def is_calling_us(self) -> bool:
         """True if the caller runs within a callback of this handler."""
         task = asyncio.current_task()
+        # Both tasks: a plain callback runs in the worker, an awaited one in a task of its own.
         return task is not None and (task is self._worker or task is self._callback)
 
     async def wait_synced(self) -> None:

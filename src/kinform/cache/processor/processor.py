@@ -68,6 +68,7 @@ class Registration(Generic[T]):
                 stopped before that.
         """
         upstream = self._processor.upstream
+        # A wait for an informer that was never started would never end.
         if not self.has_synced and not self.is_removed:
             upstream.refuse_if_idle()
         limit = asyncio.timeout(timeout)
@@ -328,6 +329,8 @@ class Processor(Generic[T]):
     def _start(self, listener: Listener[T], group: asyncio.TaskGroup) -> None:
         task = group.create_task(listener.run(), name=f"{self._name}: {listener.name}")
         self._tasks[task] = listener
+        # A removed handler's task may still run its last callback: it stays here until it ends, so
+        # that a stop waits for it too.
         task.add_done_callback(self._tasks.pop)
 
     def close(self) -> None:

@@ -208,6 +208,7 @@ class Forked:
         raise UsageError(self._message)
 
 
+# Weak: a cache that is dropped without a stop must not be kept alive by this list.
 _filled: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
 """The caches that tasks of this process fill."""
 

@@ -320,6 +320,7 @@ class ThreadSafeStore(Generic[T]):
                 changed.
         """
         before, after = self._state, work.after
+        # A write that came in between would be lost: the new state was built from the old one.
         if not work.is_done or work.before is not before or work.writes != before.writes:
             raise UsageError(
                 "only a replacement that is done, with no write since its start, can be published"

@@ -50,7 +50,7 @@ from kinform.sansio.election.signals import (
 
 __all__ = ["Election", "ElectionCounts", "Phase"]
 
-# A request with less time would always fail, and each failure would lead to the next one at once.
+# A request with less time could only fail.
 _LEAST: Final = 0.02  # seconds that must be left for a request to make sense
 
 
