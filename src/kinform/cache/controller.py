@@ -138,6 +138,9 @@ class Controller(Generic[T]):
         self._has_run = True
         try:
             keep_running = self._parts.keep_running
+            # Together, so that the failure of one ends the other: a reflector without a pump would
+            # fill the queue for ever, a pump without a reflector would show an old state in
+            # silence.
             await gather(
                 keep_running(f"{self.name} reflector", self.reflector.run, fatal=(UsageError,)),
                 keep_running(f"{self.name} pump", self._pump),
@@ -153,6 +156,7 @@ class Controller(Generic[T]):
                 await self._process_one(batch)
                 # Not reached when the pump is cancelled: an unprocessed batch has not synced.
                 self._in_hand = None
+                # Before `on_done`, which reads whether the queue has synced.
                 self.queue.done(batch)
                 self._on_done()
                 if self._capacity is not None and not self.queue.is_congested:
@@ -166,6 +170,8 @@ class Controller(Generic[T]):
 
     async def _process_one(self, batch: Batch[T]) -> None:
         try:
+            # A plain call where that is possible: a task for each batch, which is often one event,
+            # would cost more than the batch.
             outcome = self._process(batch)
         except (Exception, asyncio.CancelledError) as exc:  # noqa: BLE001 - a user's process
             self._log_failure(exc)
@@ -177,6 +183,7 @@ class Controller(Generic[T]):
             self._log_failure(None)
         elif (failure := processed.exception()) is not None:
             if not isinstance(failure, Exception):
+                # KeyboardInterrupt and SystemExit are meant for the process, not for the log.
                 raise failure
             self._log_failure(failure)
 
@@ -192,6 +199,8 @@ class Controller(Generic[T]):
         return self._has_capacity() if self.queue.is_congested else None
 
     async def _has_capacity(self) -> None:
+        # Made for each wait: the pump sets it only while something waits, so no old signal is left
+        # over.
         self._capacity = asyncio.Event()
         try:
             while self.queue.is_congested:
@@ -243,6 +252,7 @@ def apply(batch: Batch[T], entries: ThreadSafeStore[T]) -> Applied[T]:
 
 def is_large(batch: Batch[T]) -> bool:
     """Return whether `apply` would block the event loop for too long: use `apply_in_turns`."""
+    # Batches of deltas are bounded by `BATCH_LIMIT`; only a list has no bound.
     return isinstance(batch.content, ReplacedAll) and len(batch.content.entries) > _TURN
 
 
@@ -297,6 +307,8 @@ def _of_deltas(
                 continue  # the delete of an object that was not in the store
             if delta.type is _SYNC:
                 resynced.append(new)
+            # A relist that repeats the held version is routine. Only an event that repeats one is a
+            # replay.
             elif delta.type is not _REPLACED:
                 replayed += 1
         elif _are_two_objects(transition):
@@ -315,6 +327,8 @@ def _are_two_objects(transition: Transition[T]) -> bool:
 
 def _delete_and_add(both: Transition[T], *, initial: bool) -> tuple[Transition[T], Transition[T]]:
     return (
+        # client-go delivers one update here, by contract: a controller then keeps state of an
+        # object that is gone (F-R21).
         Transition(both.key, both.old, None, final_state_unknown=True),
         Transition(both.key, None, both.new, initial),
     )

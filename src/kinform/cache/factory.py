@@ -235,6 +235,8 @@ class SharedInformerFactory:
             raise UsageError("this factory was shut down; make a new one")
         identity = cast("Selection[object]", selection)
         made = cast("SharedInformer[T] | None", self._informers.get(identity))
+        # client-go's factory keeps a stopped informer for ever, and it cannot be started again
+        # (kubernetes#111310).
         if made is not None and not made.is_stopped:
             self._add_late(made, options, known=self._indexers[identity])
             return made
@@ -246,6 +248,8 @@ class SharedInformerFactory:
         )
         informer = self._source.informer_of(selection, **cast("InformerOptions[T]", merged))
         self._informers[identity] = cast("SharedInformer[object]", informer)
+        # Kept for `_add_late`: the informer has only the wrapped functions, which cannot be
+        # compared.
         self._indexers[identity] = dict(merged.get("indexers") or {})
         return informer
 
@@ -262,6 +266,8 @@ class SharedInformerFactory:
                 "give options with the first request, or to configure()"
             )
         indexers = cast("InformerOptions[Object]", options).get("indexers") or {}
+        # An index that silently has another function than the caller gave would return wrong
+        # objects.
         other = [name for name in indexers if indexers[name] != known.get(name, indexers[name])]
         if other:
             raise UsageError(
@@ -301,13 +307,17 @@ class SharedInformerFactory:
         An informer of another origin is ignored.
         """
         for selection, made in tuple(self._informers.items()):
+            # By identity: an equal selection may belong to the informer that has replaced this one.
             if made is informer:
+                # Before the await: a request in the meantime must make a new informer, not return
+                # the one that stops.
                 del self._informers[selection], self._indexers[selection]
                 await informer.stop(grace)
 
     async def shut_down(self, grace: float = GRACE) -> None:
         """Stop all informers concurrently; no more can be requested."""
         self._is_shut_down = True
+        # Concurrently: one after the other, each would add its own grace.
         await gather(*(informer.stop(grace) for informer in self._informers.values()))
 
     async def __aenter__(self) -> SharedInformerFactory:
@@ -333,6 +343,8 @@ def _suited(
     """Return those of ``options``, ``meant_for`` one model, that informers of ``model`` get."""
     suited = options.copy()
     if model is not meant_for:
+        # A transform of another model would get objects that it does not know; zstd packs whole
+        # objects only.
         suited.pop("transform", None)
         suited.pop("storage", None)
     return suited

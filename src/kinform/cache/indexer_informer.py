@@ -136,6 +136,7 @@ class IndexerInformer(Generic[T]):
 
     async def _process(self, batch: Batch[T]) -> None:
         applied = await apply_in_turns(batch, self._entries)
+        # With the first batch and not with the sync: the handler of the first list reads the cache.
         self.indexer.release()
         for notification in applied.notifications:
             await self._call_handler(notification)

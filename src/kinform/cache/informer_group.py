@@ -116,6 +116,7 @@ class InformerGroup(Generic[T]):
             resync_period=resync_period,
             name=name,
         )
+        # All or none: a handler of a part of the namespaces would look like one of all.
         added: dict[str, Registration[T]] = {}
         try:
             for namespace, informer in self.informers.items():

@@ -98,6 +98,7 @@ class NamespaceLister(Generic[T_co]):
             SelectorError: the selector cannot be parsed.
         """
         selector = LabelSelector.of(label_selector)
+        # A shortcut: the entries of a large cache need not be copied to match none of them.
         if selector == _NOTHING:
             return []
         entries = self._entries()
@@ -111,5 +112,7 @@ class NamespaceLister(Generic[T_co]):
 
     def _entries(self) -> Iterable[Entry[T_co]]:
         if not self._namespace:
+            # Not through the index: for all namespaces one copy of the entries is the cheapest
+            # read.
             return self._indexer.entries.list()
         return self._indexer.entries.by_index(NAMESPACE_INDEX, self._namespace)

@@ -91,6 +91,8 @@ _DEFAULTS: Final = SourceOptions()
 
 def source_options(lw: object) -> SourceOptions:
     """Return the ``source_options`` of a `ListerWatcher`, or the defaults if it has none."""
+    # An optional attribute: the two methods of client-go's interface are all that a source must
+    # have.
     options: SourceOptions = getattr(lw, "source_options", _DEFAULTS)
     return options
 
@@ -198,6 +200,8 @@ class ListWatch(Generic[T]):
                 yield events.with_bookmarks()
 
         connection = getter.connection if isinstance(getter, RESTClient) else None
+        # Without selectors: the version of a list is that of the resource, whichever objects it
+        # selects.
         name = (getter.api_version, resource) if isinstance(getter, RESTClient) else None
         return ListWatch(
             list=lambda options: request(options).list(chosen, isolate=True),
@@ -206,6 +210,7 @@ class ListWatch(Generic[T]):
             reconnects=connection.reconnects if connection else None,
             max_list_size=connection.max_list_size if connection else None,
             probed_resource=lambda: name,
+            # A list of all namespaces says nothing about the scope; only discovery would know.
             namespaced=lambda: True if namespace else None,
         )
 

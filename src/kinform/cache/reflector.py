@@ -133,6 +133,7 @@ class Reflector(Generic[T]):
         self._options = options or ReflectorOptions()
         self._policy = self._options.policy
         if not source_options(lw).supports_watch_list:
+            # Otherwise every list would begin with a stream that cannot succeed.
             self._policy = dataclasses.replace(self._policy, stream_lists=False)
         self._resync_period = resync_period
         self._should_resync = should_resync
@@ -223,6 +224,8 @@ class Reflector(Generic[T]):
             raise UsageError(f"{self.name} is being run already; one task runs a reflector")
         self._is_running, self._broken = True, None
         try:
+            # Around everything: the rate of reconnects depends on the number of informers that run,
+            # also of those that wait.
             with self._turns.following():
                 async with contextlib.AsyncExitStack() as stack:
                     if self._resync_period is not None:
@@ -245,6 +248,8 @@ class Reflector(Generic[T]):
     async def _follow(self, decision: step.Decision) -> step.Decision:
         """Perform one action, and decide the next one."""
         if self._broken is not None:
+            # Here and not in `_break`, which runs in a callback of the loop, where nothing would
+            # catch it.
             raise self._broken
         return await self._perform(decision.action)
 
@@ -273,6 +278,7 @@ class Reflector(Generic[T]):
         self._state = decision.state
         for notice in decision.notices:
             self._reports.notice(notice)
+            # Not for a list that went back: `finish_list` has compared the versions itself.
             if isinstance(notice, step.Regressed) and isinstance(signal, step.Probed):
                 self._intake.distrust()
         # After a wait the next request takes its turn among all reconnects of the client.
@@ -347,6 +353,7 @@ class Reflector(Generic[T]):
                 taken = await take_list(self._lw, self._intake, whole, on_page=note)
                 assert taken is not None, "a list in one piece has no token that could expire"
         trace.step(f"{self._intake.finish_list(taken.resource_version)} objects stored")
+        # From now on an older version from a probe is a regression, if the probe is sent later.
         self._turns.learned(taken.resource_version)
         self._update(corrupted=self._state.corrupted.cleared())
         trace.end()
@@ -359,6 +366,8 @@ class Reflector(Generic[T]):
         loop = asyncio.get_running_loop()
         if (left := self._state.probe_timer.not_before - loop.time()) > 0:
             await asyncio.sleep(left)
+        # Both before the request: the watch beside it may apply newer versions meanwhile, and these
+        # say nothing about an answer that was on its way.
         applied, now = self._intake.version, loop.time()
         max_age = self._max_probe_age()
         self._put_off_probe()
@@ -380,6 +389,8 @@ class Reflector(Generic[T]):
             return None
         if self._state.health.needs_probe:
             return MAX_PROBE_AGE
+        # A fifth of the period: with it, open watches of one resource share their probes, and a
+        # restore is still noticed by all of them within 340 s.
         return (self._options.probe_period or 0.0) / 5
 
     async def _send_probe(self) -> str:
@@ -405,6 +416,7 @@ class Reflector(Generic[T]):
 
     async def _clear(self) -> step.Signal:
         self._intake.begin_list()
+        # An ordinary list without objects, so that handlers receive a tombstone of each.
         self._intake.finish_list("")
         return step.Cleared()
 
@@ -413,8 +425,11 @@ class Reflector(Generic[T]):
     async def _open(self, action: step.StreamList | step.Rewatch, version: str) -> step.Decision:
         """Run one watch from its opening to its end."""
         is_list = isinstance(action, step.StreamList)
+        # client-go: 5 to 10 minutes at random, so that watches which began together do not end
+        # together.
         timeout = max(1, round(self._options.watch_timeout * (1 + self._rand())))
         await self._turns.take(to_list=is_list)
+        # After the turn: its timeout and its deadline begin here, and a turn may take many seconds.
         watch = self._watch = OpenWatch(version, is_list=is_list, timeout=timeout)
         self._refusal = None
         self._statistics.watches += 1
@@ -433,8 +448,11 @@ class Reflector(Generic[T]):
                 watch.repair_timer.cancel()
             self._watch, self._statistics.is_connected = None, False
         self._note_end(watch, failure)
+        # A probe beside the watch has decided already. To decide about its end as well would count
+        # one loss twice.
         if watch.decision is not None:
             return watch.decision
+        # We ended it ourselves: not a failure, and not for the watch error handler.
         if watch.repairs:
             log.info("%s: %s", self.name, failure)
             failure = None
@@ -483,6 +501,8 @@ class Reflector(Generic[T]):
             yield stream
 
     def _ended(self, watch: OpenWatch, error: KinformError | None, *, events: int) -> step.Ended:
+        # By our own clock: a server cannot claim it, so it cannot make us reopen without a turn and
+        # a probe.
         reached_timeout = error is None and watch.reached_timeout()
         return step.Ended(
             resource_version=self._intake.version,
@@ -495,6 +515,8 @@ class Reflector(Generic[T]):
 
     def _note_end(self, watch: OpenWatch, failure: Exception | None) -> None:
         """Make the next watch wait for its turn, unless this one lasted until its timeout."""
+        # Before the next probe: one that another informer has sent while this watch was open may be
+        # older than what it brought.
         self._turns.learned(self._intake.version)
         if failure is None and watch.reached_timeout():
             self._turns.kept()
@@ -510,6 +532,8 @@ class Reflector(Generic[T]):
         # without a watch cache (events). A server that sends a second one sends them periodically,
         # so from there on silence means that the connection is dead.
         watch.check()
+        # Closed explicitly: an async generator that is only dropped is finalized by the loop later,
+        # with the connection still open.
         async with contextlib.aclosing(batches_of(stream)) as batches:
             async for batch in batches:
                 watch.check()
@@ -518,8 +542,11 @@ class Reflector(Generic[T]):
                 if idle is not None and self._intake.bookmarks > bookmarks + 1:
                     watch.arm(idle)
                     idle = None
+                # Not during a streamed list, which goes to a temporary list and not to the queue.
                 room = self._wait_for_room() if self._wait_for_room and not watch.is_list else None
                 if room is not None:
+                    # The time for which our own queue is full must not count as silence of the
+                    # server.
                     watch.pause()
                     await room
                     watch.resume()
@@ -538,6 +565,8 @@ class Reflector(Generic[T]):
             self._update(corrupted=self._state.corrupted.cleared())
             self._put_off_probe()
             watch.end_list()
+            # Its action is always "go on": the rest of the batch holds the first events of the
+            # watch.
             self._decide(step.Streamed(end))
         self._intake.write(batch)
         self._repair_later(watch)
@@ -570,6 +599,8 @@ class Reflector(Generic[T]):
     async def _probe_when_due(self, watch: OpenWatch) -> None:
         """Watch for silence of a streamed list, then send the probes that are due."""
         loop = asyncio.get_running_loop()
+        # client-go waits for the end bookmark, or streams again, for ever (kubernetes#140890): some
+        # servers never send it.
         while watch.is_list and not watch.has_ended:
             await watch.wait_listed(END_BOOKMARK_PATIENCE)
             self._check_silence(watch, round(loop.time() - watch.heard))
@@ -614,6 +645,8 @@ class Reflector(Generic[T]):
             await asyncio.sleep(wait)
 
     def _apply_probe(self, watch: OpenWatch, probed: step.Signal) -> None:
+        # The answer may come after the end of its watch. The state has moved on then, and has its
+        # own probe.
         if watch.has_ended:
             return
         self._reports.heard()
@@ -626,6 +659,8 @@ class Reflector(Generic[T]):
     async def _resync(self) -> None:
         while (period := self._resync_period) is not None:
             await asyncio.sleep(period)
+            # client-go: no resync before the first sync. It would deliver a part of the objects as
+            # all of them.
             if not self._state.has_listed:
                 continue
             try:
@@ -637,6 +672,7 @@ class Reflector(Generic[T]):
                 if self._watch is None or self._watch.is_list:
                     self._reports.failure(failure)
                 else:
+                    # client-go ends ListAndWatch as well.
                     self._watch.end(reason=failure)
 
 

@@ -28,6 +28,8 @@ class ReflectorOptions:
     """The minimum time, in seconds, after which the server ends a watch; up to the same is added at
     random, so that watches which began together do not end together. Ten seconds later the
     reflector ends it."""
+    # kube-apiserver sends a bookmark about once a minute: two may get lost before the watch is
+    # given up.
     idle_timeout: float | None = 150.0
     """Seconds of silence after which a watch that has sent two bookmarks counts as half-open.
     Bookmarks come about once a minute; some resources (events) send only the one that ends a

@@ -74,6 +74,7 @@ class Reports:
         self._name = name
         self._on_error = on_error
         self._logged = ("", float("-inf"))
+        # By text, which names only the class of the exception: bounded by the number of classes.
         self._traced: set[str] = set()
         self.statistics: Final = ReflectorStatistics()
 
@@ -90,6 +91,7 @@ class Reports:
         Raises:
             UsageError: ``exc`` itself, if the source was used wrongly: a retry would not help.
         """
+        # An unknown resource is retried: its CRD may be created later.
         if isinstance(exc, UsageError) and not isinstance(exc, UnknownResourceError):
             raise exc
         error = exc
@@ -129,6 +131,7 @@ class Reports:
     def _log(self, error: KinformError, level: int) -> None:
         now, text = asyncio.get_running_loop().time(), str(error)
         known, since = self._logged
+        # client-go logs each failure of a deleted CRD, once a second (kubernetes#84494).
         if text == known and now - since < LOG_AGAIN_AFTER:
             level = logging.DEBUG
         else:

@@ -25,6 +25,7 @@ __all__ = [
 
 T = TypeVar("T")
 
+# A name that is checked here cannot change the path of a request: "." and "/" are refused.
 _DNS_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _PART: Final = r"[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?"
 _KIND_NAME: Final = re.compile(rf"{_PART}(/{_PART}){{0,2}}")
@@ -128,8 +129,11 @@ def check_namespaces(namespace: object, namespaces: object) -> tuple[str, ...]:
             f"namespaces is of type {type(namespaces).__name__}; expected texts, or one text"
         )
     given = list(cast("Iterable[object]", namespaces))
+    # An empty list is refused: taken as "all" it would read more than the caller has named, taken
+    # as "none" it would be an informer that never has objects.
     if not given:
         raise UsageError("namespaces is empty; expected a namespace, or '' for all of them")
+    # Without duplicates, because each namespace has a watch and a cache of its own.
     found = tuple(dict.fromkeys(check_namespace(one) for one in given))
     if "" in found and len(given) > 1:
         raise UsageError("the empty namespace means all of them, so it stands alone")
@@ -147,6 +151,7 @@ class InformerSource(Protocol):
 
 
 def _unusual_decode(resource: Resource[T]) -> Callable[[bytes], T] | None:
+    # Compared, so that a `Resource` and its name give equal selections, and share one informer.
     usual = model_decoder(resource.model)
     return None if resource.decode == usual else resource.decode
 

@@ -203,6 +203,7 @@ class SharedInformer(Generic[T]):
             namespaced=source_options(lw).namespaced,
             known=self._entries,
         )
+        # After `_entries` was taken: the informer's own reads are not guarded.
         self._indexer.guard(self._guard)
 
     def __repr__(self) -> str:
@@ -295,6 +296,8 @@ class SharedInformer(Generic[T]):
             return False
         heard = self._controller.reflector.statistics().last_contact
         if max_silence is None:
+            # A watch lasts up to twice its timeout, and a resource without bookmarks may be silent
+            # for all of it.
             max_silence = 2 * self._options.watch_timeout + 60
         return heard is not None and loop.time() - heard <= max_silence
 
@@ -484,6 +487,7 @@ class SharedInformer(Generic[T]):
 
         def is_there() -> bool:
             shown = self._version
+            # Equality first: versions that are no integers have no order.
             return shown == resource_version or versions.is_older(resource_version, shown)
 
         await self._wait(is_there, timeout, f"has not seen version {resource_version}")
@@ -560,6 +564,8 @@ class SharedInformer(Generic[T]):
     def _picture(self, past: str | None) -> Picture | None:
         """Return the content of the cache; ``None`` between two versions, or at ``past``."""
         version = self._version
+        # With a `DeltaFIFO` the store may be between two versions: its own version is then ahead of
+        # the one up to which everything is applied.
         if not self._has_synced or version == past or version != self._entries.resource_version:
             return None
         entries = self._entries.list()
@@ -608,6 +614,7 @@ class SharedInformer(Generic[T]):
     def _deliver(self, applied: Applied[T]) -> None:
         self._replayed += applied.replayed
         if applied.notifications:
+            # After the store has the whole batch: a handler that reads the cache finds its change.
             self._processor.distribute(applied.notifications)
 
     def _batch_done(self) -> None:
@@ -619,6 +626,7 @@ class SharedInformer(Generic[T]):
             self._indexer.release()
             self._compactor.begin()
             self._processor.upstream_synced()
+        # The test spares a call per batch, which is one per event for a quiet informer.
         if self._waiters.pending:
             self._waiters.check()
 

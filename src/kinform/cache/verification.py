@@ -78,6 +78,8 @@ async def verified(
         try:
             return compared(picture, await list_at(lw, past))
         except ResourceExpiredError:
+            # etcd is compacted every five minutes by default, and a quiet cache may show an older
+            # version.
             expired += 1
             if expired == _ATTEMPTS:
                 raise
@@ -95,6 +97,8 @@ async def list_at(lw: ListerWatcher[T], version: str) -> Picture:
         ResourceExpiredError: it does not know any more.
         KinformError: it cannot be asked.
     """
+    # Exact: any other match would compare two moments, and report every write in between as a
+    # difference.
     options = ListOptions(resource_version=version, resource_version_match="Exact", limit=PAGE_SIZE)
     objects: dict[ObjectName, tuple[str, str]] = {}
     unreadable: set[ObjectName] = set()
@@ -107,6 +111,7 @@ async def list_at(lw: ListerWatcher[T], version: str) -> Picture:
 
 def compared(cache: Picture, server: Picture) -> Verification:
     """Compare; an unreadable object of the list is missing only if the cache does not know it."""
+    # Objects that this list could not decode: nothing can be said about their versions.
     blind = server.unreadable - server.objects.keys()
     has, had = cache.objects.keys() - blind, server.objects.keys()
     unheard_of = blind - cache.objects.keys() - cache.unreadable

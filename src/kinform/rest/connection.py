@@ -212,6 +212,8 @@ class Connection:
         if self._lifetime.is_closed:
             raise UsageError("this client is closed")
         pid, loop = self._lifetime.owner or (None, None)
+        # Two processes on one TLS connection corrupt each other's records
+        # (kubernetes-client/python#1000).
         if pid is not None and pid != os.getpid():
             raise UsageError(
                 f"this client belongs to process {pid} and cannot be used after a fork: open a "
@@ -228,6 +230,7 @@ class Connection:
 
     async def _attempts(self, call: Call, attempt: Callable[[], Awaitable[R]]) -> R:
         """Run ``attempt`` until it succeeds or may not be repeated, within ``call.timeout``."""
+        # Outside of the deadline: the client's own limiter does not delay the server's answer.
         await self._wait_turn(call)
         failures: list[KinformError] = []
         deadline = asyncio.timeout(call.timeout)
@@ -256,11 +259,15 @@ class Connection:
         )
         await asyncio.sleep(delay)
         if call.purpose is Purpose.WATCH:
+            # Watches take turns with the informers that reconnect: after a restart of the server
+            # these are the same crowd. The client's own rate limiter has counted the watch once,
+            # when it was opened first.
             await self.reconnects.wait()
         else:
             await self._wait_turn(call)
 
     def _delay(self, call: Call, error: KinformError) -> float | None:
+        # A stream cannot be rewound, so a second attempt would send only its rest.
         if not call.repeatable:
             return None
         return retry_delay(error, method=call.method, purpose=call.purpose, rand=random.random())
@@ -271,9 +278,12 @@ class Connection:
         ``stack`` closes the response.
         """
         credentials = self._credentials
+        # With each attempt: a token may have been rotated while the last attempt waited.
         used: Mapping[str, str] = await credentials.headers() if credentials else AuthHeaders()
         try:
             return await self._send(call, used, stack)
+        # Once: a second 401 with fresh credentials is an answer. The request was not executed, so
+        # even a write may be sent again.
         except UnauthorizedError:
             if credentials is None or not call.repeatable or not await credentials.refresh(used):
                 raise
@@ -284,6 +294,9 @@ class Connection:
     ) -> HttpResponse:
         """Send ``call`` once, authenticated by ``identity``; raise on an error response."""
         request = self._http_request(call, identity)
+        # Requests without a read timeout are watches and logs, whose silence is normal once they
+        # have begun. Before that it is not: client-go relies on the server here and may wait for
+        # ever (F-R02).
         limit = HEAD_TIMEOUT if call.read_timeout is None else None
         async with contextlib.AsyncExitStack() as mine:
             deadline = asyncio.timeout(limit)
@@ -296,6 +309,8 @@ class Connection:
                 message = f"the server has not begun to answer within {limit:g} s"
                 raise self._timeout(call, message) from exc
             except TransportError as exc:
+                # The CA may have been rotated on disk since it was read: the next attempt reads it
+                # at once, not after a minute.
                 if exc.failure is TransportFailure.TLS and self._on_tls_failure:
                     self._on_tls_failure()
                 raise
@@ -310,6 +325,8 @@ class Connection:
                     url=request.url,
                     wall=clock.current().wall(),
                 )
+            # Only now: an error response must be closed here, not when the caller's stack ends
+            # after all retries.
             stack.push_async_exit(mine.pop_all())
         return response
 
@@ -320,8 +337,13 @@ class Connection:
             headers=merged(call.headers, agent=self._agent, credentials=identity),
             body=call.body,
             read_timeout=call.read_timeout,
+            # Watches stay open for minutes. In the pool of ordinary requests they would leave no
+            # slot for others, and an urgent call (the renewal of a lease) must not wait behind
+            # them.
             long_lived=call.is_urgent or call.purpose is not Purpose.CALL,
             shows_chunks=call.purpose is Purpose.STREAM,
+            # Passed down and not called here: between this line and the socket the request may wait
+            # for a connection, and a leader may lose its lease in that time.
             guard=None if call.method in _READS else self._guard,
         )
 
@@ -352,6 +374,7 @@ async def _read_some(response: HttpResponse, limit: int) -> bytes:
     """Read about ``limit`` bytes of an error's body; stop early if it is cut off or stalls."""
     parts: list[bytes] = []
     size = 0
+    # The status alone is a useful error. A body that stalls must not replace it by a timeout.
     with contextlib.suppress(TransportError, TimeoutError):
         async with asyncio.timeout(ERROR_BODY_TIMEOUT):
             while size < limit and (piece := await response.read_some()):

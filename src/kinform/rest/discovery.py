@@ -35,7 +35,9 @@ _ACCEPT: Final = (
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json"
 )
 _ROOTS: Final = frozenset({"APIVersions", "APIGroupList", "APIGroupDiscoveryList"})
+# client-go: discovery_client.go ``defaultTimeout``, as long.
 _TIMEOUT: Final = 32.0
+# A bound, because a server with many API groups would otherwise get a request for each at once.
 _AT_ONCE: Final = 8
 DOUBT_EVERY: Final = 10.0
 """Seconds between two lookups of a resource whose path is not found."""
@@ -133,6 +135,7 @@ class Discovery:
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._rest = RESTClient(connection)
+        # A thousand informers that start together share one fetch of each document.
         self._fetches = SharedCalls[GroupVersion | None, ResourceMap]()
         self._group_fetches = SharedCalls[str, _GroupResources]()
         self._map: ResourceMap | None = None
@@ -165,6 +168,7 @@ class Discovery:
                 found = resources.find(name)
             except UnknownResourceError as exc:
                 unknown = exc
+                # A fresh map decides; a remembered one may be older than the CRD.
                 if again:
                     break
             else:
@@ -185,6 +189,7 @@ class Discovery:
             group = await self._group_fetches.call(
                 version.group, lambda: self._fetch_group(version.group)
             )
+        # Without an answer about the group nothing is proven, so ``is_gone`` stays false.
         except (ApiError, TransportError, DecodeError) as exc:
             log.info("API group cannot be discovered: %s: %s", version.group or "core", exc)
             return unknown
@@ -235,6 +240,7 @@ class Discovery:
         now = asyncio.get_running_loop().time()
         is_due = now - self._doubted.get(name, float("-inf")) >= DOUBT_EVERY
         if is_due:
+            # Before the lookup, so that a lookup that fails also counts.
             self._doubted[name] = now
         return await self.find(name, fresh=is_due)
 
@@ -272,6 +278,7 @@ class Discovery:
         root = "/apis" if version.group else "/api"
         try:
             answer = await _read(self._rest.get().abs_path(root).timeout(_TIMEOUT), _Root)
+        # Without an answer nothing is proven: see `_fetch_version`.
         except ApiError:
             return False
         return answer.kind in _ROOTS and version not in _versions(answer)
@@ -288,6 +295,7 @@ class Discovery:
 
     async def _fetch_versions(self, versions: Iterable[GroupVersion]) -> Sequence[APIResource]:
         """Fetch each version; one that fails (a dead aggregated API) is left out and logged."""
+        # Not all of them: a hostile document could list millions, each a request.
         versions = list(itertools.islice(versions, MAX_VERSIONS + 1))
         if len(versions) > MAX_VERSIONS:
             raise DecodeError(f"the server has more than {MAX_VERSIONS} API versions")
@@ -297,6 +305,8 @@ class Discovery:
             async with places:
                 try:
                     return await self._list_version(version)
+                # As client-go (ErrGroupDiscoveryFailed): one dead aggregated API must not hide all
+                # others.
                 except (ApiError, DecodeError) as exc:
                     log.warning("API version left out of discovery: %s: %s", version, exc)
                     return []
@@ -307,6 +317,8 @@ class Discovery:
     async def _list_version(self, version: GroupVersion) -> Sequence[APIResource]:
         request = self._rest.get().abs_path(version.path).timeout(_TIMEOUT)
         answer = await _read(request, _ResourceList)
+        # A 200 from a proxy with any other JSON would decode as an empty list, as if the version
+        # had no resources.
         if answer.resources is None and answer.kind != "APIResourceList":
             raise DecodeError(f"expected an APIResourceList of {version}, got {answer.kind!r}")
         return list(parse_resource_list(answer, version))
@@ -400,6 +412,8 @@ def _legacy_versions(root: _Root) -> Iterable[GroupVersion]:
     for group in root.groups or ():
         names = [one.group_version for one in group.versions or ()]
         first = group.preferred.group_version if group.preferred else ""
+        # Preferred first, because `ResourceMap` takes the first version for a short name. The sort
+        # is stable: the others keep the server's order.
         for name in sorted(names, key=lambda name: name != first):
             with contextlib.suppress(ValueError):  # a group that calls itself nothing is left out
                 yield GroupVersion.parse(name)

@@ -64,6 +64,8 @@ class Reconnects:
         check_reconnect_rate(rate)
         self._rate = rate
         self._informers = 0
+        # Two lines: an informer lists and then watches. In one line a thousand lists would keep
+        # those that have listed already from watching.
         self._watches = _Line()
         self._lists = _Line()
         self._wave = Wave()
@@ -113,6 +115,7 @@ class Reconnects:
         if departure is not None:
             while (left := self._due(departure) - loop.time()) > 0:  # noqa: ASYNC110 - it may grow
                 await asyncio.sleep(left)
+        # A function: informers that are started while others wait raise the rate for all.
         await self._watches.wait(lambda: self.rate)
 
     async def wait_to_list(self) -> None:
@@ -147,11 +150,17 @@ class Reconnects:
         oldest = asyncio.get_running_loop().time() - max_age
         known = self._probed.get(resource)
         lost = max(self._lost.get(resource, 0), after)
+        # By order and not by time: a probe that was sent in the same instant as the loss, but
+        # before it, may show the version of the server that has gone.
         if known is not None and known.order > lost and known.started >= oldest:
             return known
         order, started = self._sent.get(resource, (0, oldest))
         if not (order > lost and started >= oldest):
+            # Noted before it is sent, so that the next caller joins this probe instead of an older
+            # one.
             order, started = self._sent[resource] = self.mark(), oldest + max_age
+        # `SharedCalls` gives the failure of one caller to all. Only the one that sent it knows
+        # whether its own rights were the reason.
         is_mine = False
 
         async def ask() -> ProbedVersion:
@@ -162,6 +171,8 @@ class Reconnects:
         try:
             return await self._calls.call((resource, order), ask)
         except Exception as exc:
+            # 403 concerns one informer's namespace or selector; an outage concerns all, and each of
+            # a thousand informers would ask the dead server again.
             if is_mine or _is_outage(exc):
                 raise
         return await self._send(resource, send)
@@ -171,6 +182,7 @@ class Reconnects:
         order, started = self.mark(), asyncio.get_running_loop().time()
         probed = ProbedVersion(order, started, await send())
         known = self._probed.get(resource)
+        # Answers may arrive in another order than their requests.
         if known is None or known.order < order:
             self._probed[resource] = probed
         return probed
@@ -195,6 +207,8 @@ class _Line:
         """Wait for a turn; ``rate()`` is called when it comes."""
         loop = asyncio.get_running_loop()
         asked = loop.time()
+        # The lock makes a queue without reservations: a waiter that is cancelled leaves no gap, and
+        # a changed rate takes effect with the next turn. asyncio's lock is fair.
         async with self._first:
             await asyncio.sleep(self._pace.due(asked) - loop.time())
             now = loop.time()

@@ -95,10 +95,14 @@ class Watch(AsyncIterator[WatchEvent[T]]):
         self._read = read
         self._deadline_after = deadline
         self._decoder = WatchDecoder() if max_frame is None else WatchDecoder(max_frame=max_frame)
+        # A stack of its own instead of ``async with`` in a method: the block may be entered and
+        # left in different tasks.
         self._exit = contextlib.AsyncExitStack()
         self._open: WatchResponse | None = None
         self._deadline: float | None = None
         self._frames: deque[Frame] = deque()
+        # Kept, because the error belongs after all events of the same read: the batch is returned
+        # first, the error is raised by the next call.
         self._ending: KinformError | StopAsyncIteration | None = None
         self._is_list = is_list  # whether the end of the initial events is still to come
         self._max_list = max_list
@@ -117,6 +121,8 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             raise UsageError("this watch was opened before; ask the resource for a new one")
         self._open = await self._exit.enter_async_context(self._connect())
         if self._deadline_after is not None:
+            # From the answer and not from the first attempt: retries and limiters must not shorten
+            # the watch.
             self._deadline = asyncio.get_running_loop().time() + self._deadline_after
         try:
             _responses.check_json(self._open.response.headers, method="GET", url=self._open.url)
@@ -169,6 +175,8 @@ class Watch(AsyncIterator[WatchEvent[T]]):
                 raise UsageError("open the watch first: async with resource.watch() as events")
             gather = self._gather() if self._is_list else 0.0
             try:
+                # One deadline for the whole watch. A timeout per read would never end a watch on
+                # which bytes arrive now and then.
                 async with asyncio.timeout_at(self._deadline):
                     piece = await self._open.response.read_some(gather=gather)
             except TimeoutError as exc:
@@ -180,6 +188,7 @@ class Watch(AsyncIterator[WatchEvent[T]]):
                 ) from exc
             self._last = len(piece)
             self._received += self._last
+            # No await from here to the return: a cancellation in between would lose the frames.
             frames = self._decoder.feed(piece) if piece else self._decoder.finish()
             batch, error = self._split(frames)
             if error is not None or not piece:
@@ -235,6 +244,8 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             self._is_list = self._is_list and not ended
         else:
             event = WatchEvent(frame.type, self._decode(frame.raw, frame.head), metadata)
+        # After the decoding, which may raise: a watch that continues from here must bring the event
+        # again.
         self.resource_version = metadata.resource_version or self.resource_version
         return event
 
@@ -266,6 +277,8 @@ class Watch(AsyncIterator[WatchEvent[T]]):
             return self._event(frame)
         except DecodeError as exc:
             metadata = frame.head.metadata if frame.head else heads.salvage(frame.raw)
+            # Detached: the cache keeps this error for as long as the object stays unreadable, and
+            # its traceback would keep the whole read buffer.
             return Unreadable(metadata, heads.detached(exc), frame.type)
 
     def _decode(self, raw: bytes, head: Head) -> T:

@@ -22,8 +22,11 @@ class Backoff:
     [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0]
     """
 
+    # client-go's reflector has the same two times, but its backoff also starts again after two
+    # minutes, so during a long outage its waits go up and down.
     first: float = 0.8
     cap: float = 30.0
+    # Unbounded during a long outage: `delay` caps the exponent, for a float overflows at 2**1024.
     failures: int = 0
 
     def delay(self, *, rand: float) -> float:

@@ -45,8 +45,10 @@ def is_known_host(header: str, *, in_cluster: bool = False, known: Collection[st
     if not header:
         return True
     parts = _AUTHORITY.fullmatch(header)
+    # Anything that is not an authority is refused, not repaired: a browser never sends it.
     if parts is None:
         return False
+    # ``localhost.`` with its final dot is the same name in DNS.
     host = (parts[1] or parts[2]).lower().removesuffix(".")
     if host == "localhost" or host.endswith(".localhost") or _is_address(host):
         return True

@@ -56,6 +56,7 @@ def _same(before: JsonValue, after: JsonValue) -> bool:
 
 
 def _escape(key: str) -> str:
+    # "~" first (RFC 6901): the other order would escape the "~" of "~1" again.
     return key.replace("~", "~0").replace("/", "~1")
 
 
@@ -77,6 +78,8 @@ def rebase(whole: JsonValue, before: JsonValue, after: JsonValue, *, path: str =
     if not diff(before, after):
         return whole
     if isinstance(whole, dict) and isinstance(before, dict) and isinstance(after, dict):
+        # A key that the model does not show is in neither, so it stays. One that is in ``before``
+        # alone was removed.
         kept = {key: value for key, value in whole.items() if key in after or key not in before}
         changed = {
             key: rebase(whole.get(key), before.get(key), value, path=f"{path}/{_escape(key)}")

@@ -148,6 +148,7 @@ def parse(text: str) -> tuple[Node, ...]:
     Raises:
         JsonPathError: it cannot be read.
     """
+    # kubectl accepts this shorter form for columns and sorting (RelaxedJSONPathExpression).
     if "{" not in text and text.startswith((".", "$", "[")):
         text = f"{{{text}}}"
     return _Parser(text).template()
@@ -229,6 +230,7 @@ class _Parser:
             return (*before, Each())
         name = _NAME.match(self._text, self._at)
         if name is None:
+            # ``..[0]`` and ``.[0]`` are valid: the bracket follows as the next step.
             if before or self._peek() == "[":
                 return before
             raise self._error("expected a field name after '.'")
@@ -266,6 +268,7 @@ class _Parser:
             raise self._error("expected an index, a slice, '*', a quoted name or '?('")
         self._at = match.end()
         start, stop, step = (int(part) if part else None for part in match.groups())
+        # Go's jsonpath refuses these too; Python's slices would go backwards.
         if step is not None and step <= 0:
             raise self._error("the step of a slice must be positive")
         return (Slice(start, stop, step or 1, is_range=":" in match[0]),)
@@ -384,10 +387,13 @@ class Evaluator:
         """
         for step in steps:
             if isinstance(step, Union):
+                # One choice for all values and then the next one, as kubectl orders them; not all
+                # choices per value.
                 ways = [self.follow(choice, values) for choice in step.choices]
                 values = [found for way in ways for found in way]
             else:
                 values = [found for value in values for found in self._take(step, value)]
+            # Also where nothing was found: many steps without a result cost time as well.
             self._spend(1 + len(values))
         return values
 
@@ -421,6 +427,8 @@ class Evaluator:
         items = cast("list[object]", value)
         size = len(items)
         start = step.start or 0
+        # Not Python's own slicing, which silently clips: kubectl reports an index that is out of
+        # bounds.
         start += size if start < 0 else 0
         if not step.is_range:
             if not 0 <= start < size:

@@ -33,6 +33,8 @@ _Pairs: TypeAlias = "dict[int, int]"  # the index of the changed item: that of i
 
 # The first member of each key must exist; another one may be missing, which is a value too.
 _IDENTITIES: Final[Sequence[_Key]] = (
+    # ``name`` before ``type`` and ``key``: containers and volumes have names, conditions only
+    # types, tolerations only keys.
     ("name",),
     ("type",),
     ("key",),
@@ -65,12 +67,15 @@ def origins(
         return [None] * len(after)
     identified = _first_usable(before, after, _IDENTITIES)
     found = dict(identified or {})
+    # All of them and not the first usable one: each adds pairs, and a pair that is found stays.
     for key in _ADDRESSES:
         _add(found, _by_key(before, after, key) or {})
     if identified is None:
         _add(found, _unchanged(whole, before, after))
         if len(before) == len(after):
             _add(found, {place: place for place in range(len(after))})
+        # Only where something is new: if every item has its origin, an item that has gone was
+        # removed on purpose.
         if len(found) < len(after):
             lost = set(range(len(before))) - set(found.values())
             _refuse_loss(whole, before, sorted(lost), path=path)
@@ -148,6 +153,8 @@ def _value(item: JsonValue, key: _Key) -> tuple[JsonValue, ...] | None:
 
 
 def _is_plain(part: JsonValue) -> bool:
+    # Not a float or a bool: in Python ``1 == 1.0 == True``, so different JSON values would be one
+    # key.
     return part is None or (isinstance(part, str | int) and not isinstance(part, bool))
 
 

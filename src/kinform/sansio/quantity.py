@@ -71,6 +71,8 @@ def write(amount: Decimal, notation: Notation, *, places: int = 9) -> str:
     if not number:
         return "0"
     whole, rest = divmod(abs(number), 10**9)
+    # kube-apiserver writes fractions and amounts below 1024 in decimal form even if they were
+    # written in binary form.
     if notation == "binary" and not rest and whole >= 1024:
         return f"{'-' if number < 0 else ''}{_in_binary(whole)}"
     power = -9

@@ -34,6 +34,7 @@ __all__ = ["MAX_RETRY_AFTER", "Purpose", "retry_after", "retry_delay"]
 MAX_RETRY_AFTER = 120.0
 """A server that asks for a longer wait is not waited for: the caller gets the error."""
 
+# As client-go, which waits one second after a network error.
 _NETWORK_DELAY = 1.0
 _BROKEN = frozenset({TransportFailure.RESET, TransportFailure.TRUNCATED})
 
@@ -57,9 +58,12 @@ def retry_after(value: str | None, *, wall: float) -> float | None:
     if value is None:
         return None
     text = value.strip()
+    # ``isdigit`` alone accepts digits of other scripts, and ``float`` alone accepts "inf" and
+    # "1e9".
     if text.isascii() and text.isdigit():
         return float(text)
     try:
+        # kopf fails on such a date: it expects a number.
         return max(0.0, parsedate_to_datetime(text).timestamp() - wall)
     except (ValueError, TypeError, OverflowError):
         return None
@@ -77,15 +81,21 @@ def retry_delay(error: KinformError, *, method: str, purpose: Purpose, rand: flo
 
 def _base_delay(error: KinformError, *, method: str, purpose: Purpose) -> float | None:
     match error:
+        # First: it is a server timeout with a Retry-After too, which the cases below would repeat
+        # in vain (kubernetes#107133).
         case ApiError(is_resource_version_too_large=True):
             return None
         case ServerTimeoutError() if method in {"POST", "PATCH"}:
             return None
         case ApiError(code=code, retry_after=float(wait)) if code == 429 or code >= 500:
+            # Never sooner than the server asked for, so a wait that is too long cannot be
+            # shortened.
             return wait if wait <= MAX_RETRY_AFTER else None
         case TransportError(failure=failure) if failure in _BROKEN:
             repeatable = method in {"GET", "HEAD"} and purpose is not Purpose.STREAM
             return _NETWORK_DELAY if repeatable else None
+        # Other timeouts are the caller's deadline. The opening of a watch has only the limit of its
+        # head.
         case TransportError(failure=TransportFailure.TIMEOUT) if purpose is Purpose.WATCH:
             return _NETWORK_DELAY
         case _:

@@ -57,6 +57,8 @@ class TokenBucket:
 
     def reserve(self, now: float) -> float:
         """Take one token and return how many seconds to wait before using it."""
+        # From ``at`` and not from ``now``: a clock that went back must not pay out the same time
+        # twice.
         at = self._refill(now)
         self._tokens -= 1.0
         self._due = at + max(0.0, -self._tokens / self.rate)
@@ -112,6 +114,8 @@ class Pace:
 
     def take(self, asked: float, *, now: float, rate: float) -> None:
         """Take the next turn, whose time `due` returns, and schedule the one after it."""
+        # From when the turn was due, not from now: with a busy loop every turn is a little late,
+        # and counting from now would add all these delays up.
         self._next = max(self.due(asked), now - MAX_LATENESS) + 1.0 / rate
 
 
@@ -155,5 +159,9 @@ class Wave:
 
     def due(self, departure: Departure, *, rate: float, informers: int) -> float:
         """Return when it may reconnect, as far as is known now: later if the wave still grows."""
+        # All that waited when it joined, and all that joined since. Those that have left in between
+        # still count: they have used up turns of the same wave.
         ended = departure.waiting + self._serial - departure.serial
+        # The bound is for informers that end again and again: the same few would otherwise look
+        # like a wave that grows for ever.
         return departure.at + departure.rand * min(ended, max(informers, 1)) / rate

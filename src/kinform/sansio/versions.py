@@ -21,6 +21,8 @@ def is_older(version: str, other: str) -> bool:
     """
     if not (version.isascii() and version.isdigit() and other.isascii() and other.isdigit()):
         return False
+    # Compared as text of equal length, which is the order of integers: ``int()`` refuses more than
+    # 4,300 digits, and a hostile server could send them.
     digits, others = version.lstrip("0"), other.lstrip("0")
     return (len(digits), digits) < (len(others), others)
 
@@ -59,6 +61,8 @@ def is_complete(version: str, newest_seen: str) -> bool:
     >>> is_complete("", ""), is_complete("k-7", "x")
     (True, True)
     """
+    # A list without a version may still have objects with versions. Then nothing says up to where
+    # it is complete.
     if version in {"", "0"}:
         return not newest_seen
     return not is_older(version, newest_seen)

@@ -35,6 +35,8 @@ class DelayTimer(Generic[K]):
     def add(self, key: K, delay: float) -> None:
         """Make ``key`` due in ``delay`` seconds, unless it is due sooner already."""
         loop = asyncio.get_running_loop()
+        # Also while it is stopped: a queue that drains reports the keys that workers delay
+        # meanwhile.
         if self._delays.add(key, loop.time() + delay) and not self._stopped:
             self._set(loop)
 

@@ -98,6 +98,8 @@ class Causes:
 
     def with_more(self, causes: Iterable[Cause], *, dropped: int = 0) -> Causes:
         """Return these causes and ``causes``; these stay as they are."""
+        # A copy: a reconcile that runs may hold these causes, and must not see those of the next
+        # run.
         merged = Causes((), limit=self._limit)
         merged._by_subject.update(self._by_subject)
         merged._dropped = self._dropped + dropped
@@ -113,6 +115,8 @@ class Causes:
         elif len(self._by_subject) < self._limit:
             self._by_subject[subject] = cause
         else:
+            # Bounded, because one key may be added by a million events of as many objects (a key of
+            # a whole cluster, for example) before a worker takes it.
             self._dropped += cause.count
 
     def __iter__(self) -> Iterator[Cause]:

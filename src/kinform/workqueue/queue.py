@@ -129,6 +129,7 @@ class WorkQueue(Generic[K]):
         """
         if self._is_shut_down:
             return
+        # First, because an ``order`` of the user's may raise: then nothing has happened.
         added = self._state.add(key, priority)
         if cause is not None:
             before = self._causes.get(key)
@@ -137,9 +138,12 @@ class WorkQueue(Generic[K]):
                 if before is None
                 else before.with_more((cause,))
             )
+        # Not for LATER: a worker that was woken for a key that is still processed would find
+        # nothing.
         if added is _QUEUED and self._getters:
             self._wake_one()
         if self._metrics is not None and added is not _MERGED:
+            # The first time counts: a key that is added again and again must not look young.
             self._added_at.setdefault(key, asyncio.get_running_loop().time())
             self._metrics.added(depth=self._state.waiting)
 
@@ -202,10 +206,14 @@ class WorkQueue(Generic[K]):
         self._taken += 1
         if self._taken % _FAIR_AFTER == 0:
             await asyncio.sleep(0)  # work that never waits must not hold up everything else
+        # A loop: between the wake-up and this task's turn, another worker may have taken the key
+        # without waiting.
         while not state.waiting:
             getter = self._getter()
             try:
                 await getter
+            # A cancelled getter may have been woken for a key already. If it kept that wake-up, a
+            # key would wait although a worker is idle.
             except BaseException:
                 self._give_up(getter)
                 raise
@@ -232,6 +240,7 @@ class WorkQueue(Generic[K]):
             raise UsageError(f"done({key!r}){name} without a get that returned it") from None
         if self._current:
             self._current.pop(key, None)
+        # The key is in the line again: any worker may take it.
         if returned and self._getters:
             self._wake_one()
         if self._is_shut_down:
@@ -297,7 +306,10 @@ class WorkQueue(Generic[K]):
             pass  # reported as `Drained.unfinished`
         finally:
             self._drainers.remove(drainer)
+            # Read after the wait: workers may have delayed keys during the drain. client-go drops
+            # these silently.
             delayed = tuple(self._timer.keys())
+            # The last one of several drains: the others still report the same delayed keys.
             if not self._drainers:
                 self._is_draining = False
                 self._drop_delayed()
@@ -359,6 +371,7 @@ class WorkQueue(Generic[K]):
     def _wake_one(self) -> None:
         while self._getters:
             getter = self._getters.popleft()
+            # A getter that was cancelled may still be in the line.
             if not getter.done():
                 getter.set_result(None)
                 break
@@ -371,6 +384,8 @@ class WorkQueue(Generic[K]):
         """Wake callers of `get` and of the drain that have nothing left to wait for."""
         if self._state.waiting:
             return
+        # Workers that wait are kept while a key is to come back: it was added during its
+        # processing, and the drain promises to deliver it once more.
         if not self._state.returning:
             self._wake_all()
         if not self._state.processing:
@@ -386,6 +401,8 @@ class WorkQueue(Generic[K]):
             return
         if self._metrics is not None:
             self._metrics.retried()
+        # While the queue drains, also a key without a delay goes to the timer, which is stopped: so
+        # it is reported instead of dropped.
         if delay <= 0 and not self._is_shut_down:
             self._add_with(key, priority, Causes(causes, limit=self._max_causes))
             return
@@ -399,6 +416,8 @@ class WorkQueue(Generic[K]):
         self._add_with(key, priority, causes)
 
     def _add_with(self, key: K, priority: Priority, causes: Causes) -> None:
+        # Without ``cause``: a delayed key has several, with their counts, which are merged as a
+        # whole.
         self.add(key, priority=priority)
         before = self._causes.get(key)
         self._causes[key] = (

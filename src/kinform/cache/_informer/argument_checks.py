@@ -21,6 +21,8 @@ def check_keywords(given: Mapping[str, object], known: Collection[str], *, calle
         UsageError: a value cannot be used.
     """
     for name in given:
+        # Before the unknown keywords: it is a keyword of the factory, and the mistake that is made
+        # most easily.
         if name == "namespaces":
             raise UsageError(
                 f"{caller}: an informer is for one namespace or for all; pass namespace=, or use "

@@ -71,6 +71,8 @@ class Lifetime:
         self._delivery = delivery
         self._on_reading_over = on_reading_over
         self._on_end = on_end
+        # Remembered and not only signalled: an informer that is stopped before its start must never
+        # start.
         self._stop_requested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._is_cancelled = False
@@ -117,12 +119,18 @@ class Lifetime:
             if not self._stop_requested.is_set():
                 self.grace = grace
                 self._stop_requested.set()
+                # At once and not when the supervisor runs: no callback starts after `stop` was
+                # called.
                 self._delivery.close()
+            # A callback that waited here would wait for itself: the stop waits for current
+            # callbacks.
             if _called_by.get() is not self:
                 await self._join(self._task)
 
     def own_context(self) -> contextvars.Context:
         """Return a context for callbacks, in which `stop` does not wait for them."""
+        # A copy and not the caller's context: the mark must not stay in the task that adds the
+        # handler.
         context = contextvars.copy_context()
         context.run(_called_by.set, self)
         return context
@@ -202,6 +210,7 @@ class Lifetime:
     async def _supervise(self) -> None:
         tasks: list[asyncio.Task[None]] = []
         try:
+            # Delivery is the outer one, because reading must end first: see the module's docstring.
             async with background(self._deliver()) as delivering:
                 tasks.append(delivering)
                 await self._read_until_stopped(tasks)
@@ -222,6 +231,8 @@ class Lifetime:
         try:
             async with background(self._stop_requested.wait()) as asked:
                 await asyncio.wait([*tasks, asked], return_when=asyncio.FIRST_COMPLETED)
+            # Without a stop nothing of ours cancels these tasks, so a cancellation came from other
+            # code.
             if not self._stop_requested.is_set():
                 self._fail_if_cancelled(*tasks)
         finally:
@@ -254,6 +265,7 @@ class Lifetime:
     def _note_failure(self, *tasks: asyncio.Task[None]) -> None:
         for task in tasks:
             error = task.exception() if task.done() and not task.cancelled() else None
+            # The first failure counts: those that follow are usually its consequences.
             if error is not None and self.failure is None:
                 extra = {"informer": self._name}
                 log.error("%s failed: %s: %s", self._name, type(error).__name__, error, extra=extra)

@@ -69,12 +69,14 @@ class StateWaiters:
 
     def check(self) -> None:
         """Check the condition of every waiter again."""
+        # A copy: a condition is user code and may start or end other waits.
         for check in tuple(self.pending):
             check()
 
     def fail(self, error: Callable[[], Exception]) -> None:
         """Raise an error in every waiter; each gets an error of its own."""
         for fail in tuple(self.pending.values()):
+            # One instance raised in several tasks would collect the tracebacks of all of them.
             fail(error())
 
 
@@ -127,6 +129,7 @@ async def wait_for_all(what: Collection[Syncable], timeout: float | None) -> Non
         extra={"informers": missing},
     )
     try:
+        # All at once and not one after the other: the timeout is that of all together.
         await gather(*(_wait(one, timeout) for one in what))
     except TimeoutError as failure:
         names = sorted(one.name for one in what if not one.has_synced)

@@ -36,6 +36,8 @@ class KindCheck:
         """Return whether ``obj`` is accepted; the first one that is not is logged."""
         if self._expected is None or not isinstance(obj, Object):
             return True
+        # The empty kind: objects within a list have none, the list's own kind stands for all of
+        # them.
         if obj.kind in {self._expected, "PartialObjectMetadata", ""}:
             return True
         self.refused += 1
@@ -50,6 +52,8 @@ class KindCheck:
         Raises:
             DecodeError: it is not a list of the expected kind. Storing it would empty the cache.
         """
+        # A CRD may be called Table too, so the group counts. A Status with 200 comes from proxies
+        # (F-R28).
         if page.kind == "Status" or (page.kind == "Table" and page.api_version in _TABLES):
             raise DecodeError(f"the server answered with a {page.kind} in place of a list")
         expected = self._expected

@@ -257,9 +257,12 @@ class Intake(Generic[T]):
         else:  # without ``afresh``, which a user's store need not accept
             self._store.replace(finished.entries, resource_version)
         self._is_ordered = versions.is_complete(resource_version, finished.newest)
+        # After the write: a store may refuse the list, and then the quarantine of before still
+        # holds.
         self._unreadable = finished.unreadable
         self._may_have_corrupted = bool(finished.unreadable)
         self.version = resource_version
+        # Frees the entries of this one: the store owns them now.
         self.begin_list()
         return len(finished.entries)
 
@@ -326,6 +329,8 @@ class Intake(Generic[T]):
         metadata, kind, obj = event.metadata, event.type, event.object
         if not metadata.name:
             raise _nameless(event)
+        # The version does not advance by it: it may come again after the next opening, and is
+        # dropped again.
         if not self._kinds.accepts(obj):
             return
         self.events += 1
@@ -405,6 +410,8 @@ class Intake(Generic[T]):
             obj = self._transform(entry.object)
         except Exception as exc:  # noqa: BLE001 - a user's code, and one object of many
             error = DecodeError(f"the transform raised {type(exc).__name__}", key=str(key))
+            # Kept as long as the object is unreadable: the traceback would keep the page and the
+            # object alive.
             error.__cause__ = exc.with_traceback(None)
         else:
             if obj is not None or entry.object is None:

@@ -24,6 +24,8 @@ def missing_rule(error: KinformError, *, names_namespace: bool = True) -> str:
     """
     if not isinstance(error, ForbiddenError):
         return ""
+    # From the URL and not from the server's message: an authorization webhook may write any text
+    # there.
     match = _PATH.fullmatch(unquote(urlsplit(error.url).path))
     if match is None:
         return ""

@@ -16,6 +16,8 @@ __all__ = ["OpenWatch", "batches_of"]
 
 T = TypeVar("T")
 
+# client-go never applies the timeout of a watch on its own side: a proxy that keeps the connection
+# open leaves it waiting for ever (F-R02).
 DEADLINE_GRACE: Final = 10.0
 """Seconds after its timeout in which the server may end a watch; then the reflector ends it."""
 OPENING_LIMIT: Final = 120.0
@@ -88,6 +90,7 @@ class OpenWatch:
     def arm(self, idle: float) -> None:
         """From now on, end it after ``idle`` seconds without data."""
         self._idle = idle
+        # From the last data and not from now: the time since then was silence already.
         self.hear(self.heard)
 
     def pause(self) -> None:
@@ -111,6 +114,7 @@ class OpenWatch:
         self.decision = decision or self.decision
         if not self.has_ended:
             self._reason = reason
+            # In the past, so that it expires in the next turn of the loop.
             self._reschedule(self.started)
             self.has_ended = True
 
@@ -120,11 +124,15 @@ class OpenWatch:
 
     def check(self) -> None:
         """Raise ``CancelledError`` if the watch must end: its source may have swallowed one."""
+        # asyncio.timeout() cancels once. A source that catches that cancellation would go on for
+        # ever.
         if self.is_stopped or self.limit.expired():
             raise asyncio.CancelledError
 
     def cause_of(self, exc: Exception | None) -> Exception | None:
         """Return the reason of its end: ``exc``, unless the limit has ended it."""
+        # The limit wins: the exception of an interrupted source is a consequence of the
+        # interruption.
         return self._failure() if self.limit.expired() else exc
 
     def _failure(self) -> KinformError:
@@ -148,6 +156,8 @@ class OpenWatch:
         return self.lived() >= self.timeout - min(1.0, self.timeout / 10)
 
     def _reschedule(self, when: float | None) -> None:
+        # `asyncio.Timeout.reschedule` raises once it has expired, and an end that was decided must
+        # stay.
         if not (self.has_ended or self.limit.expired()):
             self.limit.reschedule(when)
 

@@ -49,6 +49,7 @@ class _PagePace:
         self.pages += 1
         self.barren = 0 if is_new else self.barren + 1
         remaining = page.metadata.remaining_item_count
+        # Only the first page: a server could raise its promise with every page.
         if self.pages == 1 and remaining is not None:
             self._promised = listed + remaining
         if self._promised is not None and listed >= self._promised:
@@ -96,9 +97,12 @@ async def take_list(
     try:
         async with contextlib.aclosing(_pages(lw, options, pace)) as pages:
             async for page in pages:
+                # Checked before the objects are taken in: the bound is for memory.
                 size += page.size
                 if most is not None and size > most:
                     raise list_too_large(most)
+                # Of the first page: a server that reads later pages from a newer state would
+                # otherwise let the watch begin behind changes of the first one.
                 version = version if pace.pages else page.resource_version
                 listed = intake.listed
                 for _ in intake.add_page(page):
@@ -107,6 +111,8 @@ async def take_list(
                 if pace.barren > MAX_BARREN_PAGES:
                     raise DecodeError(f"{pace.barren} pages in a row have brought nothing new")
                 on_page(page)
+    # Only between pages. A first page that has expired concerns the version, and the decisions
+    # handle it.
     except ResourceExpiredError:
         if not pace.pages or options.limit is None:
             raise

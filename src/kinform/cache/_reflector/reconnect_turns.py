@@ -81,9 +81,13 @@ class Turns:
         self.is_due = True
         if (shared := self._shared) is None:
             return
+        # A server that shuts down ends its watches cleanly and all at once. A connection that broke
+        # is spread by its own backoff.
         if cleanly:
             self._departure = shared.ended(rand=self._rand())
         resource = self._resource()
+        # After a 410 the server is the one that was probed before, so that probe is still valid.
+        # Without this an expired version would cost every informer a probe of its own.
         if resource is not None and not is_answer:
             shared.lost(resource)
 
@@ -107,6 +111,8 @@ class Turns:
 
     def learned(self, version: str) -> None:
         """Note that ``version`` has been applied; only probes sent later can show a regression."""
+        # Only the first mark of a version counts: a later one would reject probes that are new
+        # enough.
         if version != self._learned[0] and (shared := self._shared) is not None:
             self._learned = version, shared.mark()
 

@@ -68,6 +68,8 @@ class _SideTask:
         self._is_stopping = False
 
     def start(self) -> None:
+        # A plain task and not a ``TaskGroup``: the failure of a side task must not cancel the watch
+        # beside it.
         self._task = self._loop.create_task(self._work(), name=self._part)
         self._task.add_done_callback(self._ended)
 

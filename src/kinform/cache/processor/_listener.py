@@ -200,6 +200,8 @@ class Listener(Generic[T]):
                 raise
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(backoff.delay(rand=random.random())):
+                    # Not a plain sleep: a handler that is removed meanwhile must not hold up the
+                    # stop.
                     await self._retirement.wait()
             backoff = backoff.failed()
             self._awake.set()  # the buffer may not be empty
@@ -209,6 +211,8 @@ class Listener(Generic[T]):
         # The handler's code runs in a task of its own, because only a task can be abandoned.
         self._worker = worker = loop.create_task(self._work(), name=f"handler {self.name}")
         try:
+            # `asyncio.wait` and not ``await worker``: the latter would raise the worker's
+            # exceptions here, and its cancellation would look like ours.
             await asyncio.wait([worker])
         except asyncio.CancelledError:
             self.retire()
@@ -245,6 +249,7 @@ class Listener(Generic[T]):
                 self._settled.set()
                 continue
             self._busy_since = started
+            # Before the call: an event whose callback raises counts as delivered.
             self._delivered += 1
             try:
                 result = call(item)
@@ -258,6 +263,7 @@ class Listener(Generic[T]):
             now = clock()
             if now - started > _BLOCKING:
                 self._blocked(item, now - started)
+            # By time and not by count: one callback may take a microsecond or a millisecond.
             if now - turn > _TURN:
                 self._busy_since = None
                 await asyncio.sleep(0)
@@ -312,6 +318,7 @@ class Listener(Generic[T]):
             self._resync_timer = loop.call_at(next_due, self._resync, loop, next_due)
 
     def _resync(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        # First, so that a resync that raises does not end the series.
         self._schedule_resync(loop, due)
         self.is_resync_due = True
         self._on_resync()
@@ -332,6 +339,7 @@ class Listener(Generic[T]):
     def is_calling_us(self) -> bool:
         """True if the caller runs within a callback of this handler."""
         task = asyncio.current_task()
+        # Both tasks: a plain callback runs in the worker, an awaited one in a task of its own.
         return task is not None and (task is self._worker or task is self._callback)
 
     async def wait_synced(self) -> None:
@@ -380,6 +388,8 @@ class Listener(Generic[T]):
     def _failed(self, notification: Transition[T], error: BaseException) -> None:
         # Also for a CancelledError: the callback awaited something that was cancelled elsewhere.
         self._errors += 1
+        # The class and the key, never the text: an exception may quote the object, for example a
+        # Secret.
         self._last_error = f"{type(error).__qualname__} on {notification.key.shown}"
         if not _is_logged(self._errors):
             return
@@ -474,6 +484,8 @@ class Filtering(Generic[T]):
 
     def undo(self, notification: Transition[T]) -> None:
         """Undo the last translation: its notification will be translated again."""
+        # Without this the second call would find the object as the first one left it, and deliver
+        # another event.
         if self._was_delivered:
             self._delivered.add(notification.key)
         else:

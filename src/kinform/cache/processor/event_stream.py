@@ -83,6 +83,8 @@ class StreamFeed(Generic[T]):
 
     def ending(self) -> Exception:
         """Return the exception that ends the iteration: its end, or the informer's failure."""
+        # A reader that closed its stream asked for the end, and must not get the informer's failure
+        # in return.
         failure = None if self._is_cleared else self.upstream.failure()
         return failure if isinstance(failure, Exception) else StopAsyncIteration()
 
@@ -92,6 +94,8 @@ class StreamFeed(Generic[T]):
             if isinstance(item, Transition):
                 self._delivered += 1
                 return event_of(item)
+            # Set when the reader asks for more: only then has it handled all events before the
+            # marker.
             self._has_synced = True
         return None
 
@@ -155,6 +159,7 @@ class EventStream(Generic[T]):
         feed, clock = self._feed, asyncio.get_running_loop().time
         self._is_read = True
         try:
+            # Before an event is taken, for the reason below.
             if clock() - self._turn > _TURN:
                 await asyncio.sleep(0)
                 self._turn = clock()
@@ -163,6 +168,7 @@ class EventStream(Generic[T]):
                 if feed.is_ended:
                     raise feed.ending()
                 feed.upstream.refuse_if_idle()
+                # No await since the buffer was found empty, so no wake-up is missed.
                 feed.changed.clear()
                 await feed.changed.wait()
                 self._turn = clock()

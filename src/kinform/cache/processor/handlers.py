@@ -85,6 +85,7 @@ class EventHandler(Generic[T]):
             if function is not None:
                 refuse_generators(role, function)
                 _check_signature(role, function)
+        # A coroutine is true, so an async filter would pass every object.
         if inspect.iscoroutinefunction(self.filter):
             raise UsageError("filter is an async function; expected a plain one, it cannot wait")
         if self.resync_period is not None:
@@ -188,6 +189,8 @@ def _check_signature(role: str, function: Callable[..., object]) -> None:
     except (TypeError, ValueError):  # some built-in functions have none
         return
     try:
+        # Checked when the handler is made: a wrong number of parameters would otherwise fail with
+        # every event, and only in the log.
         signature.bind(object())
     except TypeError:
         required = [

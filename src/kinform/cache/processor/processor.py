@@ -68,6 +68,7 @@ class Registration(Generic[T]):
                 stopped before that.
         """
         upstream = self._processor.upstream
+        # A wait for an informer that was never started would never end.
         if not self.has_synced and not self.is_removed:
             upstream.refuse_if_idle()
         limit = asyncio.timeout(timeout)
@@ -159,6 +160,8 @@ class Processor(Generic[T]):
         """The informer, as far as waiting handlers and streams need it."""
         self._resync = resync
         self._handlers: dict[Registration[T], Listener[T]] = {}
+        # Weak, so that ``break`` out of a loop over events() is enough: a stream that nothing reads
+        # would collect a merged event of every object for ever.
         self._feeds: dict[StreamFeed[T], weakref.ref[EventStream[T]]] = {}
         self._group: asyncio.TaskGroup | None = None
         self._tasks: dict[asyncio.Task[None], Listener[T]] = {}
@@ -285,6 +288,7 @@ class Processor(Generic[T]):
         self._is_started = True
         if self._is_stopped:
             return
+        # A future and not an event: the first grace that is set counts, for all callers of `stop`.
         self._grace = asyncio.get_running_loop().create_future()
         try:
             async with asyncio.TaskGroup() as self._group:
@@ -317,6 +321,7 @@ class Processor(Generic[T]):
             return
         if not self._grace.done():
             self._grace.set_result(max(grace, 0.0))
+        # A callback that stops its own processor must not wait for itself.
         others = [task for task, listener in self._tasks.items() if not listener.is_calling_us]
         if others:
             await asyncio.wait(others)
@@ -324,6 +329,8 @@ class Processor(Generic[T]):
     def _start(self, listener: Listener[T], group: asyncio.TaskGroup) -> None:
         task = group.create_task(listener.run(), name=f"{self._name}: {listener.name}")
         self._tasks[task] = listener
+        # A removed handler's task may still run its last callback: it stays here until it ends, so
+        # that a stop waits for it too.
         task.add_done_callback(self._tasks.pop)
 
     def close(self) -> None:

@@ -107,6 +107,7 @@ class ReadGuard:
 
     def started(self) -> None:
         """Note whether a `Manager` has started the informer."""
+        # By the task that starts it: a manager starts its informers in a context of its own.
         self._is_managed = role.get() is Role.MANAGER
 
     def check(self) -> None:
@@ -116,6 +117,7 @@ class ReadGuard:
             UsageError: the informer was not started; or it has not synced, belongs to a
                 `Manager`, and a reconcile reads it.
         """
+        # A stopped informer may be read: its last state is documented to stay.
         if not self._life.is_started and not self._life.is_over:
             raise UsageError(
                 f"{self._name} was not started, so its cache holds nothing: use `async with "
@@ -123,6 +125,8 @@ class ReadGuard:
             )
         if self._has_synced():
             return
+        # An error only there: a reconcile that takes an object for absent would create it again or
+        # delete its children. Other readers get a warning.
         if self._is_managed and role.get() is Role.RECONCILE:
             raise UsageError(
                 f"{self._name} has not synced, so a reconcile cannot rely on it: list the kind in "
@@ -204,6 +208,7 @@ class Forked:
         raise UsageError(self._message)
 
 
+# Weak: a cache that is dropped without a stop must not be kept alive by this list.
 _filled: Final[weakref.WeakSet[Forkable]] = weakref.WeakSet()
 """The caches that tasks of this process fill."""
 

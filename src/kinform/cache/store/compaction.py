@@ -176,6 +176,7 @@ class Compactor:
             self._is_provisional = True
         self._samples = Samples()  # free them
         await self._begun.wait()
+        # A cache at rest is not swept: the version shows whether anything was written.
         swept: str | None = None
         while True:
             version = self._entries.resource_version
@@ -210,6 +211,7 @@ class Compactor:
                     await self._return_memory(at_least=_RETURN_AFTER)
                 await asyncio.sleep(0)
             await self._return_memory(at_least=MIN_BYTES)
+        # The packer holds a compression context and its dictionary: freed between two sweeps.
         finally:
             self._before, self._packer = self.statistics(), None
 
@@ -292,6 +294,8 @@ def _is_worth_it(entries: Sequence[Entry[object]]) -> bool:
 
 def _samples(entries: Sequence[Entry[object]]) -> list[bytes]:
     """Return the bytes of objects from all over the cache, as many as a dictionary needs."""
+    # From all over the cache: a list comes namespace by namespace, and the first objects resemble
+    # each other.
     step = max(1, -(-len(entries) // _MOST_SAMPLES))
     chosen = [obj.raw for obj in _objects(entries[::step])]
     samples = [raw for raw in chosen if len(raw) <= _LARGEST_SAMPLE]
@@ -301,6 +305,8 @@ def _samples(entries: Sequence[Entry[object]]) -> list[bytes]:
 def _better(codec: Codec, entries: Sequence[Entry[object]]) -> Codec:
     """Return a codec for all of ``entries``: a new one, if it is better. Takes a second."""
     step = max(1, len(entries) // _TRIED)
+    # Mostly other objects than the ones that it is trained on, or the new dictionary would always
+    # seem better.
     tried = [obj.raw for obj in _objects(entries[step // 2 :: step])]
     other = _learned_from(_samples(entries))
     sizes = [
@@ -337,6 +343,7 @@ def _return_memory() -> None:
 @functools.cache
 def _malloc_trim() -> Callable[[int], int] | None:
     """Return glibc's function that returns free memory to the system, or ``None``."""
+    # Imported on use: most programs keep their objects raw and never need it.
     import ctypes
 
     try:

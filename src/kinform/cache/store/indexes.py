@@ -117,6 +117,8 @@ class IndexErrors:
         """Count a failure."""
         count = self.counts.get(error.index, 0)
         self.counts[error.index] = count + 1
+        # The first one only: a function that fails on every object would log once per object and
+        # relist.
         if not count:
             log.error(
                 "%s: %s; the object is cached, but not found by that index. "
@@ -193,6 +195,7 @@ class Index(Generic[T]):
         """Remove ``old``, and every value that had no other entry."""
         for value in each(self.kept_values(key, old)):
             posting = self._postings[value]
+            # No default: a missing key would mean that the index and the store have drifted apart.
             del posting.entries[key]
             if not posting.entries:
                 del self._postings[value]
@@ -267,6 +270,7 @@ class FieldIndex:
         was, now = old.object, new.object
         if not isinstance(was, Object) or not isinstance(now, Object):
             return False  # the function itself raises an error that explains this
+        # Compared as bytes of the whole member: cheaper than to decode the path in both.
         return now.shares_member(was, self.path[0])
 
 
@@ -341,6 +345,7 @@ def check_indexers(indexers: object) -> None:
             raise UsageError(
                 f"there is an index named {name!r} already, a built-in one; choose another"
             )
+        # The result is dropped: only its checks are needed here, before the informer is made.
         function_index(name, function)
 
 
@@ -355,6 +360,7 @@ def owners_of(entry: Entry[T]) -> Values:
         return ()
     if len(owners) == 1:
         return owners[0].uid
+    # An object may name one owner twice; a value that occurs twice would be removed twice.
     return _compact(tuple(dict.fromkeys([owner.uid for owner in owners])))
 
 

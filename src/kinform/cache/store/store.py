@@ -69,6 +69,7 @@ class Store(Generic[T]):
 
     def release(self) -> None:
         """Stop calling the guard before each read; it is still called for keys not held."""
+        # A second call, or one for a store without a guard, finds the store itself.
         held = cast("object", self._entries)
         if isinstance(held, _Guarded):
             self._entries = cast("_Guarded[T]", held).store

@@ -109,6 +109,7 @@ class ThreadSafeStore(Generic[T]):
         on_index_error: OnIndexError | None = None,
     ) -> None:
         self._on_index_error = on_index_error
+        # One reference to all that belongs together: a relist replaces it by a single assignment.
         self._state: _State[T] = _State({}, "")
         # Re-entrant: a finalizer or signal handler that reads in the middle of a write, on the
         # writer's own thread, must not deadlock.
@@ -164,9 +165,11 @@ class ThreadSafeStore(Generic[T]):
             UnknownIndexError: if the index does not exist.
             IndexFunctionError: if the function fails on ``entry``.
         """
+        # Outside of the lock: it is the user's code (Rule 2).
         values = self._state.index(index).values_of(entry)
         found: dict[ObjectName, Entry[T]] = {}
         with self._lock:
+            # Looked up again: a relist may have published other indexes since.
             same = self._state.index(index)
             for value in each(values):
                 found.update(same.find(value))
@@ -254,6 +257,8 @@ class ThreadSafeStore(Generic[T]):
             if old is new:
                 has_effect = False
             elif old is not None and new is not None:
+                # Before the new entry becomes visible: it shares equal parts of the metadata with
+                # the old one, which saves memory on updates.
                 inherit(old.metadata, new.metadata)
         changes = planned if has_effect else [one for one in planned if one.old is not one.new]
         values = self._evaluated(changes, state.indexes)
@@ -315,11 +320,14 @@ class ThreadSafeStore(Generic[T]):
                 changed.
         """
         before, after = self._state, work.after
+        # A write that came in between would be lost: the new state was built from the old one.
         if not work.is_done or work.before is not before or work.writes != before.writes:
             raise UsageError(
                 "only a replacement that is done, with no write since its start, can be published"
             )
         is_ordered = versions.is_complete(work.result.resource_version, work.newest)
+        # A relist that shows nothing new, as after most lost connections, must not cost a second
+        # copy of the cache.
         if after is None:
             before.is_ordered = is_ordered
             before.move_to(work.result.resource_version)
@@ -365,6 +373,7 @@ class ThreadSafeStore(Generic[T]):
             fresh[index.name] = empty = index.emptied()
             for key, entry in state.entries.items():
                 empty.enter(key, entry, self._values_of(empty, entry))
+        # One assignment: readers see all of the new indexes or none.
         state.indexes = {**state.indexes, **fresh}
 
     def _evaluated(
@@ -484,6 +493,7 @@ def _plan(
 def _deletion(delta: Delta[T], held: Entry[T]) -> Transition[T]:
     """Return the transition of a delete, with the final state if it is one of the held object."""
     final = delta.entry
+    # Another uid: the delete of the held object was missed, and this one is of a later object.
     if final is None or delta.final_state_unknown or final.metadata.uid != held.metadata.uid:
         return Transition(delta.key, held, None, final_state_unknown=True)
     return Transition(delta.key, held, None, final=final)
@@ -616,6 +626,8 @@ class Replacing(Generic[T]):
                 if index.is_built_in:
                     values = index.values_of(entry)
                 elif key in unchanged:
+                    # The function is not run again on objects that did not change: a relist of a
+                    # million objects would otherwise run a million user functions.
                     values = was.kept_values(key, entry)
                 else:
                     values = self._values_of(index, entry)

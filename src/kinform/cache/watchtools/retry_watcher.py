@@ -185,6 +185,7 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
         """
         if isinstance(received, Bookmark):
             version = received.resource_version
+            # A bookmark may repeat the version of the last event; an event that does is a replay.
             is_new = not is_older(version, self.resource_version)
         else:
             version = received.metadata.resource_version
@@ -288,6 +289,8 @@ class RetryWatcher(AsyncIterator[WatchEvent[T]]):
     async def _read(self, events: AsyncIterable[Received[T]]) -> None:
         async with contextlib.aclosing(batches_of(events)) as batches:
             async for batch in batches:
+                # One batch at most: the socket's buffer, and then the server, waits for a slow
+                # reader.
                 self._pending.extend(batch)
                 self._news.set()
                 await self._until_read()
@@ -338,5 +341,6 @@ def _is_final(error: KinformError, *, at_start: bool) -> bool:
     if isinstance(error, UsageError):
         return not isinstance(error, UnknownResourceError)  # a CRD may be created later
     if isinstance(error, ForbiddenError | UnauthorizedError):
+        # client-go also stops for these at the start only (since 1.32).
         return at_start
     return isinstance(error, ResourceExpiredError)

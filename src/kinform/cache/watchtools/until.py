@@ -174,6 +174,7 @@ class _Progress(Generic[E]):
     def is_done_with(self, event: E) -> bool:
         """Check ``event`` against the conditions that are left; return whether all are met."""
         self.last_event = event
+        # One event may meet several conditions in a row, as in client-go.
         while self._conditions[self.met](event):
             self.met += 1
             if self.met == len(self._conditions):

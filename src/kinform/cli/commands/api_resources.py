@@ -1,4 +1,4 @@
-"""``kinform api-resources``."""
+"""``kinform api-resources``: lists the kinds that a server serves, from discovery."""
 
 from __future__ import annotations
 

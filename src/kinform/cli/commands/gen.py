@@ -1,4 +1,7 @@
-"""``kinform gen``."""
+"""``kinform gen``: generates typed models and clients from CRDs, in files or in a cluster.
+
+The files may come from anywhere, so size, number of values and aliases are bounded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``kinform get``."""
+"""``kinform get``: lists or gets objects once, as a table of the server's columns or in full.
+
+Lists are read page by page. It has no cache: ``kinform watch`` follows changes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""``kinform serve``."""
+"""``kinform serve``: runs the embedded API server until a signal, and writes its kubeconfig.
+
+The kubeconfig holds the token: only its owner may read it, and a file of another origin is not
+overwritten.
+"""
 
 from __future__ import annotations
 

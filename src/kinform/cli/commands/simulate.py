@@ -1,4 +1,8 @@
-"""``kinform simulate``."""
+"""``kinform simulate``: runs schedules of faults in virtual time and reports broken guarantees.
+
+The simulator itself is ``kinform.testing.simulation``; this module chooses schedules, shows
+progress, and writes a failing schedule to a file.
+"""
 
 from __future__ import annotations
 

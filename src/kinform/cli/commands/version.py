@@ -1,4 +1,4 @@
-"""``kinform version``."""
+"""``kinform version``: shows the versions of kinform, of Python and of the server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``kinform watch``."""
+"""``kinform watch``: follows objects with informers, as a live table or one line per change.
+
+This module reads the command line; ``kinform.cli.cluster.watch_session`` runs the informers.
+"""
 
 from __future__ import annotations
 

@@ -103,6 +103,8 @@ def fields_of(headers: Mapping[str, str]) -> Sequence[tuple[str, str]]:
 
 def merged(own: Mapping[str, str], *, agent: str, credentials: Mapping[str, str]) -> AuthHeaders:
     """Return all headers of a request; its own ones override the others of the same name."""
+    # Names are compared without case: ``authorization`` of the caller must replace ours, not follow
+    # it.
     names = set(map(str.lower, own))
     fields = [("User-Agent", agent), *fields_of(credentials)]
     if names.isdisjoint(map(str.lower, dict(fields))):  # the usual case
@@ -275,6 +277,9 @@ class StreamedResponse:
         self._source = source
         self._decoder: GzipDecoder | None = None
         self._decoded: Iterator[bytes] = iter(())
+        # Undone here and not by the HTTP library: aiohttp decodes one gzip member, and
+        # kube-apiserver 1.37 sends one member per flush of a watch. The rest would be lost
+        # silently.
         encoding = headers.get("Content-Encoding", "").strip().lower()
         if encoding not in {"", "identity"}:
             with self._readable(TransportFailure.PROTOCOL):
@@ -294,10 +299,14 @@ class StreamedResponse:
                 if (decoded := next(self._decoded, None)) is not None:
                     return decoded
             piece = await self._source.read()
+            # A gzip body that ends early decodes without an error up to there: only `finish`
+            # notices.
             if not piece:
                 with self._readable(TransportFailure.TRUNCATED):
                     self._decoder.finish()
                 return b""
+            # Kept as an iterator: a small piece may decode to very much, and a reader that stops,
+            # or is cancelled, must neither lose the rest nor hold it in memory.
             self._decoded = iter(self._decoder.feed(piece))
 
     async def iter_bytes(self) -> AsyncGenerator[bytes]:
@@ -331,6 +340,8 @@ class StreamedResponse:
         size = 0
         while piece := await self.read_some():
             size += len(piece)
+            # Counted after decoding: a limit on the bytes of the wire would let a decompression
+            # bomb pass.
             if limit is not None and size > limit:
                 message = f"the body of the answer is longer than {limit} bytes"
                 raise self._source.error(TransportFailure.PROTOCOL, message)

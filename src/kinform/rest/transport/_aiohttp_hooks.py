@@ -53,6 +53,8 @@ class GuardedResponse(aiohttp.ClientResponse):
             return await super().start(connection)
         except BaseException:
             if connection.transport is not None:
+                # Aborted, so that no later request on this connection can read the late answer to
+                # this one.
                 connection.transport.abort()
             raise
 
@@ -131,6 +133,8 @@ class GuardedRequest(aiohttp.ClientRequest):
         request = SENDING.get()
         if not KEPT.get():
             _read_by_records(conn.transport)
+        # A write on a closed connection fails after it may have arrived, and then cannot be sent
+        # again. Found out before the first byte, any request can.
         elif _is_readable(conn.transport):
             raise ConnectionEnded
         if not self._body:  # else aiohttp holds the head back and sends it with the body
@@ -147,6 +151,7 @@ class GuardedRequest(aiohttp.ClientRequest):
     ) -> None:
         """Write the body."""
         try:
+            # Of a request with a body: aiohttp sends the head together with it, from here.
             _call_guard(SENDING.get())
         except GuardRefused as refused:
             # The task that waits for the response gets this instead, and closes the connection.
@@ -219,6 +224,8 @@ async def _note_connected(_session: object, context: SimpleNamespace, _params: o
 
 
 async def _note_reused(_session: object, context: SimpleNamespace, _params: object) -> None:
+    # A context variable, because `GuardedRequest.send` gets neither the exchange nor the trace
+    # context.
     KEPT.set(True)
     context.trace_request_ctx.connected = context.trace_request_ctx.reused = True
 
@@ -262,6 +269,8 @@ def _parse_bodies(connection: Connection) -> None:
     if (parser := getattr(protocol, "_parser", None)) is not None:
 
         def on_surplus() -> None:
+            # Bytes behind the end belong to no request. On a connection that is kept, they would be
+            # the beginning of the next answer (response splitting).
             protocol.force_close()
             protocol.close()
 
@@ -363,6 +372,8 @@ class BodyParser:
             self._payload = None
             error = self._broken(exc.message)
             payload.set_exception(error)
+            # Both: the reader gets it from the stream, and aiohttp closes the connection because of
+            # the exception.
             raise error from None
         if piece:
             payload.feed_data(piece)

@@ -20,6 +20,7 @@ from kinform.errors import TransportFailure
 __all__ = ["Failure", "Peer", "ServerRoute"]
 
 # X509_V_ERR_* of OpenSSL
+# By number, because the ssl module has no names for them and OpenSSL's texts change.
 _EXPIRED, _NOT_YET_VALID = 10, 9
 _MISMATCHES: Final = frozenset({62, 63, 64})  # host name, email, IP address
 _UNKNOWN_AUTHORITY: Final = frozenset({2, 18, 19, 20, 21, 27})
@@ -28,6 +29,8 @@ _UNREACHABLE: Final = frozenset({errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EN
 
 _NOT_TLS: Final = frozenset(
     {
+        # Several reasons for one mistake: which one OpenSSL reports depends on its version and on
+        # the bytes that the server sends.
         "HTTP_REQUEST",
         "PACKET_LENGTH_TOO_LONG",
         "RECORD_LAYER_FAILURE",
@@ -120,6 +123,8 @@ class ServerRoute:
 
         ``exc`` is the system's error; ``None``: the server closed the connection cleanly.
         """
+        # First: an answer that was cut off is what the caller must handle, for any error of the
+        # system.
         if answered:
             return Failure(TransportFailure.TRUNCATED, f"the answer of {self.server} broke off")
         if isinstance(exc, ssl.SSLError):
@@ -165,6 +170,8 @@ def _of_connect(exc: BaseException, peer: Peer, *, tls: bool) -> Failure:
             return _of_tls(exc, peer)
         case ConnectionRefusedError():
             return Failure(TransportFailure.REFUSED, f"{peer} refused the connection")
+        # After the cases for a refused connection: a reset while TLS is negotiated is what a port
+        # without TLS, or one that wants a client certificate, does.
         case ConnectionError() if tls:
             message = f"{peer} closed the connection during the TLS handshake"
             return Failure(TransportFailure.TLS, message)

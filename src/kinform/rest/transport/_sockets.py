@@ -100,6 +100,7 @@ class Sockets:
         except BaseException:
             sock.close()
             raise
+        # After the options: a socket that could not be prepared is closed above, and never counted.
         self._open.add(sock)
         sock.on_gone = self._forget
         return sock
@@ -116,6 +117,8 @@ class Sockets:
         """
         for sock in self._open:
             with suppress(OSError):  # not connected (yet, or any more)
+                # Not ``close()``: the descriptor is still registered with the loop, and its number
+                # could be reused by another thread before the loop notices.
                 sock.shutdown(socket.SHUT_RDWR)
 
     async def wait_closed(self) -> None:
@@ -148,6 +151,7 @@ class Lookups:
             lookup = asyncio.get_running_loop().run_in_executor(None, _look_up, host, port)
             self._pending[key] = lookup
             lookup.add_done_callback(functools.partial(self._forget, key))
+        # Shielded: one caller that is cancelled must not cancel the lookup of all others.
         return await asyncio.shield(lookup)
 
     def _forget(self, key: tuple[str, int], lookup: asyncio.Future[list[Address]]) -> None:
@@ -164,6 +168,7 @@ def _look_up(host: str, port: int) -> list[Address]:
     addresses: list[Address] = [(family, _numeric(address)) for family, _, _, _, address in found]
     if not is_local:
         return addresses
+    # A hosts file may map localhost to another machine as well.
     loopback = [one for one in addresses if ipaddress.ip_address(one[1]).is_loopback]
     if not loopback:
         raise socket.gaierror(socket.EAI_NONAME, "localhost leads to another machine")

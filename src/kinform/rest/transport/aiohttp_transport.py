@@ -190,6 +190,8 @@ class _Pool:
                 limit=0,  # ``slots`` bounds ordinary requests; watches have no bound
                 keepalive_timeout=_IDLE,
                 resolver=Resolver(),
+                # A cached address would outlive a server that moved (F-R13): an informer reconnects
+                # exactly when the old address has stopped answering.
                 use_dns_cache=False,
                 socket_factory=self._sockets.new,
             ),
@@ -208,6 +210,8 @@ class _Pool:
 
     async def aclose(self) -> None:
         self.closed = True
+        # A request that still waits for a slot, an address or a connection has no socket that could
+        # be cut.
         while self.entering:
             self.entering.pop().reschedule(self.loop.time())
         self._sockets.cut()  # before the session waits for connections that wait for their peer
@@ -263,6 +267,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
                 if not self._request.long_lived:
                     await self._take_slot(pool.slots)
                 response = await self._head(pool.session)
+                # Before `_refuse`, which may raise: `_leave` can close only a response that it
+                # knows.
                 self._stream = _Stream(response, exchange=self, pool=pool)
                 self._answered = True
                 if response.status >= 300:
@@ -294,6 +300,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
         try:
             async with asyncio.timeout(limit):
                 await slots.acquire()
+                # Within the timeout: no await between the acquisition and this line, so a slot is
+                # never lost.
                 self._slot = slots
         except TimeoutError:
             under_way = f"{self._settings.max_requests} requests are under way"
@@ -324,8 +332,12 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
                 error = exc
             # Raised here, not within ``except``: aiohttp's errors may hold the request's headers
             # and must not stay reachable as the context of ours.
+            # The caller's own exception, which aiohttp has wrapped: it must arrive as it was
+            # raised.
             if self._body is not None and self._body.error is not None:
                 raise self._body.error
+            # On a fresh connection the server has chosen to close it, so that is its answer. Only a
+            # kept one may have been closed before it saw the request.
             if not (self.reused and self._is_repeatable and _is_stale(error)):
                 raise self.explained(error)
             log.debug("kept connection was closed, request is sent again")
@@ -345,6 +357,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
             "headers": headers,
             "data": io.BytesIO(body) if isinstance(body, bytes) and len(body) > _BIG_BODY else body,
             "allow_redirects": False,
+            # No total: a watch may last for ever. Deadlines of whole answers are those of
+            # `Connection`.
             "timeout": aiohttp.ClientTimeout(
                 total=None, connect=self._settings.connect_timeout, sock_read=request.read_timeout
             ),
@@ -362,6 +376,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
     def _refuse(self, response: aiohttp.ClientResponse) -> None:
         """Raise for responses no caller may see: a redirect, a proxy that asks for a password."""
         status = response.status
+        # Never followed: the target could be any host, and a client certificate would be presented
+        # there even if the token is left out.
         if 300 <= status < 400 and status != 304:
             raise self.error(*self._route.redirected(status, response.headers.get("Location")))
         if status == 407 and self._settings.proxy is not None:
@@ -413,6 +429,8 @@ class _Exchange(AbstractAsyncContextManager[HttpResponse]):
                 return route.no_tunnel(status)
             case aiohttp.ClientConnectorError():
                 return route.refused(_reason(exc), host=exc.host, port=exc.port)
+            # After the errors that name their host. Any other failure before there was a connection
+            # happened between us and the proxy.
             case _ if self._settings.proxy is not None and not self.connected:
                 return route.no_tunnel(None)
             case aiohttp.ClientResponseError():
@@ -477,6 +495,7 @@ class _Stream:
         protocol = None if connection is None else connection.protocol
         if protocol is None or self._is_lost:
             return
+        # Reading is paused at the socket, not in a buffer of ours: TCP then slows the server down.
         protocol.pause_reading()
         try:
             await asyncio.sleep(seconds)
@@ -484,10 +503,12 @@ class _Stream:
             protocol.resume_reading()
 
     def _explained(self, exc: Exception) -> KinformError:
+        # First: leaving closes the connection, so all other explanations would be true as well.
         if self._left:
             return UsageError("an answer cannot be read after its request was left")
         if self._pool.closed:
             return self.error(TransportFailure.CLOSED, _CLOSED)
+        # aiohttp raises a RuntimeError for two readers, and another one for a lost connection.
         if isinstance(exc, RuntimeError) and not self._is_lost:
             return UsageError("an answer cannot be read by two tasks at the same time")
         return self._exchange.explained(exc)

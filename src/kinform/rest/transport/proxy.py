@@ -54,6 +54,8 @@ def proxy_for(config: Config, *, environ: Mapping[str, str] | None = None) -> Pr
         ConfigError: if the proxy is not an http or https proxy (SOCKS is not supported), or if it
             is on another machine and would read the credentials; names the key or the variable.
     """
+    # The kubeconfig's proxy is not subject to NO_PROXY: in client-go it replaces the environment as
+    # a whole.
     if config.proxy_url:
         proxy = _parse(config.proxy_url)
         if isinstance(proxy, str):
@@ -163,6 +165,7 @@ def _split_port(entry: str) -> tuple[str, str]:
 def _covers(entry: str, address: _Address) -> bool:
     """Return whether ``entry`` is a range that includes ``address``."""
     network, _, length = entry.partition("/")
+    # ipaddress also accepts a netmask here, Go does not; one NO_PROXY must mean the same to both.
     if not (length.isascii() and length.isdigit()):
         return False
     try:
@@ -176,6 +179,7 @@ def _address(text: str) -> _Address | None:
         address = ipaddress.ip_address(text)
     except ValueError:
         return None
+    # ``::ffff:127.0.0.1`` is loopback too. Compared as it is, it would pass for another machine.
     return getattr(address, "ipv4_mapped", None) or address
 
 
@@ -191,6 +195,7 @@ def _ascii(name: str) -> str:
 
 def _variable(environ: Mapping[str, str], name: str) -> tuple[str, str]:
     """Return the name and value of a variable, in upper or lower case."""
+    # Capitals first, as Go does.
     for spelling in (name, name.lower()):
         if environ.get(spelling):
             return spelling, environ[spelling]

@@ -67,6 +67,8 @@ class _Material(NamedTuple):
     def digest(self) -> bytes:
         parts = [self.ca or b"", self.pair.cert if self.pair else b""]
         parts.append(self.pair.key if self.pair else b"")
+        # A hash of hashes: joined as they are, bytes could move from one part to the next
+        # unnoticed. And a digest, so that no second copy of the key stays in memory.
         return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).digest()
 
 
@@ -130,11 +132,14 @@ class TlsSource:
 
         For credential plugins that issue certificates. The next `context` has it.
         """
+        # Plugins return the same certificate many times, and each change costs all kept
+        # connections.
         if certificate != self._certificate:
             self._certificate = certificate
             self._is_suspect = True
 
     def _fresh(self) -> _Loaded | None:
+        # The boot clock counts a suspend: a laptop that slept over a rotation checks at once.
         age = clock.current().boot() - self._checked_at
         return None if self._is_suspect or age >= CHECK_PERIOD else self._loaded
 
@@ -147,6 +152,8 @@ class TlsSource:
             )
             self._has_complained = False
         except ConfigError as exc:
+            # Files may be replaced one by one, so a pair may not match for a moment. The old
+            # context works until it expires; no context at all would fail every request.
             if last is None:
                 raise
             self._complain(exc)
@@ -203,6 +210,7 @@ def _load(
     if last is not None and not look_closer and signatures == last.signatures:
         return last
     material = _read(config, certificate)
+    # A file that was only touched must not close all connections: they belong to the context.
     if last is not None and material.digest == last.digest:
         return last._replace(signatures=signatures)
     return _Loaded(_build(config, material), material.digest, signatures)
@@ -278,6 +286,8 @@ def _show(
         raise config.error(material.key_setting, "holds no PEM private key")
     try:
         with key_path(pair.cert) as cert, key_path(pair.key) as key:
+            # Without a function OpenSSL would ask for the password on the terminal and block the
+            # process.
             context.load_cert_chain(cert, key, password=_refuse)
     except _KeyEncrypted:
         message = "is encrypted, and kinform never asks for a password; decrypt it (openssl pkey)"

@@ -64,6 +64,8 @@ class LeaderElection:
         _check_name("lease", self.lease, _NAME, longest=253)
         if self.namespace is not None:
             _check_name("namespace", self.namespace, _NAMESPACE, longest=63)
+        # It appears in the Lease, in logs and in ``kubectl get lease``: control characters could
+        # forge a line there.
         if self.identity != self.identity.strip() or not self.identity.isprintable():
             raise UsageError(
                 f"identity is {self.identity!r}; expected printable text without spaces around it"
@@ -88,6 +90,8 @@ class LeaderElection:
         for name, seconds in times.items():
             if not (math.isfinite(seconds) and seconds > 0):
                 raise UsageError(f"{name} is {seconds!r}; expected a positive number of seconds")
+        # Rounding would make others wait for another time than the one that this replica counts
+        # with.
         if self.lease_duration % 1 or self.lease_duration > MAX_INT32:
             raise UsageError(
                 f"lease_duration is {self.lease_duration!r}; a Lease has whole seconds only"

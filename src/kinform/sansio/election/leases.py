@@ -76,6 +76,8 @@ def read_lease(content: Mapping[str, object]) -> Lease:
     record = LeaseRecord(
         # A holder that is not a string still holds the lease.
         holder="" if holder is None else str(holder),
+        # Not our own duration by default: the one in the record counts, if it has one (kubernetes
+        # PR#114872).
         duration=_number(spec.get("leaseDurationSeconds")) or None,
         acquire_time=_text(spec.get("acquireTime")),
         renew_time=_text(spec.get("renewTime")),
@@ -138,4 +140,5 @@ def _number(value: object) -> int:
     """Return a number that a Lease can hold; 0 for anything else."""
     if isinstance(value, bool) or not isinstance(value, int):
         return 0
+    # A negative duration would let every candidate take over at once.
     return value if 0 <= value <= MAX_INT32 else 0

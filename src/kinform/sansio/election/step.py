@@ -50,6 +50,7 @@ from kinform.sansio.election.signals import (
 
 __all__ = ["Election", "ElectionCounts", "Phase"]
 
+# A request with less time could only fail.
 _LEAST: Final = 0.02  # seconds that must be left for a request to make sense
 
 
@@ -158,6 +159,7 @@ class Election:
         It is tried for ``within`` seconds, the renew deadline at most. The caller must have
         cancelled the request that was under way.
         """
+        # Before `abandon`, which resets the phase that it depends on.
         may_hold = self.may_hold
         self.abandon()
         if not may_hold:
@@ -181,6 +183,8 @@ class Election:
             self.failure = signal.error if isinstance(signal, RequestFailed) else None
         if self.phase is Phase.ENDED:
             return End("it is over")
+        # Before the signal itself: a renewal that was answered after the deadline must not revive a
+        # belief that others may already have acted against.
         if self.phase is Phase.LEADING and self._left(at) <= 0:
             return self._lose(f"not renewed for {self._config.renew_deadline:g} s{self._why()}")
         match signal:
@@ -194,6 +198,8 @@ class Election:
                 return self._failed(error, at)
 
     def _try(self, at: Moment) -> Action:
+        # client-go: tryAcquireOrRenew, the fast path. It saves a read with each renewal; the server
+        # refuses the write if the version has changed.
         if self.phase is Phase.LEADING and self._lease is not None:
             return self._renew(self._lease, at, kind=_Request.FAST_RENEWAL)
         if self.phase is Phase.LEADING:
@@ -211,6 +217,8 @@ class Election:
                 return self._got_as_follower(lease, at)
 
     def _got_as_leader(self, lease: Lease | None, at: Moment) -> Action:
+        # By name here, not by `_is_ours`: a leader whose answer got lost must go on, and what it
+        # reads may be its own renewal.
         if lease is not None and lease.record.holder != self._config.identity:
             holder = lease.record.holder
             return self._lose(f"it is held by {holder!r} now" if holder else "it has no holder now")
@@ -232,11 +240,14 @@ class Election:
         return self._write(lease, self._new_record(record.transitions + 1, at), at)
 
     def _got_to_release(self, lease: Lease | None, at: Moment) -> Action:
+        # By record and not by name: a lease that another process holds under the same name must not
+        # be released.
         if lease is None or not self._is_ours(lease.record):
             return self._finish("it is not ours any more")
         self._confirmed = lease.record
         time = leases.micro_time(at.wall, unlike=lease.record.renew_time)
         released = LeaseRecord(
+            # One second, as in client-go (``release``).
             duration=1,
             acquire_time=time,
             renew_time=time,
@@ -248,6 +259,8 @@ class Election:
         tried = self._tried
         if tried is None or lease.record.holder != tried.holder:
             return self._failed(DecodeError("the server answered a write with another lease"), at)
+        # Reason 4 above: the server keeps the version of a write that changes nothing, and then no
+        # challenger has seen it.
         if lease.resource_version == self._replaced:
             return self._failed(DecodeError("the server has not changed the lease"), at)
         self._observe(lease, at)
@@ -257,6 +270,8 @@ class Election:
         return self._confirm(lease, at)
 
     def _confirm(self, lease: Lease, at: Moment) -> Action:
+        # From when it was sent, not answered (reason 1): an answer may be under way for longer than
+        # the deadline, for example while this process was suspended.
         deadline = self._sent + self._config.renew_deadline
         if self.phase is Phase.LEADING:
             self.counts.renewals += 1
@@ -291,6 +306,7 @@ class Election:
         """Write the same record with a new time; create the Lease if it was deleted."""
         before = self._seen.record if self._seen is not None else None
         record = self._new_record(before.transitions if before else 0, at)
+        # A renewal does not change the leader: the time of acquisition stays, as in client-go.
         if before is not None and before.acquire_time:
             record = replace(record, acquire_time=before.acquire_time)
         return self._write(lease, record, at, kind=kind)
@@ -307,6 +323,8 @@ class Election:
         timeout = self._timeout(at)
         if timeout < _LEAST:
             return self._pause(at)
+        # ``_tried`` before the request: if its answer gets lost, the record is found in the Lease
+        # and recognised as ours.
         self._tried, self._sent = record, at.boot
         self._replaced = lease.resource_version if lease is not None else ""
         body = leases.lease_body(
@@ -323,12 +341,16 @@ class Election:
         period = self._config.retry_period
         match self.phase:
             case Phase.LEADING:
+                # Not beyond the deadline, so that its end is noticed on time and not at the next
+                # renewal.
                 return Delay(min(period, max(_LEAST, self._left(at))))
             case Phase.RELEASING if at.boot + period >= self._release_until:
                 return self._finish(f"not released{self._why()}")
             case Phase.RELEASING:
                 return Delay(period)
             case _:
+                # Spread, so that challengers that saw the same Lease expire do not all write at
+                # once.
                 return Delay(period * (1 + JITTER * at.rand))
 
     def _lose(self, reason: str) -> Action:
@@ -373,6 +395,8 @@ class Election:
             duration=int(self._config.lease_duration),
             acquire_time=time,
             renew_time=time,
+            # The API server refuses a number that does not fit, and then no candidate could ever
+            # lead again.
             transitions=min(transitions, leases.MAX_INT32),
         )
 
@@ -384,6 +408,7 @@ class Election:
 
     def _timeout(self, at: Moment) -> float:
         """Return the timeout of a request: half the renew deadline, or the rest of it."""
+        # Half of it, so that a request that hangs leaves time for a second try.
         most = self._config.renew_deadline / 2
         match self.phase:
             case Phase.LEADING:
@@ -396,4 +421,6 @@ class Election:
 
 def _is_refusal(error: KinformError) -> bool:
     """Return whether the server has certainly not executed the request."""
+    # A 5xx or a timeout may have been executed: its record may still appear in the Lease. 408 is a
+    # timeout.
     return isinstance(error, ApiError) and 400 <= error.code < 500 and error.code != 408

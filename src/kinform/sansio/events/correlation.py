@@ -201,6 +201,8 @@ class EventNames:
 
     def make(self, name: str, *, wall: float) -> str:
         """Return a name for a new Event about the object ``name``."""
+        # Some clocks advance in steps of milliseconds, and two Events of one step would have one
+        # name.
         self._last = max(self._last + 1, int(wall * 1e9))
         return event_name(name, self._last)
 
@@ -220,6 +222,8 @@ class _Similar:
         key = hash(message)
         if key in self.messages:
             return False
+        # The message is not added: the set stays bounded however many messages a controller makes
+        # up.
         if len(self.messages) >= MAX_SIMILAR - 1:
             return True
         self.messages.add(key)
@@ -249,18 +253,23 @@ class EventCorrelator:
             record = EventRecord(name, occurrence, wall=wall)
             self._records.put(key, record)
         else:
+            # The latest one: the message of a combined Event is that of the last occurrence.
             record.occurrence = occurrence
             record.count_one(wall=wall)
         return (record,)
 
     def allows(self, record: EventRecord, now: float) -> bool:
         """Return whether one more write about this object is allowed; if so, count it."""
+        # By the whole object and not by its field path: a pod with many containers has one budget,
+        # as in client-go.
         key = record.occurrence.regarding.whole
         bucket = self._buckets.get(key)
         if bucket is None:
             bucket = TokenBucket(rate=REFILL, burst=BURST)
             self._buckets.put(key, bucket)
         wait = bucket.reserve(now)
+        # The bucket promises a later token, and nothing will wait for it: given back, or a burst
+        # over the limit would lock the object out for hours.
         if wait > 0:
             bucket.give_back(now + wait)
         return wait <= 0
@@ -304,6 +313,7 @@ def event_name(name: str, stamp: int) -> str:
     'system-node.1'
     """
     suffix = f"{stamp:x}"
+    # RBAC objects may have names with colons, which an Event may not.
     stem = _NOT_IN_NAMES.sub("-", name.lower()[: MAX_NAME - 1 - len(suffix)])
     labels = [label.strip("-") for label in stem.split(".")]
     return ".".join([*filter(None, labels), suffix])
@@ -315,6 +325,7 @@ def cut(message: str, size: int = MAX_MESSAGE) -> str:
     >>> cut("all of it"), cut("most of it", 7)
     ('all of it', 'most...')
     """
+    # "replace": a lone surrogate, which a message may have from a file name, is not valid UTF-8.
     encoded = message.encode("utf-8", "replace")
     if len(encoded) > size:
         encoded = encoded[: size - 3] + b"..."

@@ -66,6 +66,8 @@ class EventSeries:
             return (*over, *self._begin(key, occurrence, now=now, wall=wall))
         series.last = now
         series.record.count_one(wall=wall)
+        # The second occurrence makes it a series, which readers should see at once. Later ones only
+        # count.
         return (*over, series.record) if series.record.count == 2 else over
 
     def allows(self, record: EventRecord, now: float) -> bool:  # noqa: ARG002 - as of a correlator
@@ -98,6 +100,7 @@ class EventSeries:
     def _begin(
         self, key: Hashable, occurrence: Occurrence, *, now: float, wall: float
     ) -> Sequence[EventRecord]:
+        # One time for all series: a timer for each would be one per object and reason.
         if not len(self._series):
             self._refresh_at = now + REFRESH_EVERY
         name = self._names.make(occurrence.regarding.name, wall=wall)

@@ -149,6 +149,8 @@ class Buffer(Generic[T]):
             if waiting is not notification:
                 self._replace(stretch, waiting, notification)
         if not stretch:
+            # An add and a delete may cancel out, and `_take_merged` relies on stretches that are
+            # not empty.
             self._stretches.pop()
         after = len(self)
         self._peak = max(self._peak, after)
@@ -188,6 +190,8 @@ class Buffer(Generic[T]):
         key, waiting = head.popitem(last=False)
         if isinstance(waiting, tuple):
             waiting, head[key] = waiting
+            # The add stays where its delete stood: a key keeps the position of its first
+            # notification.
             head.move_to_end(key, last=False)
             self._pairs -= 1
         elif not head:

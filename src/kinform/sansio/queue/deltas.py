@@ -70,6 +70,8 @@ class Transition(msgspec.Struct, Generic[T], frozen=True, gc=False):
     """Of a new object: it existed before the listener was added."""
     final_state_unknown: bool = False
     """Of a deleted object: the delete itself was missed, so ``old`` may be stale (a tombstone)."""
+    # Apart from ``old``, which is the state that the listener knows: a merged delete may have
+    # passed over later ones.
     final: Entry[T] | None = None
     """Of a deleted object: the final state, where it differs from ``old``."""
 

@@ -65,6 +65,8 @@ class OpeningBudget:
 
     def used(self, now: float) -> OpeningBudget:
         """Return the budget after one more request, which began at ``now``."""
+        # Older times cannot matter: rule 1 looks at the oldest of the last LIMIT requests only. So
+        # the state of a reflector does not grow with its age.
         return replace(self, times=(*self.times, now)[-LIMIT:])
 
     def probed(self, now: float) -> OpeningBudget:
@@ -84,6 +86,8 @@ class OpeningBudget:
 
     def _paced(self, now: float) -> float:
         """Return when the next request is due by rule 2."""
+        # Without the probes (rule 3): a reflector that probes before each watch would otherwise
+        # pace its own lists.
         recent = [at for at in self.times if now - at < WINDOW]
         free = LIMIT - len(recent)
         if free > PACED:
@@ -96,4 +100,6 @@ class OpeningBudget:
 
 def _due(times: tuple[float, ...], limit: int) -> float:
     """Return when there is a free slot among ``limit``."""
+    # ``-inf`` and not ``now``: the loop in `OpeningBudget.wait` ends when nothing is later than
+    # ``at``.
     return times[0] + WINDOW if len(times) == limit else float("-inf")

@@ -165,6 +165,8 @@ class Probed:
     """
 
     resource_version: str
+    # Of the moment at which the probe was sent. Compared with the version at its answer, every slow
+    # probe beside a busy watch would look like a regression.
     applied: str
     is_stale: bool = False
     """The answer took so long that the server has to be probed again beside the watch."""

@@ -122,6 +122,8 @@ class ServerHealth:
     """Probes without an answer."""
     is_unprobed: bool = False
     """A watch is opened without a probe, or long after it; the next answer ends that."""
+    # Two times instead of a counter: as in client-go (RetryWithDeadline) a series is bounded by its
+    # duration.
     internal_errors: tuple[float, float] | None = None
     """The times of the first and the last internal error of the current series."""
     absent_since: float | None = None
@@ -136,6 +138,8 @@ class ServerHealth:
 
     def listed(self) -> ServerHealth:
         """Return the health after a list, plain or streamed, that was complete."""
+        # ``failed_openings`` stays: a plain list says nothing about watches. If a list reset it, a
+        # server that breaks every watch would never be followed by lists (rule 9).
         return replace(
             self, absent_since=None, short_watches=0, unreadable_watches=0, failed_streams=0
         )
@@ -168,6 +172,8 @@ class ProbeTimer:
 
     def put_off(self, *, now: float, rand: float, period: float) -> ProbeTimer:
         """Return the schedule after a list or a probe at ``now``: both show the version."""
+        # Spread by a tenth: informers that were started together would otherwise probe together for
+        # ever.
         return replace(self, due=now + period * (0.9 + rand / 5))
 
     def overdue(self, now: float) -> ProbeTimer:
@@ -180,10 +186,15 @@ class ProbeTimer:
 
     def refused(self, *, now: float, retry_after: float) -> ProbeTimer:
         """Return the schedule after the server asked for a wait of ``retry_after`` seconds."""
+        # Kept apart from ``due``, which every list and probe moves: a wait that the server asked
+        # for must survive those.
         return replace(self, not_before=now + min(retry_after, MAX_RETRY_AFTER))
 
     def shared(self, age: float) -> ProbeTimer:
         """Return the schedule after the answer of a probe that was sent ``age`` seconds ago."""
+        # Without this, informers that share probes would each add the age of the shared one to
+        # their period, and a restored server would be noticed later than the guaranteed six
+        # minutes.
         return replace(self, due=self.due - max(0.0, age))
 
 
@@ -210,6 +221,8 @@ class CorruptedObjects:
 
     def begun(self, now: float) -> CorruptedObjects:
         """Return the schedule after a list for them began at ``now``."""
+        # The backoff grows when the list begins, not when it fails: a proxy that corrupts one
+        # object for ever lets every list succeed.
         return CorruptedObjects(backoff=self._at(now).failed(), repaired=now)
 
     def _at(self, now: float) -> Backoff:
@@ -227,8 +240,12 @@ class State:
     phase: Phase = field(default_factory=Waiting)
     version: str = ""
     """The last version applied; ``""`` before the first list."""
+    # Not the same as an empty version: a suspect version is kept, so that the next list can report
+    # whether the server went back.
     is_suspect: bool = False
     """The version must not be used for the next list."""
+    # Remembered for the second 410 of one version: then the list in between, which asked for
+    # nothing older, did not get past it, and only the newest state helps.
     expired: str = ""
     """The last version that had expired when a watch began from it."""
     has_listed: bool = False

@@ -160,6 +160,7 @@ BLIND_AFTER: Final = 2
 """After this many failed probes in a row a watch is opened without a probe."""
 STREAMS_BEFORE_LIST: Final = 2
 """After this many failed streamed lists in a row one plain list is tried."""
+# A rolling restart of the API servers refuses some openings, and must cost no list.
 OPENINGS_BEFORE_LIST: Final = 5
 """After this many watches in a row that could not be opened, lists keep the cache up to date."""
 SLOW_LIST: Final = 10.0
@@ -168,6 +169,7 @@ OVERLOAD_PAUSE: Final = 30.0
 """The shortest wait between a 429 to a watch and the list that replaces that watch."""
 ABSENT_FOR: Final = 30.0
 """The shortest time between the two proofs that a resource is no longer served."""
+# client-go: pager.go ``defaultPageSize``.
 PAGE_SIZE: Final = 500
 _NO_CONNECTION: Final = frozenset(
     {
@@ -261,11 +263,15 @@ class _Step:
         self.now = now
         self.rand = rand
         self.policy = policy
+        # A field and not an argument of `wait`: nearly every method ends in a wait, and only
+        # `Ended` has it.
         self.lived = 0.0  # seconds, of the watch that has just ended
 
     def decide(self, signal: Signal) -> Decision:  # noqa: C901, PLR0911, PLR0912 - one table
         self.lived = signal.lived if isinstance(signal, Ended) else 0.0
         match self.state.phase, signal:
+            # In every phase: the task that runs the reflector may be cancelled at any await, and a
+            # second run begins with the state that the first one left behind.
             case _, Started(version):
                 return self.started(version)
             case Waiting(then="list", repairs=repairs), Waited():
@@ -308,6 +314,8 @@ class _Step:
             state.lists.wait(now=self.now) if is_list else 0.0,
             state.watches.wait(now=self.now) if waits_for_watch else 0.0,
         )
+        # The decision is not kept for later: after the wait it is made again. So everything that it
+        # depends on must be in the state, for example ``is_plain_next``.
         if wait:
             repairs = isinstance(state.phase, Listing | Streaming) and state.phase.repairs
             phase = Waiting("list", repairs) if is_list else Waiting("watch")
@@ -331,12 +339,16 @@ class _Step:
     # Lists.
 
     def started(self, version: str) -> Decision:
+        # A version that a server has refused or lost must not come back with a restart of the
+        # reflector.
         if not self.state.is_suspect:
             self.state = replace(self.state, version=_usable(version))
         return self.list()
 
     def list(self, *, repairs: bool = False) -> Decision:
         """List everything: streamed if the server supports it, else plainly."""
+        # The version of a stream may be empty too: that asks for a consistent read, which no
+        # lagging server can answer from an old state (kubernetes#59848).
         mode = self.state.list_mode
         is_plain = mode.is_plain_next or self.now < mode.plain_until
         if self.policy.stream_lists and not is_plain:
@@ -351,15 +363,21 @@ class _Step:
         # worth it only if the resource has no watch cache (has_paginated).
         pages = version in {"", "0"} or state.list_mode.has_paginated
         size = self.policy.page_size or (PAGE_SIZE if pages else None)
+        # Last, so that it also overrides the caller's page size: with pages the same token would
+        # expire again.
         size = None if state.list_mode.is_whole else size
         return Decision(replace(state, phase=Listing(repairs)), Relist(version, size), notices)
 
     def listed(self, version: str, *, paginated: bool, took: float) -> Decision:
         notices = self.regression(version)
+        # Of plain lists only: it slows down the lists that replace watches, and those are plain.
         self.health(was_slow=took > SLOW_LIST)
         has_paginated = self.state.list_mode.has_paginated or paginated
         self.mode(has_paginated=has_paginated, is_whole=False)
         self.synced(version)
+        # Without a probe: the list itself has just shown the server's version. Even without a
+        # version, which some aggregated servers do not have: such a watch begins with the existing
+        # objects.
         return Decision(self.state, Rewatch(self.state.version), notices)
 
     def streamed(self, version: str) -> Decision:
@@ -372,6 +390,8 @@ class _Step:
     def regression(self, version: str) -> tuple[Notice, ...]:
         """Return a notice if a list, which is applied anyway, is older than the applied version."""
         before = self.state.version
+        # The list is the truth even if it is older: refusing it would leave the cache in a state
+        # that no server has any more. client-go moves its version back in silence.
         return (Regressed(before, version),) if _went_back(before, version) else ()
 
     def synced(self, version: str) -> None:
@@ -400,6 +420,8 @@ class _Step:
         """A streamed list was refused, or ended before its end bookmark: drop its objects."""
         if error is not None and _is_refusal(error):
             return self.unstream(repairs=repairs)
+        # Must precede the count: a fallback that an outage caused would be remembered as a property
+        # of the server.
         if error is not None and _would_fail_lists(error):
             return self.list_failed(error)
         if _is_version_unusable(error) and not self.state.is_suspect:
@@ -419,16 +441,23 @@ class _Step:
     def unstream(self, *, repairs: bool) -> Decision:
         """List plainly, and at once: this happens once an hour at most."""
         self.health(failed_streams=0)
+        # client-go does not remember the refusal: each of its relists tries to stream first. An
+        # hour and not for ever, because a server may be upgraded under a running process.
         self.mode(plain_until=self.now + STREAM_AGAIN_AFTER)
         return self.list_plainly(Unstreamed(for_an_hour=True), repairs=repairs)
 
     def absent(self, error: KinformError) -> Decision:
         """The list answered 404, and fresh discovery contains the resource in no version."""
+        # The two proofs must be consecutive: any other failure of a list resets ``absent_since``.
         since = self.state.health.absent_since
         since = self.now if since is None else since
         self.health(absent_since=since)
+        # A store that was never filled has nothing to delete, and `Gone` would be reported for a
+        # CRD that is only installed later.
         if not self.state.has_listed or self.now - since < ABSENT_FOR:
             return self.wait("list", error=error)
+        # Suspect: a CRD that is installed again has other objects, and no version of before is of
+        # use.
         gone = replace(self.state, phase=Clearing(), has_listed=False, version="", is_suspect=True)
         return Decision(gone, Clear(), (Gone(),))
 
@@ -456,6 +485,8 @@ class _Step:
         is_healthy = (
             ended.reached_timeout
             or ended.lived >= HEALTHY_AFTER
+            # Not clean if it ``repairs``: we ended it, which says nothing about the server. If it
+            # counted, a proxy that corrupts objects would reset the backoff with each repair.
             or (is_clean and (advanced or ended.lived >= CLEAN_AFTER))
         )
         # A gateway may accept every watch and break it at the first byte, which is as bad as
@@ -485,9 +516,12 @@ class _Step:
         """The server ended the watch cleanly: routine, unless it does so at once."""
         is_short = ended.lived < SHORT_WATCH and not ended.events and not is_healthy
         short = self.state.health.short_watches + 1 if is_short else 0
+        # A clean end means that every event of the watch could be decoded.
         self.health(short_watches=short, unreadable_watches=0)
         if short >= 2:  # F-R03: some servers close a watch from a forgotten version silently
             return self.distrust()
+        # No probe: nothing was lost, and a thousand quiet informers would double their requests.
+        # The open watch is probed every five minutes anyway.
         if ended.reached_timeout:
             return self.watch()
         # Before its timeout: another server may answer the next request, with an older state.
@@ -503,6 +537,8 @@ class _Step:
             return self.wait("watch" if unreadable < 2 else "list")
         if isinstance(error, ApiError) and _is_internal(error):
             return self.internal_error(error)
+        # 429 keeps the watch (kubernetes PR#100878): a relist is the most expensive answer to an
+        # overloaded server. Every other error in a stream leads to a list, as in client-go.
         if isinstance(error, ApiError) and error.code != 429:
             return self.wait("list", error=error)
         return self.wait("watch", error=error)
@@ -510,6 +546,7 @@ class _Step:
     def internal_error(self, error: ApiError) -> Decision:
         """Repeat the watch for a while: internal errors pass (client-go: RetryWithDeadline)."""
         first, last = self.state.health.internal_errors or (self.now, self.now)
+        # Measured from the last error, not the first: a series of slow failures is one series.
         first = self.now if self.now - last >= QUIET_AFTER else first
         self.health(internal_errors=(first, self.now))
         keep = self.now - first < self.policy.internal_error_window
@@ -525,6 +562,8 @@ class _Step:
     def probe_and_watch(self) -> Decision:
         if not self.state.version:
             return self.list()
+        # Two probes in vain must not keep the cache stale: a server may answer watches while its
+        # lists time out.
         failed = self.state.health.failed_probes
         if failed >= BLIND_AFTER:
             return self.watch()
@@ -549,6 +588,8 @@ class _Step:
 
     def probe_failed(self, error: KinformError) -> Decision:
         """Probe again after an outage; after any other error watch, which will report it too."""
+        # For example 403 for lists with a role that allows watches: an answer, so waiting would not
+        # help.
         if not _is_outage(error):
             self.health(failed_probes=0)
             return self.watch()
@@ -588,6 +629,8 @@ class _Step:
         # must not cost another 30 s without a watch each time.
         first = backoff.healthy().delay(rand=self.rand)
         seconds = max(backoff.delay(rand=self.rand) - self.lived * (1 + self.rand), first)
+        # ``shortest`` is never less than the server asked for, and spread above it: informers that
+        # all received "1 s" must not return together.
         health = self.state.health
         if health.failed_openings and health.was_slow:  # lists take the place of watches
             seconds *= 2
@@ -598,6 +641,8 @@ class _Step:
 
 def _usable(version: str) -> str:
     """Return ``version``, but ``""`` for ``"0"``, which servers without versions send."""
+    # "0" in a request means "any state": a watch from it would begin with all existing objects
+    # again.
     return "" if version == "0" else version
 
 
@@ -607,12 +652,17 @@ def _went_back(before: str, now: str) -> bool:
 
 def _is_internal(error: ApiError) -> bool:
     """Return whether an error is transient: an object that the server cannot read is not."""
+    # A stored object that the server cannot decode is a 500 too, with another reason. It does not
+    # pass by waiting, but a list may leave the object out.
     return error.code == 500 and error.reason in {"", "InternalError"}
 
 
 def _is_outage(error: KinformError) -> bool:
     """Return whether the server could not answer any request just now."""
     if isinstance(error, ApiError):
+        # 401 is among them because a token may be rotating: the credentials are read again
+        # meanwhile. 500 is not: it is an answer, and the watch that follows shows whether the
+        # server works.
         return error.code in {401, 429, 502, 503, 504}
     return isinstance(error, TransportError)
 

@@ -95,11 +95,14 @@ class ChunkedDecoder:
         return place
 
     def _keep_line_break(self, rest: bytes) -> None:
+        # Also true of an empty rest and of a lone CR, which are incomplete and not wrong.
         if not _NEWLINE.startswith(rest):
             raise DecodeError("a chunk of the body is longer than it says")
         self._kept = rest
 
     def _keep_size(self, rest: bytes) -> None:
+        # A complete line that did not match is an error now: waiting for more bytes would never end
+        # on a quiet watch.
         if b"\n" in rest or len(rest) > _LONGEST_LINE:
             raise DecodeError("the body holds something else where a chunk's size should be")
         self._kept = rest

@@ -120,6 +120,7 @@ def try_head(raw: bytes) -> Head | DecodeError:
             return _own(found)
     if not isinstance(found, DecodeError):
         return found
+    # The key says which object to quarantine. Without it the whole watch must end.
     saved = salvage(raw)
     found.key = str(saved.key) if saved.name else ""
     return found
@@ -189,6 +190,7 @@ def without_nulls(raw: bytes) -> bytes | None:
     kept = {
         name: value for name, value in members.items() if value != _NULL or name not in _HEADING
     }
+    # Nothing changed, so another decode would fail in the same way.
     if fields == metadata and kept == members:
         return None
     if "metadata" in kept:
@@ -265,6 +267,8 @@ def decode_error(exc: msgspec.DecodeError | UnicodeDecodeError | RecursionError)
         if not message:
             message, path = path, ""
         error = DecodeError(_without_value(message), path=path.rstrip("`"))
+    # Valid JSON with a wrong type is what the server has stored. Only invalid JSON or UTF-8 may
+    # have been corrupted on the way, and is worth another request.
     error.is_damaged = not isinstance(exc, msgspec.ValidationError)
     return error
 
@@ -272,6 +276,7 @@ def decode_error(exc: msgspec.DecodeError | UnicodeDecodeError | RecursionError)
 def _without_value(message: str) -> str:
     for quoting in ("Invalid value", "Invalid enum value"):
         if message.startswith(quoting):
+            # The rest of the message quotes a value of the object, which may be a secret.
             return quoting
     return message
 

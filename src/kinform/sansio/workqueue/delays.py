@@ -35,11 +35,16 @@ class Delays(Generic[K]):
     def add(self, key: K, due: float) -> bool:
         """Make ``key`` due at ``due`` if that is sooner; return whether it is."""
         known = self._due.get(key)
+        # client-go too keeps the earlier of two times. Otherwise a stream of rate-limited retries
+        # could put off a key for ever.
         if known is not None and known[0] <= due:
             return False
         self._pushed += 1
         self._due[key] = due, self._pushed
         heapq.heappush(self._heap, (due, self._pushed, key))  # numbers differ: keys never compare
+        # A heap cannot remove from its middle. Without this a key whose time is moved forward again
+        # and again would grow the heap without a bound; rebuilding at twice the size costs constant
+        # time per add.
         if len(self._heap) > 2 * len(self._due) + 16:
             self._heap = [(due, number, key) for key, (due, number) in self._due.items()]
             heapq.heapify(self._heap)

@@ -61,6 +61,8 @@ class _Line(Generic[K]):
     def push(self, tenant: Hashable, key: K, *, now: int) -> None:
         keys = self.round.get(tenant)
         if keys is None:
+            # A line that was empty must not use the turns that it missed: with its old tag it would
+            # be served before all others until it caught up.
             if not self.round:
                 self.tag = now + self.stride
             keys = self.round[tenant] = OrderedDict()
@@ -123,6 +125,8 @@ class FairOrder(Generic[K]):
     def touch(self, key: K, priority: Priority, /) -> None:
         """Add a key that waits to the line of a higher priority as well."""
         self._end_solitude()
+        # After `_end_solitude`, because the key may be the lone one. If it raises here, the key
+        # still waits in one line.
         tenant = self._tenant(key)
         if not any(line.has(tenant, key) for line in self._lines if line.priority >= priority):
             self._lines[1 - priority].push(tenant, key, now=self._now)

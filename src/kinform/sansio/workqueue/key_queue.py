@@ -69,6 +69,7 @@ class AddResult(enum.Enum):
     """It was to be worked on already."""
 
 
+# Plain integers: a lookup of an enum member for every event would cost more than the comparison.
 _QUEUED: Final = 1
 _PROCESSING: Final = 2
 _DIRTY: Final = 3

@@ -163,6 +163,7 @@ class MaxOfRateLimiter(Generic[K]):
 
     def when(self, item: K, now: float, /) -> float:
         """Have all of them count a failure; return the longest wait."""
+        # All are called, even if the first already decides: each counts its failures.
         return max(limiter.when(item, now) for limiter in self._limiters)
 
     def forget(self, item: K, /) -> None:
