@@ -153,9 +153,7 @@ async def test_a_cache_that_has_synced_and_fell_silent_is_not_well() -> None:
         assert wrong.startswith("pods has heard nothing for 700 s (TransportError: ")
         source.heal()
         recovered: list[bool] = []
-        for _ in range(
-            190
-        ):  # a watch that hangs ends after 120 s, the backoff takes up to 60 s
+        for _ in range(190):  # a watch that hangs ends after 120 s, the backoff takes up to 60 s
             await asyncio.sleep(1)
             recovered.append(informers_check([informer], 60)() is None)
         assert any(recovered)
