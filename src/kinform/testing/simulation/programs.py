@@ -26,6 +26,7 @@ from kinform.runtime.leader_election import LeaderElection, LeaderElector
 from kinform.runtime.manager import Manager
 from kinform.sansio.queue.delta_fifo import DeltaFIFO
 from kinform.sansio.queue.real_fifo import RealFIFO
+from kinform.sansio.workqueue.rate_limiters import ItemExponentialFailureRateLimiter
 from kinform.testing.simulation._schedule.themes import is_rough
 from kinform.testing.simulation.process import Process
 from kinform.testing.simulation.rough_programs import Backlog, misuse, with_nulls
@@ -133,7 +134,14 @@ async def _lead(process: Process, elector: LeaderElector) -> None:
     process.renew_informers(f"/namespaces/{MIRRORED}/")
     manager = Manager(client, namespaces=MIRRORED, signals=False, grace=5.0)
     controller = Controller(
-        "mirror", reconcile, for_="v1/configmaps", owns=["v1/secrets"], workers=2, timeout=120
+        "mirror",
+        reconcile,
+        for_="v1/configmaps",
+        owns=["v1/secrets"],
+        workers=2,
+        timeout=120,
+        # The default goes up to 1,000 s, but 600 s after the last fault the state is checked.
+        rate_limiter=ItemExponentialFailureRateLimiter(max_delay=300.0),
     )
     with process.informed_by(manager.factory):
         async with manager:
